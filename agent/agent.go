@@ -20,6 +20,7 @@ import (
 	"github.com/fray-ml/fray/agent/notice"
 	"github.com/fray-ml/fray/agent/ports"
 	"github.com/fray-ml/fray/agent/task"
+	"github.com/fray-ml/fray/agent/usage"
 	"github.com/fray-ml/fray/filelock"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/sleep"
@@ -160,10 +161,7 @@ func serve(ctx context.Context, c Config, dir *hostdir.Dir, at place) error {
 	}
 	a.tasks = a.taskHost(keys)
 	a.report = a.firstReport(keys)
-	a.reporter = mailbox.NewReporter(&mailbox.Reporter{
-		Store: c.Store, Key: store.HostKey(c.Slice, c.Host), Heartbeat: c.Heartbeat, Log: c.Log,
-		Gone: dir.Gone, TakeSeqs: memory.TakeSeqs,
-	})
+	a.reporter = mailbox.NewReporter(a.reports(memory, at))
 	if err := a.adopt(); err != nil {
 		return err
 	}
@@ -193,6 +191,19 @@ func serve(ctx context.Context, c Config, dir *hostdir.Dir, at place) error {
 	})
 	workers.Go(func() { watchNotices(watching, c, in.notices) })
 	return a.loop(ctx, in)
+}
+
+// reports is what reports are written by. That of a host has what its packed tasks use,
+// whose own reports are rare.
+func (a *agent) reports(memory *hostdir.State, at place) *mailbox.Reporter {
+	r := &mailbox.Reporter{
+		Store: a.Store, Key: store.HostKey(a.Slice, a.Host), Heartbeat: a.Heartbeat, Log: a.Log,
+		Gone: a.dir.Gone, TakeSeqs: memory.TakeSeqs,
+	}
+	if at.shared == nil {
+		r.Usage = (&usage.Sampler{Tasks: a.machine.api.Live.Running}).Sample
+	}
+	return r
 }
 
 // firstReport is the host's report before anything happens.

@@ -305,7 +305,7 @@ func (w *mailWriter) report(r *state.HostReport) {
 	i, known := slices.BinarySearchFunc(hosts, r.Host, func(h plan.Host, n int) int { return h.Host - n })
 	if known && saysTheSame(&hosts[i].HostReport, r) {
 		hosts = slices.Clone(hosts)
-		hosts[i].Heartbeat = plan.NewHeartbeat(w.o.monitored)
+		hosts[i].Heartbeat, hosts[i].Usage = plan.NewHeartbeat(w.o.monitored), r.Usage
 		w.hosts()[r.Slice] = hosts
 		return
 	}
@@ -317,13 +317,14 @@ func (w *mailWriter) report(r *state.HostReport) {
 	w.hosts()[r.Slice] = hosts
 }
 
-// saysTheSame reports whether two reports differ in nothing but their time and number.
+// saysTheSame reports whether two reports differ in nothing but their time and number, and
+// what tasks use.
 func saysTheSame(a, b *state.HostReport) bool {
 	if a.Boot != b.Boot || a.Generation != b.Generation || a.Notice != b.Notice {
 		return false
 	}
 	later := *b
-	later.Seq, later.At = a.Seq, a.At
+	later.Seq, later.At, later.Usage = a.Seq, a.At, a.Usage
 	return reflect.DeepEqual(a, &later)
 }
 

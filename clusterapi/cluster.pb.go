@@ -3427,9 +3427,13 @@ func (x *LogsRequest) GetFollow() bool {
 }
 
 type LogsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Offset        int64                  `protobuf:"varint,1,opt,name=offset,proto3" json:"offset,omitempty"` // of the first byte
-	Data          []byte                 `protobuf:"bytes,2,opt,name=data,proto3" json:"data,omitempty"`
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Offset int64                  `protobuf:"varint,1,opt,name=offset,proto3" json:"offset,omitempty"` // of the first byte
+	Data   []byte                 `protobuf:"bytes,2,opt,name=data,proto3" json:"data,omitempty"`
+	// times: when the data was written, as marks of 12 bytes by rising offset: an offset and
+	// the milliseconds since 1970 from which the bytes at and after it are, 6 bytes each, the
+	// most significant first. Bytes without a mark at or before them have no known time.
+	Times         []byte `protobuf:"bytes,3,opt,name=times,proto3" json:"times,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3474,6 +3478,13 @@ func (x *LogsResponse) GetOffset() int64 {
 func (x *LogsResponse) GetData() []byte {
 	if x != nil {
 		return x.Data
+	}
+	return nil
+}
+
+func (x *LogsResponse) GetTimes() []byte {
+	if x != nil {
+		return x.Times
 	}
 	return nil
 }
@@ -4774,10 +4785,11 @@ const file_clusterapi_cluster_proto_rawDesc = "" +
 	"\aattempt\x18\x02 \x01(\x05R\aattempt\x12\x12\n" +
 	"\x04task\x18\x03 \x01(\x05R\x04task\x12\x16\n" +
 	"\x06offset\x18\x04 \x01(\x03R\x06offset\x12\x16\n" +
-	"\x06follow\x18\x05 \x01(\bR\x06follow\":\n" +
+	"\x06follow\x18\x05 \x01(\bR\x06follow\"P\n" +
 	"\fLogsResponse\x12\x16\n" +
 	"\x06offset\x18\x01 \x01(\x03R\x06offset\x12\x12\n" +
-	"\x04data\x18\x02 \x01(\fR\x04data\"\x83\x03\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\x12\x14\n" +
+	"\x05times\x18\x03 \x01(\fR\x05times\"\x83\x03\n" +
 	"\rActorEndpoint\x12\x19\n" +
 	"\bactor_id\x18\x01 \x01(\tR\aactorId\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +

@@ -14,8 +14,10 @@ import (
 
 	"github.com/fray-ml/fray/clusterapi/dial"
 	"github.com/fray-ml/fray/clusterapi/token"
+	"github.com/fray-ml/fray/controller/actors"
 	"github.com/fray-ml/fray/controller/apiserver"
 	"github.com/fray-ml/fray/controller/web"
+	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
 )
 
@@ -58,8 +60,11 @@ func serveWeb(ctx context.Context, cfg webService, source web.Source, certificat
 	tcp, _ := listener.Addr().(*net.TCPAddr)
 	loopback, scheme := tcp != nil && tcp.IP.IsLoopback(), "http"
 	handler, err := web.New(web.Config{
-		Source: source, Logs: web.StoredLogs{Store: cfg.Store}, Metrics: cfg.metrics, Version: cfg.Version,
+		Source: source, Logs: web.StoredLogs{Store: cfg.Store}, Metrics: cfg.metrics, Version: cfg.Version, Location: cfg.Store.Location(),
 		Loopback: loopback, Verify: cfg.verifyUser, Log: cfg.Log,
+		Actors: func(ctx context.Context, doc *state.Document) ([]actors.Actor, error) {
+			return actors.List(ctx, cfg.Store, doc)
+		},
 		History: (&store.EventReader{Store: cfg.Store}).Next,
 	})
 	if err != nil {

@@ -3,11 +3,11 @@ package follow
 import (
 	"context"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/fray-ml/fray/configuration"
 	"github.com/fray-ml/fray/schema"
-	"github.com/fray-ml/fray/sleep"
 	"github.com/fray-ml/fray/stack"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/status"
@@ -28,6 +28,7 @@ type Query struct {
 	Tail          int
 	Since         time.Duration
 	Follow, Bare  bool
+	Timestamps    bool // each line has the time at which it was written
 }
 
 func (q *Query) wants(job schema.Address) bool {
@@ -77,18 +78,17 @@ func Print(ctx context.Context, a *terminal.Terminal, l *configuration.Loaded, q
 		if over {
 			p.live.finish()
 		}
-		if err := p.drain(ctx); err != nil {
+		if err := p.drain(ctx, over); err != nil {
 			return stopped(ctx, err)
 		}
 		if over {
-			p.flush()
 			if text := q.silence(doc, p.sorted()); text != "" && !p.printed() {
 				fmt.Fprintf(a.Stderr, "No output: %s.\n", text)
 			}
 			return nil
 		}
 		p.live.listen(p.sorted())
-		sleep.For(ctx, p.pace())
+		p.rest(ctx, p.pace())
 		if l.Document, err = l.Stack.Load(ctx); err != nil {
 			return stopped(ctx, err)
 		}
@@ -141,5 +141,17 @@ func (q *Query) openAttempt(addr schema.Address, j *state.Job, t *state.Attempt,
 		}
 		s := p.stream(logKey{job: addr, attempt: t.Number, task: n})
 		s.id, s.place, s.running = j.ID, &t.Tasks[n], t.Outcome == ""
+	}
+}
+
+// tailLines is how many lines of each task the view of a job begins with.
+const tailLines = 1000
+
+// Logs follows jobs for the view of a stack: their last lines, and what they write then.
+func Logs(l *configuration.Loaded) status.Logs {
+	return func(ctx context.Context, job schema.Address, to io.Writer) error {
+		own := *l // it is brought up to date here, and by the view
+		a := &terminal.Terminal{Stdout: to, Stderr: to}
+		return Print(ctx, a, &own, Query{Addrs: []schema.Address{job}, Task: -1, Tail: tailLines, Follow: true, Timestamps: true})
 	}
 }

@@ -15,6 +15,8 @@ import (
 	"github.com/fray-ml/fray/configuration"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/session"
+	"github.com/fray-ml/fray/state/logtime"
+	"github.com/fray-ml/fray/state/store"
 )
 
 const (
@@ -120,7 +122,7 @@ func (v *liveLogs) receive(s *logStream, slice string, host int) error {
 		if err != nil {
 			return err
 		}
-		v.printer.heard(s, m.GetData())
+		v.printer.heard(s, store.LogPart{Data: m.GetData(), Offset: m.GetOffset(), Times: logtime.Parse(m.GetTimes())})
 	}
 }
 

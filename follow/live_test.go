@@ -145,7 +145,7 @@ func (f *followedLog) ships(t *testing.T, log string) {
 
 func (f *followedLog) drain(t *testing.T) {
 	t.Helper()
-	if err := f.printer.drain(t.Context()); err != nil {
+	if err := f.printer.drain(t.Context(), false); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -155,7 +155,7 @@ func (f *followedLog) drain(t *testing.T) {
 func TestLogsComeFromTheHost(t *testing.T) {
 	t.Parallel()
 	f := newFollowed(t, Query{Tail: 1, Follow: true})
-	f.printer.name(true)
+	f.stream.prefix = "job.a/0 | "
 	f.ships(t, "old\nnew\n")
 	f.drain(t)
 	f.screen.shows(t, "job.a/0 | new\n")
@@ -212,19 +212,5 @@ func TestLogColors(t *testing.T) {
 	}
 	if plain := (&logPrinter{}).paint("x |"); plain != "x |" {
 		t.Errorf("without colours it is %q", plain)
-	}
-}
-
-func TestLastLines(t *testing.T) {
-	for _, test := range []struct {
-		text string
-		n    int
-		want string
-	}{
-		{"a\nb\nc\n", 2, "b\nc\n"}, {"a\nb\nc", 2, "b\nc"}, {"a\n", 5, "a\n"}, {"a\nb\n", 0, ""}, {"", 3, ""},
-	} {
-		if got := string(lastLines([]byte(test.text), test.n)); got != test.want {
-			t.Errorf("the last %d lines of %q are %q, want %q", test.n, test.text, got, test.want)
-		}
 	}
 }

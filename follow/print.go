@@ -11,62 +11,34 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/schema"
-	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
 	"github.com/fray-ml/fray/terminal"
 )
 
-// logKey names one task's output.
-type logKey struct {
-	job     schema.Address
-	attempt int
-	task    int
-}
-
-func (k logKey) compare(o logKey) int {
-	return cmp.Or(k.job.Compare(o.job), cmp.Compare(k.attempt, o.attempt), cmp.Compare(k.task, o.task))
-}
-
-// logStream is one task's output and how far it has been printed. What a host
-// sends meanwhile changes it too: next to trimmed are the printer's mutex's.
-type logStream struct {
-	logKey
-	id      string      // of the job: its logs stay where they are when it is moved
-	place   *state.Task // where it runs
-	running bool        // its attempt is not over
-
-	prefix  string
-	next    int64
-	partial []byte // a line whose end has not come yet
-	trimmed bool   // --tail and --since were applied
-
-	live    bool // a host sends it
-	whole   bool // a host has sent it to its end
-	retryAt time.Time
-}
-
-// name is where the store has it.
-func (s *logStream) name() store.LogName {
-	return store.LogName{Job: s.id, Attempt: s.attempt, Task: s.task}
-}
-
-// logPrinter prints lines of many tasks as they come. Its streams are the main
-// loop's; lines come from hosts too.
+// logPrinter prints lines of many tasks as they come, or where there are several
+// tasks by the times of the lines. Its streams are the main loop's; lines come from
+// hosts too.
 type logPrinter struct {
 	terminal *terminal.Terminal
 	store    store.Store
 	query    Query
+	since    time.Time // zero: from the beginning
 	colored  bool
 	live     *liveLogs
 	streams  map[logKey]*logStream
 
-	mu    sync.Mutex // held for whole lines
-	out   bytes.Buffer
-	lined bool // a line was printed
+	mu     sync.Mutex // held for whole lines
+	merged bool       // there are several streams, whose lines are merged
+	out    bytes.Buffer
+	lined  bool // a line was printed
 }
 
 func newLogPrinter(a *terminal.Terminal, s store.Store, q Query) *logPrinter {
-	return &logPrinter{terminal: a, store: s, query: q, colored: a.Color(a.Stdout), streams: map[logKey]*logStream{}}
+	p := &logPrinter{terminal: a, store: s, query: q, colored: a.Color(a.Stdout), streams: map[logKey]*logStream{}}
+	if q.Since > 0 {
+		p.since = time.Now().Add(-q.Since)
+	}
+	return p
 }
 
 // stream is the one of a key, new if need be.
@@ -93,7 +65,11 @@ func (p *logPrinter) has(job schema.Address, attempt int) bool {
 func (p *logPrinter) name(several bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !several || p.query.Bare {
+	if !several {
+		return
+	}
+	p.merged = true
+	if p.query.Bare {
 		return
 	}
 	for _, s := range p.streams {
@@ -124,52 +100,48 @@ func (p *logPrinter) sorted() []*logStream {
 	return all
 }
 
-// drain prints what the store has, of streams that no host sends.
-func (p *logPrinter) drain(ctx context.Context) error {
+// drain takes what the store has, of streams that no host sends. What it has when a
+// stream is read first is printed at once; what comes later is merged with what hosts
+// send. At the end lines without an end are printed, too.
+func (p *logPrinter) drain(ctx context.Context, end bool) error {
+	p.mu.Lock()
+	var fresh, more []*logStream
 	for _, s := range p.sorted() {
-		p.mu.Lock()
-		live := s.live
-		p.mu.Unlock()
-		if live {
-			continue
+		switch {
+		case s.live:
+		case s.trimmed:
+			more = append(more, s)
+		default:
+			fresh = append(fresh, s)
 		}
-		if err := p.drainOne(ctx, s); err != nil {
+	}
+	p.mu.Unlock()
+	if err := p.backlog(ctx, fresh, end); err != nil {
+		return err
+	}
+	for _, s := range more {
+		err := p.read(ctx, s, func(part store.LogPart) error {
+			p.heard(s, part)
+			return nil
+		})
+		if err != nil {
 			return err
 		}
+	}
+	if end {
+		p.flush()
 	}
 	return nil
 }
 
-// drainOne prints what has been added to a stream, by whole lines. No host
-// sends it meanwhile.
-func (p *logPrinter) drainOne(ctx context.Context, s *logStream) error {
-	if !s.trimmed && p.query.Since > 0 {
-		var err error
-		if s.next, err = p.firstSince(ctx, s); err != nil {
-			return err
-		}
-	}
-	_, err := store.ReadLog(ctx, p.store, s.name(), s.next, func(data []byte) error {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		s.next += int64(len(data))
-		s.partial = append(s.partial, data...)
-		if p.query.Tail < 0 || s.trimmed {
-			p.lines(s)
-		}
-		return nil
-	})
-	if err != nil {
+// read reads what follows in the store of a stream, with times where they matter.
+func (p *logPrinter) read(ctx context.Context, s *logStream, yield func(store.LogPart) error) error {
+	if p.merged || p.query.Timestamps || !p.since.IsZero() {
+		_, err := store.ReadDatedLog(ctx, p.store, s.name(), s.next, yield)
 		return err
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.query.Tail >= 0 && !s.trimmed {
-		s.partial = lastLines(s.partial, p.query.Tail)
-		p.lines(s)
-	}
-	s.trimmed = true
-	return nil
+	_, err := store.ReadLog(ctx, p.store, s.name(), s.next, func(data []byte) error { return yield(store.LogPart{Data: data}) })
+	return err
 }
 
 // firstSince is the offset of the first part of the log that was written to
@@ -180,9 +152,8 @@ func (p *logPrinter) firstSince(ctx context.Context, s *logStream) (int64, error
 		return 0, fmt.Errorf("list logs of %s: %w", s.job, err)
 	}
 	var offset int64
-	from := time.Now().Add(-p.query.Since)
 	for _, c := range chunks {
-		if !c.Updated.Before(from) {
+		if !c.Updated.Before(p.since) {
 			break
 		}
 		offset += c.Size
@@ -190,25 +161,59 @@ func (p *logPrinter) firstSince(ctx context.Context, s *logStream) (int64, error
 	return offset, nil
 }
 
-// heard takes what a host has sent.
-func (p *logPrinter) heard(s *logStream, data []byte) {
+// heard takes what was written to a stream. Where there are several, its lines wait
+// for those of others.
+func (p *logPrinter) heard(s *logStream, part store.LogPart) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s.next += int64(len(data))
-	s.partial = append(s.partial, data...)
-	p.lines(s)
+	s.take(part, p.since)
+	if !p.merged {
+		p.print(s, s.lines)
+		s.lines = nil
+	}
 }
 
-// flush prints lines whose ends will not come.
-func (p *logPrinter) flush() {
+// release prints the lines that have waited for those of other tasks, and with all
+// those that have not, by time.
+func (p *logPrinter) release(all bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, s := range p.sorted() {
-		if len(s.partial) > 0 {
-			s.partial = append(s.partial, '\n')
-			p.lines(s)
+	bound, any := p.due(all)
+	heads := &lineHeap{}
+	for _, s := range p.streams {
+		if any && len(s.lines) > 0 && !s.lines[0].order.After(bound) {
+			heads.add(s)
 		}
 	}
+	for s := heads.least(); s != nil && !s.lines[0].order.After(bound); s = heads.least() {
+		p.print(s, s.lines[:1])
+		s.lines = s.lines[1:]
+		heads.update()
+	}
+}
+
+// due is the order of the last line that has waited enough; false if there is none.
+func (p *logPrinter) due(all bool) (bound time.Time, any bool) {
+	before := time.Now().Add(-mergeWait)
+	for _, s := range p.streams {
+		for i := range s.lines {
+			l := &s.lines[i]
+			if (all || l.arrived.Before(before)) && (!any || l.order.After(bound)) {
+				bound, any = l.order, true
+			}
+		}
+	}
+	return bound, any
+}
+
+// flush prints all that has come, lines without an end among it.
+func (p *logPrinter) flush() {
+	p.mu.Lock()
+	for _, s := range p.streams {
+		s.finish(p.since)
+	}
+	p.mu.Unlock()
+	p.release(true)
 }
 
 // printed reports whether any line was.
@@ -234,40 +239,43 @@ func (p *logPrinter) pace() time.Duration {
 	return statePace
 }
 
-// lines prints the whole lines that have come.
-func (p *logPrinter) lines(s *logStream) {
-	end := bytes.LastIndexByte(s.partial, '\n') + 1
-	if end == 0 {
+// timeFormat is that of --timestamps; noTime stands where none is known.
+const (
+	timeFormat = "2006-01-02T15:04:05.000Z "
+	noTime     = "-                        "
+)
+
+// print prints lines of one stream.
+func (p *logPrinter) print(s *logStream, lines []line) {
+	if len(lines) == 0 {
 		return
 	}
 	p.lined = true
-	if s.prefix == "" {
-		_, _ = p.terminal.Stdout.Write(s.partial[:end])
-	} else {
-		p.out.Reset()
-		for line := range bytes.Lines(s.partial[:end]) {
-			p.out.WriteString(s.prefix)
-			p.out.Write(line)
+	p.out.Reset()
+	for _, l := range lines {
+		p.out.WriteString(s.prefix)
+		if p.query.Timestamps {
+			p.out.WriteString(stamp(l.at))
 		}
-		_, _ = p.terminal.Stdout.Write(p.out.Bytes())
+		p.out.Write(l.text)
+		if p.out.Len() >= printSize {
+			_, _ = p.terminal.Stdout.Write(p.out.Bytes())
+			p.out.Reset()
+		}
 	}
-	s.partial = append(s.partial[:0], s.partial[end:]...)
+	_, _ = p.terminal.Stdout.Write(p.out.Bytes())
 }
 
-func lastLines(data []byte, n int) []byte {
-	if n == 0 {
-		return nil
+// printSize is from when on lines are written, in bytes.
+const printSize = 64 << 10
+
+func stamp(at time.Time) string {
+	if at.IsZero() {
+		return noTime
 	}
-	end := len(data)
-	if end > 0 && data[end-1] == '\n' {
-		end--
-	}
-	for i := end - 1; i >= 0; i-- {
-		if data[i] == '\n' {
-			if n--; n <= 0 {
-				return data[i+1:]
-			}
-		}
-	}
-	return data
+	return at.UTC().Format(timeFormat)
+}
+
+func (k logKey) compare(o logKey) int {
+	return cmp.Or(k.job.Compare(o.job), cmp.Compare(k.attempt, o.attempt), cmp.Compare(k.task, o.task))
 }

@@ -133,6 +133,31 @@ type HostReport struct {
 	// IdentityKey is the host's public key (P-256, PKIX) that who leads certifies
 	// for the namespaces of its tasks.
 	IdentityKey []byte `json:"identity_key,omitempty"`
+	// Usage is what the tasks of this host use, packed ones too, by their slices. It is
+	// for people: nothing is decided by it.
+	Usage map[string]Usage `json:"usage,omitempty"`
+}
+
+// Usage is what a task uses, the mean over some seconds.
+type Usage struct {
+	CPU    float64 `json:"cpu,omitempty"`    // processors
+	Memory int64   `json:"memory,omitempty"` // bytes, resident; pages that processes share count for each
+	// Duty is the part of the time in which the TPU chips of the host compute, the mean
+	// over them; nil where that is not known.
+	Duty   *float64     `json:"duty,omitempty"`
+	Actors []ActorUsage `json:"actors,omitempty"` // those with the most calls
+}
+
+// ActorUsage is the calls of an actor over some seconds. Times are in seconds, from a
+// call's arrival to its answer.
+type ActorUsage struct {
+	Name    string  `json:"name"`
+	Calls   float64 `json:"calls"`  // answered in a second
+	Errors  float64 `json:"errors"` // of those, with an error
+	Pending int     `json:"pending,omitempty"`
+	Mean    float64 `json:"mean,omitempty"`
+	P50     float64 `json:"p50,omitempty"`
+	P99     float64 `json:"p99,omitempty"`
 }
 
 // TaskReport is how a host's task stands.

@@ -22,6 +22,7 @@ import (
 // it, and panes of rows. Cells are made when they are drawn, so that a board of
 // ten thousand jobs costs no more than what is visible of it.
 type board struct {
+	view  *View
 	head  []headLine
 	panes [paneCount]pane
 }
@@ -62,6 +63,8 @@ type column struct {
 type row struct {
 	mood  mood
 	cells func() []string
+	job   schema.Address // that it is about, zero if it is about none
+	title bool           // of the rows below it
 }
 
 // mood is the style of a line.
@@ -78,7 +81,7 @@ const (
 )
 
 func newBoard(v *View) *board {
-	b := &board{head: v.headLines()}
+	b := &board{view: v, head: v.headLines()}
 	b.panes[paneJobs] = v.jobPane()
 	b.panes[paneSlices] = v.slicePane()
 	b.panes[paneReservations] = v.reservationPane()
@@ -198,7 +201,7 @@ func (v *View) slicePane() pane {
 		if chips > 0 {
 			title += ", " + terminal.Counted(chips, "chip", "chips")
 		}
-		p.rows = append(p.rows, row{moodTitle, func() []string { return []string{title} }})
+		p.rows = append(p.rows, row{mood: moodTitle, title: true, cells: func() []string { return []string{title} }})
 		for _, s := range in {
 			p.rows = append(p.rows, v.sliceRow(s))
 		}
@@ -223,7 +226,7 @@ func (v *View) sliceRow(s *state.Slice) row {
 	case s.Spec.On != "":
 		note = fmt.Sprintf("on host %d of %s", s.Spec.OnHost, s.Spec.On)
 	}
-	return row{m, func() []string {
+	return row{mood: m, job: v.holder(s), cells: func() []string {
 		kind := cmp.Or(s.Spec.TPU, s.Spec.MachineType, fmt.Sprintf("%g CPU", s.Spec.CPU))
 		owner := s.Spec.Owner.String()
 		if note != "" {
@@ -231,6 +234,19 @@ func (v *View) sliceRow(s *state.Slice) row {
 		}
 		return []string{"  " + s.Spec.Name, kind, fmt.Sprint(s.Spec.Hosts), v.ago(since), owner}
 	}}
+}
+
+// holder is the job that a slice is of, zero if there is none.
+func (v *View) holder(s *state.Slice) schema.Address {
+	if v.Doc.Jobs[s.Spec.Owner] != nil {
+		return s.Spec.Owner
+	}
+	for addr, j := range v.Doc.Jobs {
+		if slices.Contains(j.Slices, s.Spec.Name) {
+			return addr
+		}
+	}
+	return schema.Address{}
 }
 
 // ago is how long ago a time is, "-" if there is none.
@@ -264,7 +280,7 @@ func (v *View) reservationPane() pane {
 		if len(r.Reasons) > 0 || r.Expired {
 			m = moodWaiting
 		}
-		p.rows = append(p.rows, row{m, func() []string {
+		p.rows = append(p.rows, row{mood: m, cells: func() []string {
 			return []string{
 				r.Addr.String(), fmt.Sprint(r.Allocated), fmt.Sprint(r.Pending), fmt.Sprint(r.Free),
 				fmt.Sprint(r.Min.Slices), fmt.Sprint(r.Max.Slices), v.ends(&r), poolNote(&r),
@@ -292,7 +308,7 @@ func (v *View) pendingPane() pane {
 			m = moodPlain
 		}
 		for n, reason := range w.Reasons {
-			p.rows = append(p.rows, row{m, func() []string {
+			p.rows = append(p.rows, row{mood: m, job: w.Addr, cells: func() []string {
 				if n > 0 {
 					return []string{"", reason}
 				}
@@ -321,7 +337,7 @@ func (v *View) eventPane() pane {
 		if len(v.only) > 0 && (e.Addr == schema.Address{} || !v.shown(e.Addr)) {
 			continue
 		}
-		p.rows = append(p.rows, row{eventMood(e.Kind), func() []string {
+		p.rows = append(p.rows, row{mood: eventMood(e.Kind), job: e.Addr, cells: func() []string {
 			return []string{e.At.Local().Format(events.Time), string(e.Kind), events.About(e) + events.Text(e)}
 		}})
 	}

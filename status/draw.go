@@ -66,6 +66,9 @@ func (s *fullScreen) body() []string {
 	if s.board == nil {
 		return []string{"Reading the stack …"}
 	}
+	if s.detail != nil {
+		return s.drawDetail()
+	}
 	s.settle()
 	var lines []string
 	for _, h := range s.board.head {
@@ -79,7 +82,8 @@ func (s *fullScreen) body() []string {
 
 const helpText = `Jobs are in the order in which they need attention: what failed, what waits,
 what is coming up, what runs, what has ended. Jobs that a job launched are
-below it. The stack is read again every second. Leaving stops nothing that runs.
+below it. Enter opens the job of the selected row: its attempts with their causes,
+what it waits for, and what it writes. The stack is read again every second. Leaving stops nothing that runs.
 
 Press any key to go back.`
 
@@ -91,6 +95,8 @@ func (s *fullScreen) footer() string {
 		return s.filter.View() + " Enter keeps it, Esc drops it"
 	case s.stale != "":
 		return s.style(moodBad).Render(clean("not up to date: " + s.stale))
+	case s.detail != nil:
+		return s.style(moodQuiet).Render(s.help.ShortHelpView(s.keys.detailHelp()))
 	case s.filter.Value() != "":
 		return s.style(moodWaiting).Render(fmt.Sprintf("only %q; Esc shows all", s.filter.Value()))
 	}
@@ -113,12 +119,30 @@ func (s *fullScreen) title(k paneKind, begin, end int) string {
 	if k == s.focus {
 		mark, m = "▶", moodTitle
 	}
-	rows := fmt.Sprint(s.count(k))
-	if n := s.count(k); end-begin < n {
-		rows = fmt.Sprintf("%d-%d of %d", begin+1, end, n)
+	rows := fmt.Sprint(s.entries(k, 0, s.count(k)))
+	if end-begin < s.count(k) {
+		before := s.entries(k, 0, begin)
+		rows = fmt.Sprintf("%d-%d of %s", before+1, before+s.entries(k, begin, end), rows)
 	}
 	text := fmt.Sprintf("%s %s %s ", mark, s.board.panes[k].name, rows)
 	return s.style(m).Render(text + strings.Repeat("─", max(0, s.width-lipgloss.Width(text))))
+}
+
+// What stands before rows, which is all that marks the selected one without colours.
+const (
+	selected   = "› "
+	unselected = "  "
+)
+
+// entries is how many of the rows are no titles of others.
+func (s *fullScreen) entries(k paneKind, begin, end int) int {
+	n := 0
+	for i := begin; i < end; i++ {
+		if !s.row(k, i).title {
+			n++
+		}
+	}
+	return n
 }
 
 // table is the rows of a pane from begin to end. Columns are as wide as the rows in sight
@@ -132,6 +156,7 @@ func (s *fullScreen) table(k paneKind, begin, end int) string {
 		for i := range columns {
 			names[i] = columns[i].name
 		}
+		names[0] = unselected + names[0]
 		t.Headers(names...)
 	}
 	moods, first := make([]mood, 0, end-begin), 0
@@ -142,6 +167,11 @@ func (s *fullScreen) table(k paneKind, begin, end int) string {
 			if cells[i] = clean(cell); columns[i].width > 0 {
 				cells[i] = ansi.Truncate(cells[i], columns[i].width, "…")
 			}
+		}
+		if k == s.focus && i == s.selected[k] {
+			cells[0] = selected + cells[0]
+		} else {
+			cells[0] = unselected + cells[0]
 		}
 		moods, first = append(moods, r.mood), max(first, lipgloss.Width(cells[0]))
 		t.Row(cells...)
@@ -155,7 +185,11 @@ func (s *fullScreen) table(k paneKind, begin, end int) string {
 		if col == len(columns)-1 {
 			gap = 0
 		}
-		return s.style(m).PaddingRight(gap)
+		style := s.style(m).PaddingRight(gap)
+		if s.color && row != table.HeaderRow && k == s.focus && begin+row == s.selected[k] {
+			return style.Reverse(true)
+		}
+		return style
 	}
 	if text := t.StyleFunc(style).String(); lipgloss.Width(text) <= s.width {
 		return text

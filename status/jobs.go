@@ -63,7 +63,7 @@ func (v *View) jobPane() pane {
 	}
 	t.add(roots, 0)
 	return pane{name: "Jobs", rows: t.rows, columns: []column{
-		{"ADDRESS", 44}, {"STATUS", 9}, {"TASKS", 7}, {"TRY", 3}, {"FOR", 8}, {"NOTE", 0},
+		{"ADDRESS", 46}, {"STATUS", 9}, {"TASKS", 7}, {"ATTEMPT", 7}, {"FOR", 8}, {"NOTE", 0},
 	}}
 }
 
@@ -113,7 +113,7 @@ func (t *jobTree) add(addrs []schema.Address, depth int) {
 	slices.SortStableFunc(addrs, func(a, b schema.Address) int { return cmp.Compare(t.urgency[a], t.urgency[b]) })
 	for _, addr := range addrs {
 		j := t.v.Doc.Jobs[addr]
-		t.rows = append(t.rows, row{jobMood(j), func() []string {
+		t.rows = append(t.rows, row{mood: jobMood(j), job: addr, cells: func() []string {
 			v := t.v
 			return []string{strings.Repeat("  ", depth) + addr.String(), string(j.Status), tasksOf(j), fmt.Sprint(j.Attempt), v.forHowLong(j), v.note(addr, j)}
 		}})

@@ -8,6 +8,7 @@ import (
 // keyMap is the keys of the full-screen view.
 type keyMap struct {
 	quit, help, filter, all, next, previous     key.Binding
+	open, back                                  key.Binding
 	scroll                                      key.Binding // of up to pageDown, for the short help
 	up, down, pageUp, pageDown, toFirst, toLast key.Binding
 }
@@ -22,10 +23,12 @@ func newKeyMap() keyMap {
 		quit:     bind("q", "quit", "q"),
 		help:     bind("?", "help", "?", "h"),
 		filter:   bind("/", "filter rows", "/"),
-		all:      bind("Esc", "show all rows", "esc"),
+		all:      bind("Esc", "back, show all rows", "esc"),
+		open:     bind("Enter", "open the job", "enter"),
+		back:     bind("Esc", "back", "backspace"),
 		next:     bind("Tab", "next pane", "tab", "right", "l"),
 		previous: bind("Shift-Tab", "previous pane", "shift+tab", "left"),
-		scroll:   bind("↑↓ PgUp PgDn", "scroll", "up"),
+		scroll:   bind("↑↓ PgUp PgDn", "select", "up"),
 		up:       bind("↑ k", "row up", "up", "k"),
 		down:     bind("↓ j", "row down", "down", "j"),
 		pageUp:   bind("PgUp b", "page up", "pgup", "b", "ctrl+b"),
@@ -37,13 +40,20 @@ func newKeyMap() keyMap {
 
 // ShortHelp is the line below the screen.
 func (k keyMap) ShortHelp() []key.Binding {
-	return []key.Binding{k.quit, k.scroll, k.next, k.filter, k.help}
+	return []key.Binding{k.quit, k.scroll, k.open, k.next, k.filter, k.help}
+}
+
+// detailHelp is the line below a job.
+func (k keyMap) detailHelp() []key.Binding {
+	scroll := k.scroll
+	scroll.SetHelp("↑↓ PgUp PgDn", "scroll")
+	return []key.Binding{k.back, scroll, k.next, k.quit, k.help}
 }
 
 // FullHelp is the columns of the help screen.
 func (k keyMap) FullHelp() [][]key.Binding {
 	return [][]key.Binding{
 		{k.up, k.down, k.pageUp, k.pageDown, k.toFirst, k.toLast},
-		{k.next, k.previous, k.filter, k.all, k.help, k.quit},
+		{k.open, k.next, k.previous, k.filter, k.all, k.help, k.quit},
 	}
 }

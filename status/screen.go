@@ -1,6 +1,7 @@
 package status
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"time"
@@ -9,6 +10,8 @@ import (
 	"charm.land/bubbles/v2/key"
 	"charm.land/bubbles/v2/textinput"
 	tea "charm.land/bubbletea/v2"
+
+	"github.com/fray-ml/fray/schema"
 )
 
 // fullScreen is the full-screen view of a stack: what was last seen of it, and the
@@ -22,15 +25,20 @@ type fullScreen struct {
 	pace    time.Duration // between two observations
 	color   bool
 
+	ctx  context.Context // of logs that are followed
+	logs Logs            // nil: a job is shown without
+
 	board *board
 	fatal error  // the first observation failed
 	stale string // why the last one did, "" if it did not
 
 	width, height int
 	focus         paneKind
+	selected      [paneCount]int // the row that Enter opens
 	offset        [paneCount]int
 	room          [paneCount]int   // rows that were drawn last
 	found         [paneCount][]int // rows that the filter leaves, nil: all
+	detail        *detail          // the job that is shown instead, nil if none is
 	filter        textinput.Model  // focused while it is typed
 	keys          keyMap
 	help          help.Model
@@ -40,7 +48,7 @@ type fullScreen struct {
 var _ tea.Model = (*fullScreen)(nil)
 
 func newFullScreen(observe func() (*board, error)) *fullScreen {
-	s := &fullScreen{observe: observe, pace: observePace, width: 80, height: 24, keys: newKeyMap(), filter: textinput.New(), help: help.New()}
+	s := &fullScreen{observe: observe, ctx: context.Background(), pace: observePace, width: 80, height: 24, keys: newKeyMap(), filter: textinput.New(), help: help.New()}
 	s.filter.Prompt = "/"
 	s.filter.SetStyles(textinput.Styles{})
 	s.filter.SetVirtualCursor(false)
@@ -78,6 +86,8 @@ func (s *fullScreen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return s, s.take(msg)
 	case due:
 		return s, s.observeNow
+	case logNews:
+		return s, s.news(msg)
 	case tea.KeyPressMsg:
 		return s, s.key(msg)
 	}
@@ -87,8 +97,11 @@ func (s *fullScreen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 func (s *fullScreen) take(o observation) tea.Cmd {
 	switch {
 	case o.err == nil:
+		was := s.selectedJob()
 		s.board, s.stale = o.board, ""
 		s.search()
+		s.reselect(was)
+		s.describe()
 	case s.board == nil:
 		s.fatal = o.err
 		return tea.Quit
@@ -96,6 +109,29 @@ func (s *fullScreen) take(o observation) tea.Cmd {
 		s.stale = o.err.Error()
 	}
 	return tea.Tick(max(s.pace-time.Since(o.began), s.pace/10), func(time.Time) tea.Msg { return due{} })
+}
+
+// selectedJob is the job of the selected row of the jobs, zero if there is none.
+func (s *fullScreen) selectedJob() schema.Address {
+	if n := s.selected[paneJobs]; n < s.count(paneJobs) {
+		return s.row(paneJobs, n).job
+	}
+	return schema.Address{}
+}
+
+// reselect keeps a job selected whose row has moved. The first row stays selected: who
+// has not chosen looks at what is most urgent.
+func (s *fullScreen) reselect(job schema.Address) {
+	if s.selected[paneJobs] == 0 || job.Kind == "" {
+		return
+	}
+	for n := range s.count(paneJobs) {
+		if s.row(paneJobs, n).job == job {
+			s.selected[paneJobs] = n
+			s.settle()
+			return
+		}
+	}
 }
 
 func (s *fullScreen) key(msg tea.KeyPressMsg) tea.Cmd {
@@ -107,6 +143,8 @@ func (s *fullScreen) key(msg tea.KeyPressMsg) tea.Cmd {
 		return tea.Suspend
 	case s.showsHelp: // then the filter is not typed
 		s.showsHelp = false
+	case s.detail != nil:
+		return s.detailKey(msg)
 	case s.filter.Focused() && (name == "enter" || name == "tab"):
 		s.filter.Blur()
 	case key.Matches(msg, s.keys.all):
@@ -121,6 +159,8 @@ func (s *fullScreen) key(msg tea.KeyPressMsg) tea.Cmd {
 		s.showsHelp = true
 	case key.Matches(msg, s.keys.filter):
 		return s.filter.Focus()
+	case key.Matches(msg, s.keys.open):
+		return s.open()
 	case key.Matches(msg, s.keys.next):
 		s.turn(1)
 	case key.Matches(msg, s.keys.previous):
@@ -141,8 +181,37 @@ func (s *fullScreen) typed(msg tea.Msg) tea.Cmd {
 	return next
 }
 
+// detailKey takes in a key while a job is shown.
+func (s *fullScreen) detailKey(msg tea.KeyPressMsg) tea.Cmd {
+	p := &s.detail.panes[s.detail.focus]
+	switch {
+	case key.Matches(msg, s.keys.all), key.Matches(msg, s.keys.back):
+		s.close()
+	case key.Matches(msg, s.keys.quit):
+		return tea.Quit
+	case key.Matches(msg, s.keys.help):
+		s.showsHelp = true
+	case key.Matches(msg, s.keys.next), key.Matches(msg, s.keys.previous):
+		s.detail.focus = (s.detail.focus + 1) % detailPanes
+	case key.Matches(msg, s.keys.up):
+		p.scroll(1)
+	case key.Matches(msg, s.keys.down):
+		p.scroll(-1)
+	case key.Matches(msg, s.keys.pageUp):
+		p.scroll(p.room)
+	case key.Matches(msg, s.keys.pageDown):
+		p.scroll(-p.room)
+	case key.Matches(msg, s.keys.toFirst):
+		p.scroll(len(p.lines))
+	case key.Matches(msg, s.keys.toLast):
+		p.scroll(-len(p.lines))
+	}
+	return nil
+}
+
+// scroll moves the selection, and the rows in sight with it.
 func (s *fullScreen) scroll(msg tea.KeyPressMsg) {
-	at, page := &s.offset[s.focus], max(1, s.room[s.focus])
+	at, page := &s.selected[s.focus], max(1, s.room[s.focus])
 	switch {
 	case key.Matches(msg, s.keys.up):
 		*at--
@@ -150,8 +219,10 @@ func (s *fullScreen) scroll(msg tea.KeyPressMsg) {
 		*at++
 	case key.Matches(msg, s.keys.pageUp):
 		*at -= page
+		s.offset[s.focus] -= page
 	case key.Matches(msg, s.keys.pageDown):
 		*at += page
+		s.offset[s.focus] += page
 	case key.Matches(msg, s.keys.toFirst):
 		*at = 0
 	case key.Matches(msg, s.keys.toLast):
@@ -208,10 +279,13 @@ func (s *fullScreen) search() {
 	s.settle()
 }
 
-// settle keeps the offsets among the rows.
+// settle keeps the selections and the offsets among the rows, and the selected row in sight.
 func (s *fullScreen) settle() {
 	s.share()
 	for k := range paneCount {
+		s.selected[k] = max(0, min(s.selected[k], s.count(k)-1))
+		s.offset[k] = min(s.offset[k], s.selected[k])
+		s.offset[k] = max(s.offset[k], s.selected[k]-s.room[k]+1)
 		s.offset[k] = max(0, min(s.offset[k], s.count(k)-s.room[k]))
 	}
 }
@@ -247,7 +321,7 @@ func (s *fullScreen) share() {
 // titles is how many lines a pane has above its rows. On a low screen only the
 // one in focus names its columns.
 func (s *fullScreen) titles(k paneKind) int {
-	const low = 36
+	const low = 24
 	if k != s.focus && s.height < low {
 		return 1
 	}

@@ -38,6 +38,7 @@ const (
 type Observer struct {
 	l        *configuration.Loaded
 	Only     []schema.Address
+	Logs     Logs // for the view of a job; nil: it has none
 	observer *apply.Observer
 	leader   *attention         // nil: it is not asked for
 	events   *store.EventReader // nil: they are not asked for
@@ -229,7 +230,9 @@ func statusScreen(ctx context.Context, a *terminal.Terminal, w *Observer, pace t
 		}
 		return newBoard(v), nil
 	})
-	s.pace, s.color = pace, a.Color(a.Stdout)
+	s.pace, s.color, s.logs = pace, a.Color(a.Stdout), w.Logs
+	s.ctx = ctx
+	defer s.close()
 	_, err := tea.NewProgram(s, tea.WithContext(ctx), tea.WithInput(a.Stdin), tea.WithOutput(a.Stdout), tea.WithoutSignalHandler()).Run()
 	if ctx.Err() != nil {
 		return nil

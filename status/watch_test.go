@@ -189,18 +189,19 @@ func TestScreenKeys(t *testing.T) {
 		want []string
 		not  string
 	}{
-		{"at first", nil, []string{"▶ Jobs 1-15 of 100", "job.n00", "job.n14"}, "job.n15"},
-		{"down", []string{"down", "j"}, []string{"Jobs 3-17 of 100", "job.n16"}, "job.n01"},
-		{"not above the first", []string{"up", "k"}, []string{"Jobs 1-15"}, "job.n15"},
-		{"a page", []string{"pgdown"}, []string{"Jobs 16-30"}, "job.n14"},
-		{"to the end", []string{"end"}, []string{"Jobs 86-100", "job.n99"}, "job.n84"},
-		{"beyond the end and back", []string{"G", "pgdown", "g"}, []string{"Jobs 1-15"}, "job.n15"},
-		{"the next pane", []string{"tab"}, []string{"▶ Slices 2", "─ Jobs", "SLICE", "west: 1 slice"}, "▶ Jobs"},
+		{"at first", nil, []string{"▶ Jobs 1-14 of 100", "› job.n00", "  job.n13", "SLICE"}, "job.n14"},
+		{"down", []string{"down", "j"}, []string{"Jobs 1-14 of 100", "› job.n02", "  job.n00"}, "› job.n00"},
+		{"not above the first", []string{"up", "k"}, []string{"Jobs 1-14", "› job.n00"}, "job.n14"},
+		{"a page", []string{"pgdown"}, []string{"Jobs 15-28", "› job.n14"}, "job.n13"},
+		{"below what is in sight", strings.Fields(strings.Repeat("down ", 14)), []string{"Jobs 2-15", "› job.n14"}, "job.n00"},
+		{"to the end", []string{"end"}, []string{"Jobs 87-100", "› job.n99"}, "job.n85"},
+		{"beyond the end and back", []string{"G", "pgdown", "g"}, []string{"Jobs 1-14"}, "job.n14"},
+		{"the next pane", []string{"tab"}, []string{"▶ Slices 1 ", "─ Jobs", "SLICE", "› west: 1 slice", "ADDRESS"}, "▶ Jobs"},
 		{"around", []string{"tab", "tab"}, []string{"▶ Jobs"}, "▶ Slices"},
 		{"filter", []string{"/", "N", "4", "2", "enter"}, []string{"▶ Jobs 1 ", "job.n42", `only "N42"`}, "job.n41"},
 		{"filter, corrected", []string{"/", "n", "4", "x", "backspace", "enter"}, []string{"Jobs 10 "}, "job.n50"},
-		{"filter, dropped", []string{"/", "n", "4", "esc"}, []string{"1-15 of 100"}, "only"},
-		{"filter, dropped later", []string{"/", "4", "enter", "esc"}, []string{"1-15 of 100"}, "only"},
+		{"filter, dropped", []string{"/", "n", "4", "esc"}, []string{"1-14 of 100"}, "only"},
+		{"filter, dropped later", []string{"/", "4", "enter", "esc"}, []string{"1-14 of 100"}, "only"},
 		{"keys of a filter are text", []string{"/", "q"}, []string{"/q"}, "job.n00"},
 		{"help", []string{"?"}, []string{"previous pane"}, "job.n00"},
 		{"help, and back", []string{"?", "?"}, []string{"job.n00"}, "previous pane"},
@@ -269,7 +270,7 @@ func TestColours(t *testing.T) {
 		t.Errorf("without colours: %q", got)
 	}
 	s.color = true
-	if got := s.draw(); !strings.Contains(got, "\x1b[31mjob.a") {
+	if got := s.draw(); !strings.Contains(got, "\x1b[7;31m› job.a") {
 		t.Errorf("a job that failed is not red: %q", got)
 	}
 }

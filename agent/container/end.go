@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/fray-ml/fray/agent/hostdir"
@@ -14,6 +16,21 @@ import (
 // exitRuntimeFailed is an exit status of a runtime's client that is not the command's
 // (docs.docker.com/reference/cli/docker/container/run/#exit-status).
 const exitRuntimeFailed = 125
+
+// PID is the first process of a container, 0 if it is not known.
+func PID(ctx context.Context, c hostdir.Container) int {
+	ctx, cancel := context.WithTimeout(ctx, inspectPatience)
+	defer cancel()
+	output, err := runtimeOutput(ctx, c.Runtime, "container", "inspect", "--format", "{{.State.Pid}}", c.Name)
+	if err != nil {
+		return 0
+	}
+	pid, _ := strconv.Atoi(strings.TrimSpace(output))
+	return pid
+}
+
+// inspectPatience bounds how long a runtime may take to name a process.
+const inspectPatience = 2 * time.Second
 
 // Explain adds to an end what only the runtime knows: that the container never
 // ran, or that the host's memory was used up.

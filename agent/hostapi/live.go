@@ -1,7 +1,9 @@
 package hostapi
 
 import (
+	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -9,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/fray-ml/fray/agent/task"
+	"github.com/fray-ml/fray/agent/usage"
 )
 
 // Live has the last tasks of the slices that this process serves; safe for
@@ -45,6 +48,20 @@ func (l *Live) find(job string, index int) (*task.Task, error) {
 	}
 	slices.Sort(others)
 	return nil, status.Errorf(codes.NotFound, "this host runs no task %d of job %s; it has %s", index, job, others)
+}
+
+// Running are the tasks that run, as a sampler of their usage needs them.
+func (l *Live) Running(ctx context.Context) []usage.Task {
+	l.mu.Lock()
+	tasks := slices.Collect(maps.Values(l.tasks))
+	l.mu.Unlock()
+	var out []usage.Task
+	for _, t := range tasks {
+		if measured, ok := t.Measured(ctx); ok {
+			out = append(out, measured)
+		}
+	}
+	return out
 }
 
 // Drop forgets the task of a slice that is served no more.

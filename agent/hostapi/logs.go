@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -24,7 +25,13 @@ func (h *Service) Logs(request *clusterapi.LogsRequest, stream grpc.ServerStream
 		return err
 	}
 	defer f.Close()
-	return (&logs.Stream{File: f, Over: over, Offset: request.GetOffset(), To: stream}).Send(request.GetFollow())
+	s := logs.Stream{File: f, Over: over, Offset: request.GetOffset(), To: stream}
+	// A task that an agent before this version started has no times.
+	if times, err := os.Open(filepath.Join(filepath.Dir(f.Name()), hostdir.TimesFile)); err == nil {
+		defer times.Close()
+		s.Times = times
+	}
+	return s.Send(request.GetFollow())
 }
 
 // openLog finds the output of a task of this host, of any attempt that is still

@@ -35,6 +35,7 @@ const (
 	ExitFile    = "exit.json"
 	ReportFile  = "report.json"
 	OutputFile  = "output.log"
+	TimesFile   = "output.times" // when which bytes of the output were written, see logtime
 	HealthFile  = "health.json"
 	EnvFile     = "env" // of a container; gone when the task is
 	// IdentityFile is what the task's actors prove their namespace with; gone

@@ -8,10 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
+	"github.com/fray-ml/fray/state/logtime"
 	"github.com/fray-ml/fray/state/store"
 )
 
@@ -50,12 +53,21 @@ func TestShippedIsWritten(t *testing.T) {
 		}
 		s := flaky{inner, rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1))}
 		path := filepath.Join(dir, "log")
-		fresh := func() *Shipper { return &Shipper{Store: s, Job: id, Attempt: 2, Task: 1, Path: path} }
+		fresh := func() *Shipper {
+			return &Shipper{Store: s, Job: id, Attempt: 2, Task: 1, Path: path, Times: path + ".times"}
+		}
 		ship := fresh()
 		var want []byte
-		for range rapid.IntRange(1, 8).Draw(rt, "steps") {
+		var marks logtime.Index
+		for step := range rapid.IntRange(1, 8).Draw(rt, "steps") {
 			part := bytes.Repeat([]byte{byte('a' + len(want)%26)}, rapid.IntRange(0, chunkSize+1000).Draw(rt, "bytes"))
+			if len(part) > 0 {
+				marks = append(marks, logtime.Mark{Offset: int64(len(want)), At: time.Unix(int64(step+1), 0).UTC()})
+			}
 			want = append(want, part...)
+			if err := os.WriteFile(path+".times", marks.Bytes(), 0o600); err != nil {
+				rt.Fatal(err)
+			}
 			if err := os.WriteFile(path, want, 0o600); err != nil {
 				rt.Fatal(err)
 			}
@@ -69,9 +81,10 @@ func TestShippedIsWritten(t *testing.T) {
 				rt.Fatal(err)
 			}
 		}
-		for ship.Ship(t.Context()) != nil {
+		for ship.Finish(t.Context()) != nil {
 			continue
 		}
+		checkTimes(rt, inner, store.LogName{Job: id, Attempt: 2, Task: 1}, marks)
 		var got []byte
 		for {
 			data, next, err := tailLogs(t.Context(), inner, id, 2, 1, int64(len(got)))
@@ -87,6 +100,79 @@ func TestShippedIsWritten(t *testing.T) {
 			rt.Errorf("shipped %d bytes, want %d", len(got), len(want))
 		}
 	})
+}
+
+// slow is a store that wants its writes apart; it counts them by what they are of.
+type slow struct {
+	store.Store
+	data, times int
+}
+
+func (s *slow) WriteInterval() time.Duration { return time.Second }
+
+func (s *slow) Put(ctx context.Context, key string, data []byte, want store.Generation) (store.Generation, error) {
+	if strings.Contains(key, ".times/") {
+		s.times++
+	} else {
+		s.data++
+	}
+	return s.Store.Put(ctx, key, data, want)
+}
+
+// Where writes cost, few of them are of times; at the end all lines have theirs.
+func TestTimesCostFewWrites(t *testing.T) {
+	inner, err := store.CreateDir(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &slow{Store: inner}
+	path := filepath.Join(t.TempDir(), "log")
+	ship := &Shipper{Store: s, Job: "a", Attempt: 1, Path: path, Times: path + ".times"}
+	var text []byte
+	var marks logtime.Index
+	for n := range 22 {
+		marks = append(marks, logtime.Mark{Offset: int64(len(text)), At: time.Unix(int64(n+1), 0).UTC()})
+		text = append(text, "line\n"...)
+		for path, data := range map[string][]byte{path: text, path + ".times": marks.Bytes()} {
+			if err := os.WriteFile(path, data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := ship.Ship(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s.data != 22 || s.times != 4 {
+		t.Errorf("%d writes of data and %d of times, want 22 and 4", s.data, s.times)
+	}
+	if err := ship.Finish(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	checkTimes(t, inner, store.LogName{Job: "a", Attempt: 1}, marks)
+}
+
+// checkTimes checks that the store has the times of all that is shipped.
+func checkTimes(t interface {
+	Helper()
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+}, s store.Store, of store.LogName, want logtime.Index) {
+	t.Helper()
+	_, err := store.ReadDatedLog(context.Background(), s, of, 0, func(part store.LogPart) error {
+		for i := range part.Data {
+			if i%100 != 0 && i != len(part.Data)-1 {
+				continue
+			}
+			at := part.Offset + int64(i)
+			if got, want := part.Times.At(at), want.At(at); !got.Equal(want) {
+				t.Fatalf("byte %d was written at %v, want %v", at, got, want)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestTailLogsFromAnywhere(t *testing.T) {

@@ -25,6 +25,7 @@ const (
 // Stream sends the output of one task.
 type Stream struct {
 	File   *os.File
+	Times  *os.File        // when it was written; nil: that is not known
 	Over   <-chan struct{} // closed once nothing more is written
 	Offset int64           // of what is sent next
 	To     grpc.ServerStreamingServer[clusterapi.LogsResponse]
@@ -68,7 +69,15 @@ func (s *Stream) rest(buffer []byte) (sent bool, err error) {
 	for {
 		n, err := s.File.ReadAt(buffer, s.Offset)
 		if n > 0 {
-			if err := s.To.Send(&clusterapi.LogsResponse{Offset: s.Offset, Data: buffer[:n]}); err != nil {
+			part := &clusterapi.LogsResponse{Offset: s.Offset, Data: buffer[:n]}
+			if s.Times != nil {
+				index, err := readTimes(s.Times, s.Offset, s.Offset+int64(n))
+				if err != nil {
+					return sent, status.Errorf(codes.Unavailable, "%v", err)
+				}
+				part.Times = index.Bytes()
+			}
+			if err := s.To.Send(part); err != nil {
 				return sent, err
 			}
 			s.Offset += int64(n)

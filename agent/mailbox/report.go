@@ -28,6 +28,9 @@ type Reporter struct {
 	Log       *slog.Logger
 	// Gone keeps a removed host from coming back as a report.
 	Gone func() bool
+	// Usage measures what the tasks of the host use; nil: that is not reported. Only
+	// Run calls it, before each heartbeat: news does not wait for it.
+	Usage func(context.Context) map[string]state.Usage
 	// TakeSeqs returns the end of a new block of numbers.
 	TakeSeqs func(n uint64) (uint64, error)
 
@@ -39,6 +42,7 @@ type Reporter struct {
 	wake     chan struct{}
 
 	seq, seqEnd uint64
+	usage       map[string]state.Usage // measured last
 }
 
 // NewReporter completes a reporter, which has the fields that are exported.
@@ -91,6 +95,9 @@ func (r *Reporter) Run(ctx context.Context) {
 			return
 		case <-r.wake:
 		case <-beat.C:
+			if r.Usage != nil {
+				r.usage = r.Usage(ctx)
+			}
 		}
 		wait := r.Heartbeat
 		if err := r.write(ctx); err != nil {
@@ -122,6 +129,7 @@ func (r *Reporter) write(ctx context.Context) error {
 		r.seq, r.seqEnd = end-seqBlock, end
 	}
 	r.seq++
+	report.Usage = r.usage
 	report.Seq, report.At = r.seq, time.Now()
 	data, err := store.Encode(report)
 	if err != nil {

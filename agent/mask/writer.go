@@ -48,6 +48,9 @@ func (w *Writer) Write(p []byte) (int, error) {
 // Pending reports whether text is kept back.
 func (w *Writer) Pending() bool { return w.out < len(w.text) || len(w.breaks) > 0 }
 
+// Held is how many bytes of text are kept back, in front of what is written next.
+func (w *Writer) Held() int { return len(w.text) - w.out + len(w.breaks) }
+
 // Flush writes all that is kept back: the stream has ended.
 func (w *Writer) Flush() error {
 	if w.set.Empty() {

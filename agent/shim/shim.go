@@ -38,8 +38,8 @@ type Spec struct {
 type shim struct {
 	spec Spec
 	host *hostdir.Dir
-	pid  int           // of the command, and its process group
-	out  *maskedOutput // nil: the command writes to its log itself
+	pid  int // of the command, and its process group
+	out  *output
 
 	mu     sync.Mutex
 	ended  bool      // the command was reaped
@@ -96,10 +96,7 @@ func Run(in io.Reader, ready io.WriteCloser) error {
 	earlyErr := s.writeExit(record) // what follows may take the whole grace, and this process may be killed in it
 	s.reapLeftovers()
 	close(done)
-	var outputErr error
-	if s.out != nil {
-		outputErr = s.out.finish()
-	}
+	outputErr := s.out.finish()
 	record.Swept = true
 	if errors.Is(readyErr, syscall.EPIPE) {
 		readyErr = nil // the agent died; the next one adopts this task
@@ -116,17 +113,15 @@ func (s *shim) start() error {
 	if err != nil {
 		return fmt.Errorf("start command: %w", err)
 	}
-	log, err := os.OpenFile(s.spec.TaskDir.File(hostdir.OutputFile), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	log, err := openLog(s.spec.TaskDir.File(hostdir.OutputFile), s.spec.TaskDir.File(hostdir.TimesFile))
 	if err != nil {
 		return errors.Join(fmt.Errorf("start command: %w", err), null.Close())
 	}
-	output := log
-	if len(s.spec.Secrets) > 0 {
-		if s.out, err = maskOutput(log, s.spec.Secrets); err != nil {
-			return errors.Join(fmt.Errorf("start command: %w", err), log.Close(), null.Close())
-		}
-		output = s.out.command
+	if s.out, err = copyOutput(log, s.spec.Secrets); err != nil {
+		log.close()
+		return errors.Join(fmt.Errorf("start command: %w", err), null.Close())
 	}
+	output := s.out.command
 	attr := &syscall.SysProcAttr{Setpgid: true}
 	process.DieWithParent(attr)
 	pid, err := syscall.ForkExec(s.spec.Path, s.spec.Argv, &syscall.ProcAttr{
@@ -136,14 +131,8 @@ func (s *shim) start() error {
 		Sys:   attr,
 	})
 	closeErr := null.Close()
-	if s.out == nil {
-		closeErr = errors.Join(closeErr, log.Close())
-	}
 	if err != nil {
-		if s.out != nil {
-			closeErr = errors.Join(closeErr, s.out.finish())
-		}
-		return errors.Join(fmt.Errorf("start command: %w", err), closeErr)
+		return errors.Join(fmt.Errorf("start command: %w", err), closeErr, s.out.finish())
 	}
 	s.pid = pid
 	return closeErr

@@ -65,7 +65,7 @@ func (r *remains) settleLater(ctx context.Context) {
 			s := r.task.shipper()
 			err := s.Resume(ctx)
 			if err == nil {
-				err = s.Ship(ctx)
+				err = s.Finish(ctx)
 			}
 			r.shipped = err == nil
 		}

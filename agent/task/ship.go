@@ -13,7 +13,7 @@ import (
 func (t *Task) shipper() *logs.Shipper {
 	return &logs.Shipper{
 		Store: t.host.Store, Job: cmp.Or(t.in.JobID, t.in.Job.String()), Attempt: t.in.Attempt, Task: t.in.Task,
-		Path: t.dir.File(hostdir.OutputFile),
+		Path: t.dir.File(hostdir.OutputFile), Times: t.dir.File(hostdir.TimesFile),
 	}
 }
 
@@ -62,7 +62,7 @@ func (t *Task) shipAll() bool {
 		s := t.shipper()
 		err := s.Resume(ctx)
 		if err == nil {
-			err = s.Ship(ctx)
+			err = s.Finish(ctx)
 		}
 		if err == nil {
 			return true

@@ -20,6 +20,7 @@ import (
 	"github.com/fray-ml/fray/agent/record"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/logtime"
 	"github.com/fray-ml/fray/state/store"
 )
 
@@ -82,6 +83,10 @@ type Task struct {
 	// identityGone is set once the task's identity was removed: a write that is
 	// under way then removes it again.
 	identityGone atomic.Bool
+
+	// shim is the process of the supervisor while the command runs, and contained the
+	// first one of its container once that is known; 0 otherwise.
+	shim, contained atomic.Int64
 
 	hide   *mask.Set // see hidden
 	hiding sync.Once
@@ -257,7 +262,7 @@ func (t *Task) endedEarly(e *outcome.Early) hostdir.ExitRecord {
 	}
 	err := t.writeIntent()
 	if err == nil && e.Output != "" {
-		err = os.WriteFile(t.dir.File(hostdir.OutputFile), []byte(hide.String(e.Output)), 0o600)
+		err = t.writeOutput(hide.String(e.Output), end.EndedAt)
 	}
 	if err == nil {
 		end.Swept = true
@@ -268,6 +273,12 @@ func (t *Task) endedEarly(e *outcome.Early) hostdir.ExitRecord {
 		t.host.Log.Error("end of task not recorded", "error", err)
 	}
 	return end
+}
+
+// writeOutput is the output of a task whose command did not run.
+func (t *Task) writeOutput(text string, at time.Time) error {
+	times := logtime.Index{{At: at}}
+	return errors.Join(os.WriteFile(t.outputPath(), []byte(text), 0o600), os.WriteFile(t.dir.File(hostdir.TimesFile), times.Bytes(), 0o600))
 }
 
 // tailLines is how many lines of output the report of a failed task carries.

@@ -68,6 +68,8 @@ func shimAlive(h *Host) bool {
 func (s *supervision) watch(ctx context.Context, gone <-chan struct{}) hostdir.ExitRecord {
 	if proc, ok := s.awaitProcess(gone); ok {
 		s.proc = proc
+		s.task.shim.Store(int64(proc.Shim))
+		defer s.task.shim.Store(0)
 		s.task.set(func(r *state.TaskReport) {
 			r.State, r.Started, r.PID, r.StartedAt = schema.TaskRunning, true, proc.PID, proc.StartedAt
 			if s.task.in.Health {

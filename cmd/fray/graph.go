@@ -4,15 +4,12 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/fray-ml/fray/configuration"
-	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/depgraph"
 	"github.com/fray-ml/fray/savedplan"
-	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/terminal"
 )
 
@@ -55,9 +52,9 @@ what a saved plan would do.
 			w := bufio.NewWriter(a.Stdout)
 			switch graphFormat(format) {
 			case graphDOT:
-				g.dot(w)
+				drawDOT(w, g)
 			case graphMermaid:
-				g.mermaid(w)
+				drawMermaid(w, g)
 			}
 			return w.Flush()
 		},
@@ -70,7 +67,7 @@ what a saved plan would do.
 }
 
 // readGraph is that of a saved plan, or else of the files.
-func readGraph(a *terminal.Terminal, cmd *cobra.Command, args []string, flags configuration.Options, planFile string) (*graph, error) {
+func readGraph(a *terminal.Terminal, cmd *cobra.Command, args []string, flags configuration.Options, planFile string) (*depgraph.Graph, error) {
 	if planFile != "" {
 		if len(args) > 0 {
 			return nil, errors.New("a saved plan knows its files; leave out either --plan or the others")
@@ -79,7 +76,7 @@ func readGraph(a *terminal.Terminal, cmd *cobra.Command, args []string, flags co
 		if err != nil {
 			return nil, err
 		}
-		return newGraph(&saved.Desired, saved.Changes), nil
+		return depgraph.New(&saved.Desired, saved.Changes), nil
 	}
 	l, diags := configuration.Judge(args, flags)
 	if err := a.Diagnostics(terminal.FilesOf(l.Source), diags); err != nil {
@@ -88,109 +85,5 @@ func readGraph(a *terminal.Terminal, cmd *cobra.Command, args []string, flags co
 	if l.Config.Partial {
 		a.Warn("variables without a value decide how many instances there are; those blocks are not drawn. Give the values with --var.")
 	}
-	return newGraph(&l.Config.Desired, nil), nil
-}
-
-// graph is what is declared, one node for each block, and how it depends.
-type graph struct {
-	nodes map[schema.Address]*graphNode // by base address
-	edges map[graphEdge]bool
-}
-
-type graphNode struct {
-	instances int
-	verbs     map[plan.Verb]int // of its instances, with a plan
-}
-
-type graphEdge struct {
-	from, to schema.Address
-	kind     edgeKind
-}
-
-// edgeKind is why one node depends on another.
-type edgeKind uint8
-
-const (
-	edgeWaits edgeKind = iota // depends_on, or a value of the other
-	edgeDraws                 // from a pool
-	edgePart                  // of a namespace or a group
-)
-
-func newGraph(desired *schema.Desired, changes []plan.Change) *graph {
-	g := &graph{nodes: map[schema.Address]*graphNode{}, edges: map[graphEdge]bool{}}
-	for i := range desired.Namespaces {
-		g.node(desired.Namespaces[i].Addr).instances++
-	}
-	for i := range desired.Reservations {
-		g.node(desired.Reservations[i].Addr).instances++
-	}
-	for i := range desired.Groups {
-		g.node(desired.Groups[i].Addr).instances++
-	}
-	for i := range desired.Jobs {
-		g.node(desired.Jobs[i].Addr).instances++
-	}
-	for i := range changes {
-		if c := &changes[i]; c.Verb != plan.VerbNone {
-			g.node(c.Addr).verbs[c.Verb]++
-		}
-	}
-	for i := range desired.Groups {
-		group := &desired.Groups[i]
-		g.edge(group.Addr, schema.ScopedAddress(schema.KindNamespace, group.Namespace), edgePart)
-	}
-	for i := range desired.Jobs {
-		g.jobEdges(&desired.Jobs[i])
-	}
-	return g
-}
-
-func (g *graph) node(addr schema.Address) *graphNode {
-	addr = addr.Base()
-	n := g.nodes[addr]
-	if n == nil {
-		n = &graphNode{verbs: map[plan.Verb]int{}}
-		g.nodes[addr] = n
-	}
-	return n
-}
-
-// edge adds an edge unless its end is not declared, or it would be a loop.
-func (g *graph) edge(from, to schema.Address, kind edgeKind) {
-	from, to = from.Base(), to.Base()
-	if from != to && g.nodes[to] != nil {
-		g.edges[graphEdge{from, to, kind}] = true
-	}
-}
-
-func (g *graph) jobEdges(j *schema.Job) {
-	group := j.Addr.GroupAddress()
-	if g.nodes[group] != nil {
-		g.edge(j.Addr, group, edgePart)
-	} else {
-		g.edge(j.Addr, schema.ScopedAddress(schema.KindNamespace, j.Namespace), edgePart)
-	}
-	if j.Resources.Reservation != "" {
-		g.edge(j.Addr, schema.ScopedAddress(schema.KindReservation, j.Resources.Reservation), edgeDraws)
-	}
-	for _, on := range slices.Concat(j.DependsOn, j.Uses) {
-		g.edge(j.Addr, on, edgeWaits)
-	}
-}
-
-// addresses are those of the nodes, in order.
-func (g *graph) addresses() []schema.Address {
-	return slices.SortedFunc(maps.Keys(g.nodes), schema.Address.Compare)
-}
-
-func (g *graph) sortedEdges() []graphEdge {
-	return slices.SortedFunc(maps.Keys(g.edges), func(a, b graphEdge) int {
-		if c := a.from.Compare(b.from); c != 0 {
-			return c
-		}
-		if c := a.to.Compare(b.to); c != 0 {
-			return c
-		}
-		return int(a.kind) - int(b.kind)
-	})
+	return depgraph.New(&l.Config.Desired, nil), nil
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/depgraph"
 	"github.com/fray-ml/fray/schema"
 )
 
@@ -33,26 +34,26 @@ func verbsByWeight() []plan.Verb {
 	return []plan.Verb{plan.VerbDelete, plan.VerbReplace, plan.VerbRestart, plan.VerbUpdate, plan.VerbCreate}
 }
 
-// verb is the weightiest of what is planned for a node's instances.
-func (n *graphNode) verb() plan.Verb {
+// weightiest is the weightiest verb of what is planned for a node's instances.
+func weightiest(n *depgraph.Node) plan.Verb {
 	for _, v := range verbsByWeight() {
-		if n.verbs[v] > 0 {
+		if n.Verbs[v] > 0 {
 			return v
 		}
 	}
 	return plan.VerbNone
 }
 
-// lines are a node's label.
-func (n *graphNode) lines(addr schema.Address) []string {
+// labelOf are the lines of a node's label.
+func labelOf(n *depgraph.Node, addr schema.Address) []string {
 	lines := []string{addr.String()}
-	if n.instances > 1 {
-		lines[0] += fmt.Sprintf(" ×%d", n.instances)
+	if n.Instances > 1 {
+		lines[0] += fmt.Sprintf(" ×%d", n.Instances)
 	}
 	var planned []string
 	for _, v := range verbsByWeight() {
-		switch count := n.verbs[v]; {
-		case count == 1 && n.instances <= 1:
+		switch count := n.Verbs[v]; {
+		case count == 1 && n.Instances <= 1:
 			planned = append(planned, string(v))
 		case count > 0:
 			planned = append(planned, fmt.Sprintf("%s %d", v, count))
@@ -64,11 +65,11 @@ func (n *graphNode) lines(addr schema.Address) []string {
 	return lines
 }
 
-// members are the nodes of each job group and module, by its address, and those
+// membersOf are the nodes of each job group and module, by its address, and those
 // of none under "".
-func (g *graph) members() (groups []string, nodes map[string][]schema.Address) {
+func membersOf(g *depgraph.Graph) (groups []string, nodes map[string][]schema.Address) {
 	nodes = map[string][]schema.Address{}
-	for _, addr := range g.addresses() {
+	for _, addr := range g.Addresses() {
 		group := addr.GroupAddress()
 		if addr.Kind == schema.KindJobGroup {
 			group = addr
@@ -85,39 +86,38 @@ func (g *graph) members() (groups []string, nodes map[string][]schema.Address) {
 	return groups, nodes
 }
 
-// dot writes the graph for Graphviz.
-func (g *graph) dot(w *bufio.Writer) {
+// drawDOT writes the graph for Graphviz.
+func drawDOT(w *bufio.Writer, g *depgraph.Graph) {
 	fmt.Fprint(w, "digraph fray {\n  rankdir = \"RL\"\n  node [shape = \"box\", style = \"filled,rounded\", fontname = \"Helvetica\"]\n")
-	groups, members := g.members()
+	groups, members := membersOf(g)
 	for _, addr := range members[""] {
-		g.dotNode(w, "  ", addr)
+		drawNode(w, "  ", g.Nodes[addr], addr)
 	}
 	for _, group := range groups {
 		fmt.Fprintf(w, "  subgraph %s {\n    label = %s\n", dotQuoted("cluster_"+group), dotQuoted(group))
 		for _, addr := range members[group] {
-			g.dotNode(w, "    ", addr)
+			drawNode(w, "    ", g.Nodes[addr], addr)
 		}
 		fmt.Fprint(w, "  }\n")
 	}
-	for _, e := range g.sortedEdges() {
+	for _, e := range g.SortedEdges() {
 		style := ""
-		switch e.kind {
-		case edgeWaits:
-		case edgeDraws:
+		switch e.Kind {
+		case depgraph.Waits:
+		case depgraph.Draws:
 			style = ` [style = "dashed"]`
-		case edgePart:
+		case depgraph.Part:
 			style = ` [style = "dotted"]`
 		}
-		fmt.Fprintf(w, "  %s -> %s%s\n", dotQuoted(e.from.String()), dotQuoted(e.to.String()), style)
+		fmt.Fprintf(w, "  %s -> %s%s\n", dotQuoted(e.From.String()), dotQuoted(e.To.String()), style)
 	}
 	fmt.Fprint(w, "}\n")
 }
 
-func (g *graph) dotNode(w *bufio.Writer, indent string, addr schema.Address) {
-	n := g.nodes[addr]
-	colors := paintOf(n.verb())
+func drawNode(w *bufio.Writer, indent string, n *depgraph.Node, addr schema.Address) {
+	colors := paintOf(weightiest(n))
 	fmt.Fprintf(w, "%s%s [label = %s, fillcolor = %q, color = %q%s]\n", indent, dotQuoted(addr.String()),
-		dotQuoted(strings.Join(n.lines(addr), "\n")), colors.fill, colors.line, dotShape(addr.Kind))
+		dotQuoted(strings.Join(labelOf(n, addr), "\n")), colors.fill, colors.line, dotShape(addr.Kind))
 }
 
 func dotShape(k schema.Kind) string {
@@ -140,21 +140,21 @@ func dotQuoted(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(s) + `"`
 }
 
-// mermaid writes the graph as a flowchart.
-func (g *graph) mermaid(w *bufio.Writer) {
+// drawMermaid writes the graph as a flowchart.
+func drawMermaid(w *bufio.Writer, g *depgraph.Graph) {
 	fmt.Fprint(w, "flowchart RL\n")
 	ids := map[schema.Address]string{}
-	for i, addr := range g.addresses() {
+	for i, addr := range g.Addresses() {
 		ids[addr] = fmt.Sprintf("n%d", i)
 	}
-	groups, members := g.members()
+	groups, members := membersOf(g)
 	used := map[plan.Verb]bool{}
 	node := func(indent string, addr schema.Address) {
-		n := g.nodes[addr]
-		used[n.verb()] = true
+		n := g.Nodes[addr]
+		used[weightiest(n)] = true
 		opening, closing := mermaidShape(addr.Kind)
-		label := mermaidQuoted(strings.Join(n.lines(addr), "\n"))
-		fmt.Fprintf(w, "%s%s%s%s%s:::%s\n", indent, ids[addr], opening, label, closing, mermaidClass(n.verb()))
+		label := mermaidQuoted(strings.Join(labelOf(n, addr), "\n"))
+		fmt.Fprintf(w, "%s%s%s%s%s:::%s\n", indent, ids[addr], opening, label, closing, mermaidClass(weightiest(n)))
 	}
 	for _, addr := range members[""] {
 		node("  ", addr)
@@ -166,16 +166,16 @@ func (g *graph) mermaid(w *bufio.Writer) {
 		}
 		fmt.Fprint(w, "  end\n")
 	}
-	for _, e := range g.sortedEdges() {
+	for _, e := range g.SortedEdges() {
 		arrow := "-->"
-		switch e.kind {
-		case edgeWaits:
-		case edgeDraws:
+		switch e.Kind {
+		case depgraph.Waits:
+		case depgraph.Draws:
 			arrow = "-. draws .->"
-		case edgePart:
+		case depgraph.Part:
 			arrow = "-.->"
 		}
-		fmt.Fprintf(w, "  %s %s %s\n", ids[e.from], arrow, ids[e.to])
+		fmt.Fprintf(w, "  %s %s %s\n", ids[e.From], arrow, ids[e.To])
 	}
 	for _, v := range append(verbsByWeight(), plan.VerbNone) {
 		if used[v] {

@@ -19,10 +19,11 @@ func logsCommand(a *terminal.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "logs [ADDR...]",
 		Short: "Print what jobs' tasks write",
-		Long: `Print what the tasks of jobs wrote, each line with its task where there are
-several. ADDR names a job, an instance of it, a group or a module; without one it is
-the whole stack. Without --attempt, the last attempt. With -f what is written comes
-from the tasks' hosts at once, and through the store where they cannot be reached.`,
+		Long: `Print what the tasks of jobs wrote, by the time at which they wrote it, each line with
+its task where there are several. ADDR names a job, an instance of it, a group or a
+module; without one it is the whole stack. Without --attempt, the last attempt. With -f
+what is written comes from the tasks' hosts at once, and through the store where they
+cannot be reached.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
@@ -44,7 +45,8 @@ from the tasks' hosts at once, and through the store where they cannot be reache
 	cmd.Flags().IntVar(&q.Task, "task", -1, "only task `N`")
 	cmd.Flags().IntVar(&q.Attempt, "attempt", 0, "attempt `N` instead of the last one")
 	cmd.Flags().IntVarP(&q.Tail, "tail", "n", -1, "only the last `N` lines of each task")
-	cmd.Flags().DurationVar(&q.Since, "since", 0, "only what was written in the last `TIME`, such as 10m, and what is kept in one piece with it: up to 256 KiB")
+	cmd.Flags().DurationVar(&q.Since, "since", 0, "only what was written in the last `TIME`, such as 10m")
+	cmd.Flags().BoolVarP(&q.Timestamps, "timestamps", "t", false, "print when each line was written, in UTC")
 	cmd.Flags().BoolVar(&q.Bare, "no-prefix", false, "print lines without the name of their task")
 	cmd.Flags().StringVarP(&dir, "chdir", "C", ".", "use the stack of `DIR` (or of one file)")
 	return cmd

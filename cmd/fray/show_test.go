@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/terminal"
@@ -107,22 +106,6 @@ token = (sensitive value)
 	out.Reset()
 	if err := showState(terminal.New(nil, &out, nil), &state.Document{}); err != nil || !strings.Contains(out.String(), "The state is empty") {
 		t.Errorf("of an empty state: got %q, %v", out.String(), err)
-	}
-}
-
-func TestGraphOfManyIsQuickAndStable(t *testing.T) {
-	var desired schema.Desired
-	for i := range 5000 {
-		addr := schema.Address{Kind: schema.KindJob, Name: "j" + strings.Repeat("x", i%50), Key: schema.IntKey(i)}
-		desired.Jobs = append(desired.Jobs, schema.Job{Addr: addr, Namespace: "none", DependsOn: []schema.Address{{Kind: schema.KindJob, Name: "jx"}}})
-	}
-	changes := []plan.Change{{Addr: schema.Address{Kind: schema.KindJob, Name: "gone"}, Verb: plan.VerbDelete}}
-	g := newGraph(&desired, changes)
-	if len(g.nodes) != 51 || len(g.edges) != 49 {
-		t.Errorf("%d nodes and %d edges, want 51 and 49: one for each block, and none to itself", len(g.nodes), len(g.edges))
-	}
-	if n := g.nodes[schema.Address{Kind: schema.KindJob, Name: "jx"}]; n.instances != 100 {
-		t.Errorf("%d instances, want 100", n.instances)
 	}
 }
 

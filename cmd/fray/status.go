@@ -11,6 +11,7 @@ import (
 
 	"github.com/fray-ml/fray/commandline"
 	"github.com/fray-ml/fray/configuration"
+	"github.com/fray-ml/fray/follow"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/status"
 	"github.com/fray-ml/fray/terminal"
@@ -42,7 +43,7 @@ status reads only; it takes no lease. DIR or FILE names another stack than that 
 the current directory, as it does for fray plan.
 
 --watch goes on looking, once a second, until q or Ctrl-C: on a terminal in a view
-of the whole screen (? shows its keys), and else by printing one picture after
+of the whole screen (Enter opens a job, ? shows all keys), and else by printing one picture after
 another. With --json it prints a document, on one line, whenever something changed.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			args, paths := addressesAndPaths(args)
@@ -70,6 +71,7 @@ another. With --json it prints a document, on one line, whenever something chang
 				}
 			}
 			if watch {
+				w.Logs = follow.Logs(l)
 				return status.WatchStatus(ctx, a, w, asJSON)
 			}
 			view, err := w.Observe(ctx)

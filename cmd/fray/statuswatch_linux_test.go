@@ -28,6 +28,15 @@ func TestStatusScreen(t *testing.T) {
 	do(t, dir, "apply", "--auto-approve")
 	s.draws(t, "job.later")
 
+	// Enter opens the job, which writes something, and Esc goes back.
+	s.types(t, "/job.one\r\r")
+	s.draws(t, "hello from one")
+	s.draws(t, "began: first start")
+	s.types(t, "\x1b")
+	s.draws(t, `only "job.one"`)
+	s.types(t, "\x1b")
+	s.draws(t, "q quit")
+
 	s.types(t, "?")
 	s.draws(t, "Press any key to go back")
 	s.types(t, " ")
@@ -91,7 +100,7 @@ func do(t *testing.T, dir string, args ...string) {
 }
 
 func screenConfig(name string) string {
-	return "job \"" + name + "\" {\n  command = [\"sleep\", \"1000\"]\n}\n"
+	return "job \"" + name + "\" {\n  command = [\"sh\", \"-c\", \"echo hello from " + name + "; sleep 1000\"]\n}\n"
 }
 
 // draws is sees of a screen that is drawn by differences: it is given other sizes

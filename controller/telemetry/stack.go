@@ -34,7 +34,7 @@ type stackCollector struct {
 
 type stackDescs struct {
 	leading, epoch, paused, jobs, tasks, slices, chips, reservations, pending, attempts, share, entitled, held *prometheus.Desc
-	unseen, skipped, missing                                                                                   *prometheus.Desc
+	unseen, skipped, missing, cpu, memory, duty, calls                                                         *prometheus.Desc
 }
 
 var _ prometheus.Collector = (*stackCollector)(nil)
@@ -48,6 +48,10 @@ func newStackCollector(source Source) *stackCollector {
 		epoch:        d("fray_lease_epoch", "Epoch of the lease under which the loop stepped last."),
 		paused:       d("fray_paused", "1 while the stack is paused."),
 		jobs:         d("fray_jobs", "Jobs, by status and band.", "status", "band"),
+		cpu:          d("fray_tasks_cpu_cores", "Processors that the running tasks use, as far as their hosts report it."),
+		memory:       d("fray_tasks_memory_bytes", "Memory that the running tasks use, as far as their hosts report it."),
+		duty:         d("fray_tpu_duty_cycle_ratio", "The part of the time in which TPU chips compute, the mean over the hosts that report it."),
+		calls:        d("fray_actors_calls_per_second", "Calls that actors answer in a second, as far as their hosts report it."),
 		tasks:        d("fray_tasks", "Tasks of the attempts that go on, by state.", "state"),
 		slices:       d("fray_slices", "Slices, by where and what they are.", "provider", "zone", "phase", "type"),
 		chips:        d("fray_chips", "Chips of slices that are up, held by jobs or free.", "state"),
@@ -68,7 +72,7 @@ func (c *stackCollector) Describe(out chan<- *prometheus.Desc) {
 	d := &c.descs
 	for _, desc := range []*prometheus.Desc{
 		d.leading, d.epoch, d.paused, d.jobs, d.tasks, d.slices, d.chips, d.reservations, d.pending, d.attempts, d.share, d.entitled, d.held,
-		d.unseen, d.skipped, d.missing,
+		d.unseen, d.skipped, d.missing, d.cpu, d.memory, d.duty, d.calls,
 	} {
 		out <- desc
 	}
@@ -93,6 +97,7 @@ func (c *stackCollector) Collect(out chan<- prometheus.Metric) {
 	c.providers(out, snap)
 	c.waiting(out, snap)
 	c.shares(out, snap)
+	c.usage(out, snap)
 }
 
 func (c *stackCollector) send(out chan<- prometheus.Metric, d *prometheus.Desc, value float64, labels ...string) {

@@ -143,6 +143,7 @@ func TestEveryPartLoadsWithoutErrors(t *testing.T) {
 		"#/reservations": `document.querySelectorAll(".pool").length === 2`,
 		"#/shares":       `document.querySelectorAll("table.shares tbody tr").length > 4`,
 		"#/events":       `document.querySelector("h1")?.textContent === "Events"`,
+		"#/graph":        `document.querySelector("h1")?.textContent === "Dependencies"`,
 	} {
 		b.open(hash)
 		b.await(hash, holds)
@@ -151,6 +152,64 @@ func TestEveryPartLoadsWithoutErrors(t *testing.T) {
 			b.await(hash+": nothing is wider than the page", `document.documentElement.scrollWidth <= innerWidth`)
 		}
 	}
+	if said := b.said(); len(said) > 0 {
+		t.Errorf("the console says %q", said)
+	}
+}
+
+// TestUpdatesLeaveNoErrors moves the stack on under each part of the page: what the browser
+// forbids, or what fails, is in its console.
+func TestUpdatesLeaveNoErrors(t *testing.T) {
+	snap := makeUp(300, time.Now())
+	s, from := live(t, snap, &memory{})
+	b := openBrowser(t, s)
+	job := ""
+	for _, j := range snap.Doc.Jobs {
+		if len(j.Attempts) > 2 && j.Attempts[len(j.Attempts)-1].Outcome == "" {
+			job = j.ID
+		}
+	}
+	version := func(n int) string { return fmt.Sprintf(`document.querySelector("#nav").dataset.version >= %d`, n) }
+	n := 1
+	for _, hash := range []string{"#/", "#/jobs", "#/jobs/" + job, "#/slices", "#/reservations", "#/shares", "#/events", "#/graph"} {
+		b.open(hash)
+		b.await(hash, `document.querySelector("main").innerText.length > 20`)
+		for range 2 {
+			n++
+			next := makeUp(300+n, time.Now())
+			next.Doc.Jobs[snap.Doc.Jobs[addressOf(snap, job)].Spec.Addr] = snap.Doc.Jobs[addressOf(snap, job)]
+			from.put(next)
+			b.await(hash+" follows", version(n))
+		}
+		b.await("all of "+hash+" is drawn", `new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))`)
+	}
+	if said := b.said(); len(said) > 0 {
+		t.Errorf("the console says %q", said)
+	}
+}
+
+func addressOf(snap *Snapshot, id string) schema.Address {
+	for addr, j := range snap.Doc.Jobs {
+		if j.ID == id {
+			return addr
+		}
+	}
+	return schema.Address{}
+}
+
+// A picture of what depends on what, whose nodes lead to the jobs.
+func TestGraphInABrowser(t *testing.T) {
+	s, _ := live(t, declared(), &memory{})
+	b := openBrowser(t, s)
+	b.open("#/graph")
+	b.await("boxes and arrows", `document.querySelectorAll(".graph .node").length > 1 && document.querySelectorAll(".graph .edge").length > 0`)
+	b.await("no box covers another one", `[...document.querySelectorAll(".node rect")].every((a, i, all) => all.slice(i + 1).every((b) => {
+		const p = a.getBoundingClientRect(), q = b.getBoundingClientRect();
+		return p.right <= q.left || q.right <= p.left || p.bottom <= q.top || q.bottom <= p.top;
+	}))`)
+	b.await("names that can be heard", `[...document.querySelectorAll(".node")].every((a) => a.getAttribute("aria-label").length > 3)`)
+	b.do(chromedp.Focus(`.node[href^="#/jobs/id-"]`), chromedp.KeyEvent(kb.Enter))
+	b.await("the page of a job", `document.querySelector(".jobhead .badge") !== null`)
 	if said := b.said(); len(said) > 0 {
 		t.Errorf("the console says %q", said)
 	}
@@ -213,9 +272,16 @@ func TestLiveInABrowser(t *testing.T) {
 	b.open("#/jobs/id-root")
 	b.await("it runs", `document.querySelector(".jobhead .badge")?.textContent === "running"`)
 	wrote.write(task(2, 1), "loss 0.25 <b>not bold</b>\n")
-	b.await("a line appears", `document.querySelector(".log")?.textContent === "1 loss 0.25 <b>not bold</b>"`)
+	b.await("a line appears", `document.querySelector(".log div")?.lastChild.textContent === "loss 0.25 <b>not bold</b>" && document.querySelector(".log b").textContent === "1 "`)
+	b.await("with its time", fmt.Sprintf(`document.querySelector(".log time").dateTime === %q && document.querySelector(".log time").getBoundingClientRect().width > 50`, testTime.Format("2006-01-02T15:04:05.000Z")))
 	wrote.write(task(2, 0), "\x1b[31mred\x1b[0m\n")
-	b.await("another one, without its colours", `document.querySelector(".log").lastChild.textContent === "0 red"`)
+	b.await("another one, without its colours", `document.querySelector(".log").lastChild.lastChild.textContent === "red"`)
+	wrote.writeAt(task(2, 0), "late\n", testTime.Add(time.Hour))
+	b.await("a later line", `document.querySelector(".log").lastChild.lastChild.textContent === "late"`)
+	wrote.writeAt(task(2, 1), "early\n", testTime.Add(time.Minute))
+	b.await("a line that comes late stands where it belongs", `[...document.querySelectorAll(".log div")].slice(-2).map((row) => row.lastChild.textContent).join() === "early,late"`)
+	b.do(chromedp.Click(".logs label:last-of-type input"))
+	b.await("without times", `document.querySelector(".log time").getBoundingClientRect().width === 0`)
 
 	after := ended(snap)
 	for addr, j := range after.Doc.Jobs {
@@ -229,7 +295,7 @@ func TestLiveInABrowser(t *testing.T) {
 	}
 	from.put(after)
 	b.await("it has failed", `document.querySelector(".jobhead .badge").textContent === "failed" && document.querySelector(".jobhead .why").textContent === "task 0 exited with code 1"`)
-	b.await("its log stays and ends", `document.querySelectorAll(".log div").length === 2 && document.querySelector(".logs [role=status]").textContent === "ended"`)
+	b.await("its log stays and ends", `document.querySelectorAll(".log div").length === 4 && document.querySelector(".logs [role=status]").textContent === "ended"`)
 	b.open("#/events")
 	b.await("it is an event", `document.querySelector(".events")?.textContent.includes("job.root failed: task 0 exited with code 1")`)
 	if said := b.said(); len(said) > 0 {

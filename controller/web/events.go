@@ -33,6 +33,7 @@ type Event struct {
 	Level Level     `json:"level"`
 	About string    `json:"about"`            // an address, a slice, a place
 	Job   string    `json:"job_id,omitempty"` // of one about a job
+	Slice bool      `json:"slice,omitempty"`  // About is the name of a slice
 	Text  string    `json:"text"`
 }
 
@@ -123,7 +124,7 @@ func eventOf(e state.Event, doc *state.Document) Event {
 		out.Job = j.ID
 	}
 	if e.Slice != "" {
-		out.About = e.Slice
+		out.About, out.Slice = e.Slice, true
 	}
 	if out.About == "" {
 		out.About = "controller"

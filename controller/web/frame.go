@@ -70,6 +70,7 @@ func (s *Server) advance(snap *Snapshot) {
 		next.version++
 	}
 	s.journal.note(old.snap, next.snap)
+	s.used.Observe(next.snap.Hosts, next.snap.At)
 	s.current.Store(next)
 	close(old.superseded)
 }

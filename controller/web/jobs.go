@@ -290,3 +290,17 @@ func facetsOf(jobs []*jobEntry) Facets {
 	}
 	return f
 }
+
+// graph answers what depends on what, of what is declared.
+func (s *Server) graph(w http.ResponseWriter, _ *http.Request) {
+	f := s.current.Load()
+	var declared []graphJob
+	for _, e := range f.look().jobs {
+		if !e.past && e.job.Launch == nil {
+			declared = append(declared, graphJob{addr: e.addr, id: e.job.ID, status: e.job.Status})
+		}
+	}
+	out := graphOf(&f.snap.Doc.Desired, declared)
+	out.Version = f.version
+	answer(w, http.StatusOK, out)
+}

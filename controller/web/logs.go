@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/logtime"
+	"github.com/fray-ml/fray/state/store"
 )
 
 const (
@@ -30,6 +32,15 @@ type LogChunk struct {
 	Next int64  `json:"next"`
 	// Cut says that what was written before is left out.
 	Cut bool `json:"cut,omitempty"`
+	// Times are when lines were written, by rising line: one holds for those that
+	// follow, up to the next. Lines before the first have no known time.
+	Times []LineTime `json:"times,omitempty"`
+}
+
+// LineTime is when a line of a chunk was written.
+type LineTime struct {
+	Line int       `json:"line"` // from 0
+	At   time.Time `json:"at,omitzero"`
 }
 
 // LogAnswer is the answer of /api/v1/jobs/{id}/logs where no stream was asked for.
@@ -188,28 +199,32 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request, t *tailer) {
 type tailer struct {
 	logs  Logs
 	query logQuery
-	next  []int64  // by task of the query: where to read on
-	part  [][]byte // the beginning of a line whose end was not read yet
-	begun []bool
-	cut   []bool // the first piece begins somewhere within
+	tasks []tailed // of the query
+}
+
+// tailed is how far one task's log was read.
+type tailed struct {
+	next  int64         // where to read on
+	part  []byte        // the beginning of a line whose end was not read yet
+	times logtime.Index // of what was read last
+	begun bool
+	cut   bool // the first piece begins somewhere within
 }
 
 func newTailer(logs Logs, q logQuery) *tailer {
-	n := len(q.tasks)
-	t := &tailer{logs: logs, query: q, next: make([]int64, n), part: make([][]byte, n), begun: make([]bool, n), cut: make([]bool, n)}
-	for i := range t.next {
-		t.next[i] = -q.tail
+	t := &tailer{logs: logs, query: q, tasks: make([]tailed, len(q.tasks))}
+	for i := range t.tasks {
+		t.tasks[i].next = -q.tail
 	}
 	return t
 }
 
 // cursor says how far each task was sent.
 func (t *tailer) cursor() string {
-	parts := make([]string, len(t.next))
-	for i := range t.next {
-		parts[i] = strconv.FormatInt(max(0, t.next[i])-int64(len(t.part[i])), 10)
-		if !t.begun[i] {
-			parts[i] = ""
+	parts := make([]string, len(t.tasks))
+	for i := range t.tasks {
+		if of := &t.tasks[i]; of.begun {
+			parts[i] = strconv.FormatInt(max(0, of.next)-int64(len(of.part)), 10)
 		}
 	}
 	return strings.Join(parts, "-")
@@ -218,12 +233,12 @@ func (t *tailer) cursor() string {
 // resume goes on behind a cursor of the same query.
 func (t *tailer) resume(cursor string) {
 	parts := strings.Split(cursor, "-")
-	if len(parts) != len(t.next) {
+	if len(parts) != len(t.tasks) {
 		return
 	}
 	for i, text := range parts {
 		if n, err := strconv.ParseInt(text, 10, 64); err == nil && n >= 0 {
-			t.next[i], t.begun[i] = n, true
+			t.tasks[i].next, t.tasks[i].begun = n, true
 		}
 	}
 }
@@ -231,27 +246,18 @@ func (t *tailer) resume(cursor string) {
 // round sends what is new of each task, and reports whether there was any.
 func (t *tailer) round(ctx context.Context, send func(LogChunk) error) (more bool, err error) {
 	for i, task := range t.query.tasks {
-		first := !t.begun[i]
-		data, next, err := t.logs.Read(ctx, LogStream{Job: t.query.job, Attempt: t.query.attempt, Task: task}, t.next[i])
+		of := &t.tasks[i]
+		read, err := t.logs.Read(ctx, LogStream{Job: t.query.job, Attempt: t.query.attempt, Task: task}, of.next)
 		if err != nil {
 			return more, err
 		}
-		if len(data) == 0 {
+		if len(read.Data) == 0 {
 			continue
 		}
 		more = true
-		if first && next-int64(len(data)) > 0 {
-			// The first line is likely to be the end of one.
-			t.cut[i] = true
-			if n := bytes.IndexByte(data, '\n'); n >= 0 {
-				data = data[n+1:]
-			}
-		}
-		t.next[i], t.begun[i] = next, true
-		t.part[i] = append(t.part[i], data...)
-		n := bytes.LastIndexByte(t.part[i], '\n') + 1
-		if n == 0 && len(t.part[i]) > 1<<20 { // a line without end is sent as it comes
-			n = len(t.part[i])
+		n := of.take(read)
+		if n == 0 && len(of.part) > 1<<20 { // a line without end is sent as it comes
+			n = len(of.part)
 		}
 		if err := t.flush(i, n, send); err != nil {
 			return more, err
@@ -260,22 +266,57 @@ func (t *tailer) round(ctx context.Context, send func(LogChunk) error) (more boo
 	return more, nil
 }
 
+// take adds what was read, and returns how much of all are whole lines.
+func (t *tailed) take(read store.LogPart) int {
+	data := read.Data
+	if !t.begun && read.Offset > 0 {
+		// The first line is likely to be the end of one.
+		t.cut = true
+		if n := bytes.IndexByte(data, '\n'); n >= 0 {
+			data = data[n+1:]
+		}
+	}
+	t.next, t.begun, t.times = read.Offset+int64(len(read.Data)), true, read.Times
+	t.part = append(t.part, data...)
+	return bytes.LastIndexByte(t.part, '\n') + 1
+}
+
 // flush sends the first n bytes of what was read of a task.
 func (t *tailer) flush(i, n int, send func(LogChunk) error) error {
 	if n == 0 {
 		return nil
 	}
-	text := string(bytes.ToValidUTF8(t.part[i][:n], []byte("\ufffd")))
-	t.part[i] = bytes.Clone(t.part[i][n:])
-	chunk := LogChunk{Task: t.query.tasks[i], Text: text, Next: t.next[i] - int64(len(t.part[i])), Cut: t.cut[i]}
-	t.cut[i] = false
+	of := &t.tasks[i]
+	raw := of.part[:n]
+	chunk := LogChunk{
+		Task: t.query.tasks[i], Text: string(bytes.ToValidUTF8(raw, []byte("\ufffd"))), Cut: of.cut,
+		Times: lineTimes(raw, of.next-int64(len(of.part)), of.times),
+	}
+	of.part = bytes.Clone(of.part[n:])
+	chunk.Next = of.next - int64(len(of.part))
+	of.cut = false
 	return send(chunk)
+}
+
+// lineTimes are the times of the lines of a text that begins at an offset of a log.
+func lineTimes(text []byte, offset int64, times logtime.Index) []LineTime {
+	var out []LineTime
+	var last time.Time
+	n := 0
+	for line := range bytes.Lines(text) {
+		offset += int64(len(line))
+		if at := times.At(offset - 1); !at.Equal(last) {
+			out, last = append(out, LineTime{Line: n, At: at}), at
+		}
+		n++
+	}
+	return out
 }
 
 // rest sends the lines that have no end.
 func (t *tailer) rest(send func(LogChunk) error) error {
-	for i := range t.part {
-		if err := t.flush(i, len(t.part[i]), send); err != nil {
+	for i := range t.tasks {
+		if err := t.flush(i, len(t.tasks[i].part), send); err != nil {
 			return err
 		}
 	}

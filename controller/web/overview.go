@@ -2,7 +2,10 @@ package web
 
 import (
 	"net/http"
+	"path"
+	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/fray-ml/fray/accelerators"
@@ -17,7 +20,9 @@ type Overview struct {
 	Version  uint64    `json:"version"` // rises when there is something else to see than the time
 	Now      time.Time `json:"now"`
 	Stack    string    `json:"stack"`
-	Fray     string    `json:"fray"` // its version
+	Place    string    `json:"place,omitempty"`    // of its state: the name of its directory or bucket, and the workspace
+	Location string    `json:"location,omitempty"` // the same in full
+	Fray     string    `json:"fray"`               // its version
 	Revision uint64    `json:"revision"`
 	Serial   uint64    `json:"serial"`
 
@@ -74,7 +79,26 @@ func (s *Server) overviewOf(f *frame) Overview {
 	f.summed.Do(func() { f.sum = summary(f) })
 	out := f.sum
 	out.Now, out.Fray = s.cfg.Now(), s.cfg.Version
+	out.Place, out.Location = placeOf(s.cfg.Location), s.cfg.Location
 	return out
+}
+
+// placeOf names a location as people do: by the directory of the files, or the bucket,
+// and by the workspace unless it is the default one.
+func placeOf(location string) string {
+	at, workspace, named := strings.Cut(filepath.ToSlash(location), "/workspaces/")
+	if bucket, ok := strings.CutPrefix(at, "gs://"); ok {
+		at = bucket
+	} else {
+		at = path.Base(strings.TrimSuffix(at, "/.fray"))
+	}
+	switch {
+	case location == "":
+		return ""
+	case named:
+		return at + ", workspace " + workspace
+	}
+	return at
 }
 
 func summary(f *frame) Overview {

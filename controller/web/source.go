@@ -60,25 +60,26 @@ const maxLogRead = 256 << 10
 var errReadEnough = errors.New("enough was read")
 
 // Read is [Logs.Read].
-func (s StoredLogs) Read(ctx context.Context, task LogStream, from int64) ([]byte, int64, error) {
+func (s StoredLogs) Read(ctx context.Context, task LogStream, from int64) (store.LogPart, error) {
 	name := store.LogName{Job: task.Job, Attempt: task.Attempt, Task: task.Task}
 	if from < 0 {
 		size, err := store.LogSize(ctx, s.Store, name)
 		if err != nil {
-			return nil, 0, err
+			return store.LogPart{}, err
 		}
 		from = max(0, size+from)
 	}
-	var data []byte
-	_, err := store.ReadLog(ctx, s.Store, name, from, func(part []byte) error {
-		data = append(data, part[:min(len(part), maxLogRead-len(data))]...)
-		if len(data) == maxLogRead {
+	out := store.LogPart{Offset: from}
+	_, err := store.ReadDatedLog(ctx, s.Store, name, from, func(part store.LogPart) error {
+		out.Data = append(out.Data, part.Data[:min(len(part.Data), maxLogRead-len(out.Data))]...)
+		out.Times = append(out.Times, part.Times...)
+		if len(out.Data) == maxLogRead {
 			return errReadEnough
 		}
 		return nil
 	})
 	if err != nil && !errors.Is(err, errReadEnough) {
-		return nil, from, err
+		return store.LogPart{}, err
 	}
-	return data, from + int64(len(data)), nil
+	return out, nil
 }

@@ -17,7 +17,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/fray-ml/fray/controller/actors"
+	"github.com/fray-ml/fray/controller/usage"
 	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/store"
 )
 
 //go:embed static
@@ -26,9 +29,9 @@ var static embed.FS
 // Logs is where what tasks write is read.
 type Logs interface {
 	// Read returns a part of what a task of a job, named by its id, has written:
-	// from a byte on, or from the beginning of its last -from bytes; then the
-	// byte that follows. No data means that there is none yet.
-	Read(ctx context.Context, task LogStream, from int64) (data []byte, next int64, err error)
+	// from a byte on, or from the beginning of its last -from bytes. No data
+	// means that there is none yet.
+	Read(ctx context.Context, task LogStream, from int64) (store.LogPart, error)
 }
 
 // LogStream names what one task of one attempt writes.
@@ -44,11 +47,15 @@ type Config struct {
 	Logs    Logs
 	Metrics http.Handler // at /metrics; nil: there are none
 	Version string       // of fray
+	// Location is where the stack's state is: a directory or gs://BUCKET/PREFIX; "": not shown.
+	Location string
 	// Loopback says that only this machine can reach the server: then no token is
 	// asked for, but requests must name this machine as their host.
 	Loopback bool
 	// Verify accepts or refuses the token of a user; needed without Loopback.
 	Verify func(token string) error
+	// Actors lists the actors of a stack; nil: the page shows none.
+	Actors func(ctx context.Context, doc *state.Document) ([]actors.Actor, error)
 	// History reads the events that the store remembers, oldest first; nil: only
 	// what happens from now on is shown.
 	History func(ctx context.Context) ([]state.Event, error)
@@ -75,6 +82,7 @@ type Server struct {
 	sessions sessions
 	current  atomic.Pointer[frame]
 	journal  journal
+	used     usage.Recorder
 }
 
 // New returns a Server that answers from what there is now. It keeps up with the
@@ -109,9 +117,12 @@ func (s *Server) routes(files fs.FS) *http.ServeMux {
 	mux.HandleFunc("GET /api/v1/jobs", s.jobs)
 	mux.HandleFunc("GET /api/v1/jobs/{id}", s.job)
 	mux.HandleFunc("GET /api/v1/jobs/{id}/logs", s.logs)
+	mux.HandleFunc("GET /api/v1/jobs/{id}/usage", s.usage)
+	mux.HandleFunc("GET /api/v1/actors", s.actors)
 	mux.HandleFunc("GET /api/v1/slices", s.slices)
 	mux.HandleFunc("GET /api/v1/reservations", s.reservations)
 	mux.HandleFunc("GET /api/v1/shares", s.shares)
+	mux.HandleFunc("GET /api/v1/graph", s.graph)
 	mux.HandleFunc("GET /api/v1/events", s.events)
 	mux.HandleFunc("GET /api/v1/updates", s.updates)
 	mux.HandleFunc("GET /api/", func(w http.ResponseWriter, r *http.Request) {

@@ -19,6 +19,7 @@ import (
 	"github.com/fray-ml/fray/plan/snapshot"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/logtime"
 	"github.com/fray-ml/fray/state/store"
 )
 
@@ -53,24 +54,34 @@ func (s *source) put(snap *Snapshot) {
 	s.changed = make(chan struct{})
 }
 
-// memory is what tasks wrote.
+// memory is what tasks wrote, the first text of a task at testTime and each of the others
+// a second later.
 type memory struct {
-	mu   sync.Mutex
-	text map[LogStream]string
-	err  error
-	most int // bytes of one read; 0: all
+	mu    sync.Mutex
+	text  map[LogStream]string
+	times map[LogStream]logtime.Index
+	err   error
+	most  int // bytes of one read; 0: all
 }
 
 func (m *memory) write(task LogStream, text string) {
 	m.mu.Lock()
+	at := testTime.Add(time.Duration(len(m.times[task])) * time.Second)
+	m.mu.Unlock()
+	m.writeAt(task, text, at)
+}
+
+func (m *memory) writeAt(task LogStream, text string, at time.Time) {
+	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.text == nil {
-		m.text = map[LogStream]string{}
+		m.text, m.times = map[LogStream]string{}, map[LogStream]logtime.Index{}
 	}
+	m.times[task] = append(m.times[task], logtime.Mark{Offset: int64(len(m.text[task])), At: at})
 	m.text[task] += text
 }
 
-func (m *memory) Read(_ context.Context, task LogStream, from int64) ([]byte, int64, error) {
+func (m *memory) Read(_ context.Context, task LogStream, from int64) (store.LogPart, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	text := m.text[task]
@@ -83,7 +94,7 @@ func (m *memory) Read(_ context.Context, task LogStream, from int64) ([]byte, in
 	if m.most > 0 {
 		to = min(size, from+int64(m.most))
 	}
-	return []byte(text[from:to]), to, m.err
+	return store.LogPart{Data: []byte(text[from:to]), Offset: from, Times: m.times[task]}, m.err
 }
 
 // pageOf is a server on loopback that shows one snapshot at testTime.

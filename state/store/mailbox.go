@@ -39,6 +39,21 @@ func LogsOf(job string, attempt, task int) string {
 	return fmt.Sprintf("%s%d/%d/", LogsOfJob(job), attempt, task)
 }
 
+// LogTimesKey is when what is in a chunk was written, as [logtime] encodes it. Some of the
+// chunk's end may be without a time yet.
+func LogTimesKey(job string, attempt, task, chunk int) string {
+	return fmt.Sprintf("%s%08d", logTimesOf(job, attempt, task), chunk)
+}
+
+func logTimesOf(job string, attempt, task int) string {
+	return fmt.Sprintf("%s%d/%d.times/", LogsOfJob(job), attempt, task)
+}
+
+// LogPrefixes are those of the chunks of one task of one attempt and of their times.
+func LogPrefixes(job string, attempt, task int) []string {
+	return []string{LogsOf(job, attempt, task), logTimesOf(job, attempt, task)}
+}
+
 // LogsOfJob is the prefix of all logs of a job instance, by its id: its address
 // may change, and be another job's later.
 func LogsOfJob(job string) string { return LogsPrefix + keyPart(job) + "/" }

@@ -1,16 +1,19 @@
 // The frame of the page: which part is shown, and what keeps it up to date.
+import { actors } from "./actors.js";
 import { follow } from "./api.js";
 import { fill, h } from "./dom.js";
 import { ago, setClock, tick } from "./format.js";
 import { events } from "./events.js";
+import { graph } from "./graph.js";
 import { job } from "./job.js";
 import { jobs } from "./jobs.js";
+import { keep, kept } from "./keep.js";
 import { overview } from "./overview.js";
 import { reservations } from "./reservations.js";
 import { shares } from "./shares.js";
 import { slices } from "./slices.js";
 
-const pages = { overview, jobs, job, slices, reservations, shares, events };
+const pages = { overview, jobs, job, actors, graph, slices, reservations, shares, events };
 const main = document.getElementById("main");
 const app = { latest: undefined, page: undefined, route: undefined };
 
@@ -39,19 +42,26 @@ function show() {
   app.page?.leave?.();
   main.replaceChildren();
   window.scrollTo(0, 0);
-  document.title = `${route.id || route.page} · fray`;
+  if (app.latest) document.title = titleOf(app.latest);
   app.page = pages[route.page](main, route);
   if (app.latest) app.page.update?.(app.latest, true);
 }
+
+// titleOf tells the tabs of several stacks apart.
+const titleOf = (latest) => [app.route.id || app.route.page, latest.place, "fray"].filter(Boolean).join(" · ");
 
 function update(latest) {
   setClock(latest.now);
   const fresh = !app.latest || app.latest.version !== latest.version;
   app.latest = latest;
-  document.getElementById("stack").textContent = latest.stack;
+  const stack = document.getElementById("stack");
+  stack.textContent = latest.place || latest.stack;
+  stack.title = [latest.location, `stack ${latest.stack}`].filter(Boolean).join(", ");
+  document.title = titleOf(latest);
   step(latest);
   banner(latest);
   app.page?.update?.(latest, fresh);
+  document.getElementById("nav").dataset.version = latest.version;
 }
 
 function step(latest) {
@@ -100,11 +110,10 @@ function theme(next) {
   button.dataset.theme = next;
   button.title = `Colours: ${names[next]}`;
   button.setAttribute("aria-label", button.title);
-  try { localStorage.setItem("fray-theme", next); } catch { /* not kept */ }
+  keep("fray-theme", next);
 }
 
-let chosen = "";
-try { chosen = localStorage.getItem("fray-theme") ?? ""; } catch { /* none is kept */ }
+const chosen = kept("fray-theme");
 theme(schemes.includes(chosen) ? chosen : "");
 document.getElementById("theme").addEventListener("click", () => {
   theme(schemes[(schemes.indexOf(document.documentElement.dataset.theme) + 1) % schemes.length]);

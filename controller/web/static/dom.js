@@ -14,6 +14,14 @@ export function h(tag, props, ...children) {
   return el;
 }
 
+// svg is h for what is drawn.
+export function svg(tag, props, ...children) {
+  const el = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(props ?? {})) if (value !== undefined && value !== null) el.setAttribute(name, value);
+  add(el, children);
+  return el;
+}
+
 export function add(el, children) {
   for (const child of children.flat(Infinity)) {
     if (child === undefined || child === null || child === false || child === "") continue;
@@ -51,7 +59,8 @@ function mergeable(a, b) {
 }
 
 function mergeAttributes(a, b) {
-  for (const { name } of [...a.attributes]) if (!b.hasAttribute(name)) a.removeAttribute(name);
-  for (const { name, value } of [...b.attributes]) if (a.getAttribute(name) !== value) a.setAttribute(name, value);
+  for (const { name } of [...a.attributes]) if (name !== "style" && !b.hasAttribute(name)) a.removeAttribute(name);
+  // The policy of the page forbids to set the attribute style; its rules may be set.
+  for (const { name, value } of [...b.attributes]) if (name !== "style" && a.getAttribute(name) !== value) a.setAttribute(name, value);
   if (b.style.cssText !== a.style.cssText) a.style.cssText = b.style.cssText;
 }

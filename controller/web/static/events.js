@@ -2,6 +2,7 @@
 import { get, search } from "./api.js";
 import { fill, h } from "./dom.js";
 import { count, moment, plural } from "./format.js";
+import { linked, toJob, toSlice } from "./links.js";
 
 const shown = 500;
 
@@ -19,7 +20,7 @@ export function events(root, route) {
     fill(summary, answer.total > shown ? `the last ${count(shown)} of ${plural(answer.total, "event")}` : plural(answer.total, "event"));
     fill(list, answer.events.map((e) => h("li", { "data-key": String(e.seq), class: `level-${e.level}` },
       h("span", { class: "faint nowrap" }, moment(e.at)), h("i", { class: "dot", "aria-hidden": "true" }),
-      h("span", { class: "what" }, e.job_id ? h("a", { class: "mono", href: `#/jobs/${encodeURIComponent(e.job_id)}` }, e.about) : h("span", { class: "mono" }, e.about), " ", h("span", null, e.text)))));
+      h("span", { class: "what" }, e.job_id ? h("a", { class: "mono", href: toJob(e.job_id) }, e.about) : h("span", { class: "mono" }, e.slice ? h("a", { href: toSlice(e.about) }, e.about) : linked(e.about)), " ", h("span", null, linked(e.text))))));
   }
 
   let timer;

@@ -51,6 +51,19 @@ export function dollars(price) {
   return price.high - price.low < 0.005 ? `$${text(price.high)}` : `$${text(price.low)}–${text(price.high)}`;
 }
 
+// bytes is a size with three digits, in powers of 1024.
+export function bytes(n) {
+  let unit = 0;
+  for (; n >= 1000 && unit < 5; unit++) n /= 1024;
+  return `${n < 10 && unit ? n.toFixed(2) : n < 100 && unit ? n.toFixed(1) : Math.round(n)} ${["B", "KiB", "MiB", "GiB", "TiB", "PiB"][unit]}`;
+}
+
+// rate is how often in a second.
+export const rate = (n) => `${n === 0 ? "0" : n < 10 ? n.toFixed(n < 0.1 ? 2 : 1) : count(Math.round(n))}/s`;
+
+// took is a short time, in seconds.
+export const took = (s) => (s < 1e-3 ? `${Math.round(s * 1e6)} µs` : s < 1 ? `${(s * 1e3).toFixed(s < 0.01 ? 1 : 0)} ms` : `${s.toFixed(s < 10 ? 1 : 0)} s`);
+
 export const percent = (part) => `${Math.round(part * 100)}%`;
 
 // The order in which states are drawn, the same everywhere.

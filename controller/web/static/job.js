@@ -2,8 +2,10 @@
 import { get } from "./api.js";
 import { fill, h } from "./dom.js";
 import { ago, badge, clock, count, duration, moment, plural, since, until, words } from "./format.js";
-import { draw, link } from "./jobs.js";
+import { draw } from "./jobs.js";
+import { linked, toAddress, toJob, toSlice } from "./links.js";
 import { logView } from "./logs.js";
+import { cell, columnName, columns, usageOf } from "./usage.js";
 
 export function job(root, route) {
   const head = h("section", { class: "jobhead" });
@@ -14,7 +16,8 @@ export function job(root, route) {
   const spec = h("section", { class: "card" });
   const logs = logView();
   root.append(head, waits, attempts, tasks, logs.el, below, spec);
-  let chosen, last, asked = 0;
+  let chosen, last, asked = 0, usage = new Map();
+  const used = usageOf((fresh) => { usage = fresh; if (last) paint(); });
 
   async function refresh() {
     const mine = ++asked;
@@ -29,13 +32,13 @@ export function job(root, route) {
   }
 
   function paint() {
-    document.title = `${last.name} · fray`;
     const attempt = last.attempts.find((a) => a.number === chosen) ?? last.attempts.at(-1);
     fill(head, heading(last));
-    fill(waits, h("h2", null, last.blocked ? "Blocked" : "Waits for"), h("ul", { class: "reasons" }, (last.pending ?? []).map((why) => h("li", null, why))));
+    fill(waits, h("h2", null, last.blocked ? "Blocked" : "Waits for"), h("ul", { class: "reasons" }, (last.pending ?? []).map((why) => h("li", null, linked(why)))));
     waits.hidden = !last.pending?.length;
     attempts.replaceChildren(h("h2", null, "Attempts"), ...timeline(last, attempt, (number) => { chosen = number; paint(); attempts.querySelector("[aria-pressed=true]")?.focus(); }));
-    fill(tasks, h("h2", null, attempt ? `Tasks of attempt ${attempt.number}` : "Tasks"), tasksOf(attempt));
+    fill(tasks, h("h2", null, attempt ? `Tasks of attempt ${attempt.number}` : "Tasks"), tasksOf(attempt, usage));
+    used.follow(last.id, attempt?.number, attempt !== undefined && !attempt.ended_at);
     fill(below, h("h2", null, `Launched by it (${count(last.below.length)})`), h("div", { class: "table jobs static", role: "table", "aria-label": "Jobs that it launched" }, last.below.slice(0, 500).map((row) => draw(row, true))));
     below.hidden = last.below.length === 0;
     fill(spec, specOf(last));
@@ -45,16 +48,16 @@ export function job(root, route) {
   refresh();
   return {
     update: (_, fresh) => { if (fresh) refresh(); },
-    leave: () => { asked++; logs.leave(); },
+    leave: () => { asked++; used.leave(); logs.leave(); },
   };
 }
 
 const heading = (j) => [
   h("p", { class: "crumbs" }, h("a", { href: "#/jobs" }, "Jobs"), " / ",
     j.namespace ? [h("a", { href: `#/jobs?namespace=${encodeURIComponent(j.namespace)}` }, j.namespace), " / "] : null,
-    j.parent && j.parent_name ? [h("a", { href: `#/jobs/${encodeURIComponent(j.parent)}` }, j.parent_name), " / "] : null),
+    j.parent && j.parent_name ? [h("a", { href: toJob(j.parent) }, j.parent_name), " / "] : null),
   h("h1", { class: "mono" }, j.name, " ", badge(j.blocked ? "blocked" : j.status), j.ready && j.status === "running" ? h("span", { class: "pill good" }, "ready") : null),
-  j.reason && !j.pending?.length ? h("p", { class: j.status === "failed" ? "why level-error" : "why" }, j.reason) : null,
+  j.reason && !j.pending?.length ? h("p", { class: j.status === "failed" ? "why level-error" : "why" }, linked(j.reason)) : null,
   h("dl", { class: "facts wide" },
     fact("Address", h("span", { class: "mono" }, j.address)),
     fact("Id", h("span", { class: "mono" }, j.id)),
@@ -62,7 +65,7 @@ const heading = (j) => [
     j.user ? fact("User", j.user) : null,
     fact("Runs on", [`${j.slices > 1 ? `${j.slices} × ` : ""}${j.shape}`, j.preemptible ? ", preemptible" : ""]),
     j.zones?.length ? fact("Where", j.zones.join(", ")) : null,
-    j.reservation ? fact("Reservation", j.reservation) : null,
+    j.reservation ? fact("Reservation", h("a", { class: "mono", href: toAddress(`reservation.${j.reservation}`) }, j.reservation)) : null,
     j.admitted_at ? fact("Submitted", ago(j.admitted_at)) : null,
     j.ended_at ? fact("Ended", ago(j.ended_at)) : null,
     j.retry_at && Date.parse(j.retry_at) > clock() ? fact("Next try in", until(j.retry_at)) : null,
@@ -96,15 +99,15 @@ function timeline(j, chosen, choose) {
               ready && ready > start ? h("i", { class: "warmup", style: { width: `${(100 * (ready - start)) / Math.max(1, end - start)}%` } }) : null)),
           h("span", { class: "took" }, a.ended_at ? duration(end - start) : since(a.started_at))),
         h("div", { class: "story" }, badge(state), " ",
-          h("span", null, h("b", null, "began "), moment(a.started_at), a.why ? `: ${a.why}` : ""),
-          a.ended_at ? h("span", null, h("b", null, "ended "), moment(a.ended_at), a.reason ? `: ${a.reason}` : "") : a.reason ? h("span", null, a.reason) : null,
+          h("span", null, h("b", null, "began "), moment(a.started_at), a.why ? [": ", linked(a.why)] : ""),
+          a.ended_at ? h("span", null, h("b", null, "ended "), moment(a.ended_at), a.reason ? [": ", linked(a.reason)] : "") : a.reason ? h("span", null, linked(a.reason)) : null,
           h("span", null, h("b", null, "on "), h("span", { class: "mono" }, few(a.slices ?? [])), a.zones?.length ? ` in ${a.zones.join(", ")}` : "")));
     })),
     cut ? h("p", { class: "note" }, `The ${plural(j.attempts[0].number - 1, "attempt")} before are not kept.`) : "",
   ].filter(Boolean);
 }
 
-const few = (names) => (names.length > 3 ? `${names.slice(0, 3).join(", ")} and ${names.length - 3} more` : names.join(", ") || "nothing");
+const few = (names) => [names.slice(0, 3).map((name, i) => [i ? ", " : "", h("a", { href: toSlice(name) }, name)]), names.length > 3 ? ` and ${names.length - 3} more` : "", names.length ? "" : "nothing"];
 
 function ticks(from, to) {
   const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 604800].map((s) => s * 1000);
@@ -118,15 +121,17 @@ function ticks(from, to) {
   return out;
 }
 
-function tasksOf(attempt) {
+function tasksOf(attempt, usage) {
   if (!attempt?.tasks?.length) return h("p", { class: "empty" }, "None yet.");
   const shown = attempt.tasks.slice(0, 256);
+  const kinds = columns(usage);
   return [h("div", { class: "scroll" }, h("table", null,
-    h("thead", null, h("tr", null, ["Task", "State", "Host", "Address", "Ports", "Exit", "Says"].map((name) => h("th", { scope: "col" }, name)))),
+    h("thead", null, h("tr", null, ["Task", "State", ...kinds.map(columnName), "Host", "Address", "Ports", "Exit", "Says"].map((name) => h("th", { scope: "col" }, name)))),
     h("tbody", null, shown.map((t) => h("tr", { "data-key": String(t.index) },
       h("td", null, String(t.index)),
       h("td", null, badge(t.state), t.health ? h("span", { class: `pill ${t.health === "healthy" ? "good" : t.health === "unhealthy" ? "bad" : ""}` }, t.health) : null),
-      h("td", { class: "mono" }, `${t.slice}/${t.host}`, t.zone ? h("span", { class: "sub" }, t.zone) : null),
+      kinds.map((kind) => h("td", null, cell(usage.get(t.index), kind))),
+      h("td", { class: "mono" }, h("a", { href: toSlice(t.slice) }, `${t.slice}/${t.host}`), t.zone ? h("span", { class: "sub" }, t.zone) : null),
       h("td", { class: "mono" }, t.address ?? ""),
       h("td", { class: "mono" }, Object.entries(t.ports ?? {}).map(([name, n]) => `${name} ${n}`).join(", ")),
       h("td", { class: t.exit_code ? "level-error" : "" }, t.exit_code ?? ""),
@@ -141,10 +146,8 @@ const specOf = (j) => [
   h("pre", { class: "command" }, j.command.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(" ") || "nothing"),
   h("dl", { class: "facts wide" },
     j.image ? fact("Image", h("span", { class: "mono" }, j.image)) : null,
-    j.group ? fact("Group", h("span", { class: "mono" }, j.group)) : null,
-    j.depends_on?.length ? fact("Depends on", h("span", { class: "mono" }, j.depends_on.join(", "))) : null),
+    j.group ? fact("Group", h("a", { class: "mono", href: toAddress(j.group) }, j.group)) : null,
+    j.depends_on?.length ? fact("Depends on", h("span", { class: "mono" }, linked(j.depends_on.join(", ")))) : null),
   j.env?.length ? h("details", null, h("summary", null, `Environment (${j.env.length})`), h("div", { class: "scroll" }, h("table", { class: "env" }, h("tbody", null, j.env.map((e) =>
     h("tr", null, h("th", { scope: "row", class: "mono" }, e.name), h("td", { class: "mono" }, e.value))))))) : null,
 ];
-
-export { link };

@@ -1,7 +1,8 @@
 // All jobs: filtered and sorted by the controller, drawn as far as they are seen.
 import { get, search } from "./api.js";
 import { fill, h } from "./dom.js";
-import { badge, bar, count, jobStatuses, plural, since, taskStates } from "./format.js";
+import { badge, bar, count, jobStatuses, plural, since, taskStates, words } from "./format.js";
+import { linked, toJob } from "./links.js";
 import { VirtualList } from "./list.js";
 
 const columns = [
@@ -112,7 +113,11 @@ function choices(select, all, counts, chosen = "") {
     h("option", { value: name, selected: name === chosen }, `${name || "none"} (${counts[name]})`)));
 }
 
-export const link = (job) => `#/jobs/${encodeURIComponent(job.id)}`;
+// tally is what tasks do: how many run, or of a job that has ended how they ended.
+export function tally(status, tasks, total) {
+  const state = status === "succeeded" ? "succeeded" : ["failed", "stopped"].includes(status) ? taskStates.findLast((name) => name !== "succeeded" && tasks[name]) ?? "succeeded" : "running";
+  return `${count(tasks[state] ?? 0)} of ${count(total)} ${words(state)}`;
+}
 
 // draw is a job in a list; as a tree, set in by how deep it is.
 export function draw(job, tree) {
@@ -123,15 +128,15 @@ export function draw(job, tree) {
     h("span", { role: "cell", class: "c-status" }, badge(job.blocked ? "blocked" : job.status)),
     h("span", { role: "cell", class: "c-job", style: tree ? { "--depth": Math.min(job.depth, 6) } : undefined },
       h("span", { class: "line" }, tree && job.depth ? h("i", { class: "twig", "aria-hidden": "true" }) : null,
-        h("a", { class: "mono ellipsis", href: link(job), title: job.address }, job.name),
+        h("a", { class: "mono ellipsis", href: toJob(job.id), title: job.address }, job.name),
         job.children ? h("span", { class: "pill", title: plural(job.children, "child", "children") }, count(job.children)) : null,
         job.past ? h("span", { class: "pill" }, "former") : null,
         job.ready && job.status === "running" ? h("span", { class: "pill good" }, "ready") : null),
-      h("span", { class: "sub ellipsis", title: job.reason ?? "" }, job.reason || "")),
+      h("span", { class: "sub ellipsis", title: job.reason ?? "" }, linked(job.reason))),
     h("span", { role: "cell", class: "c-ns" }, h("span", { class: "ellipsis" }, job.namespace || "–"), h("span", { class: "sub ellipsis" }, job.user ?? "")),
     h("span", { role: "cell", class: "c-band" }, job.band),
     h("span", { role: "cell", class: "c-tasks" }, total ? bar(tasks, { label: "Tasks" }) : h("span", { class: "faint" }, "–"),
-      total ? h("span", { class: "sub" }, `${count(job.tasks.running ?? 0)} of ${count(total)} running`) : null),
+      total ? h("span", { class: "sub" }, tally(job.status, job.tasks, total)) : null),
     h("span", { role: "cell", class: "c-where" }, h("span", { class: "ellipsis" }, (job.slices > 1 ? `${job.slices} × ` : "") + job.shape),
       h("span", { class: "sub ellipsis" }, (job.zones ?? []).join(", "))),
     h("span", { role: "cell", class: "c-attempt" }, job.attempt ? `#${job.attempt}` : "–", h("span", { class: "sub ellipsis", title: lost }, lost)),

@@ -2,6 +2,7 @@
 import { follow } from "./api.js";
 import { h } from "./dom.js";
 import { count } from "./format.js";
+import { keep, kept } from "./keep.js";
 
 const maxLines = 5000;
 // Colours and cursor movements of terminals.
@@ -13,10 +14,13 @@ export function logView() {
   const find = h("input", { type: "search", placeholder: "Find in what is shown", "aria-label": "Find in the log" });
   const tail = h("input", { type: "checkbox", checked: true });
   const wrap = h("input", { type: "checkbox" });
+  const times = h("input", { type: "checkbox", checked: kept("fray-times") !== "off" });
   const state = h("span", { class: "faint", role: "status" });
   const text = h("div", { class: "log", tabindex: "0", role: "log", "aria-live": "off", "aria-label": "Log" });
   const el = h("section", { class: "card flush logs", "data-own": "" }, h("div", { class: "filters" }, h("h2", null, "Log"), attempts, tasks, find,
-    h("label", null, tail, " follow"), h("label", null, wrap, " wrap"), state), text);
+    h("label", null, tail, " follow"), h("label", null, wrap, " wrap"), h("label", null, times, " times"), state), text);
+  // The time of the last line of each task, by which lines of several tasks are merged.
+  let latest = {};
   let job, shown, stop = () => {}, queue = [], frame, several = false;
 
   // show points the view at a job; what is shown already goes on.
@@ -40,15 +44,18 @@ export function logView() {
     shown = key;
     stop();
     queue = [];
+    latest = {};
     text.replaceChildren();
     if (!attempts.value) { state.textContent = "nothing was started yet"; return; }
     state.textContent = "…";
     stop = follow(`jobs/${encodeURIComponent(job.id)}/logs`, { attempt: attempts.value, task: tasks.value === "all" || tasks.hidden ? "" : tasks.value }, {
       log: (chunk) => {
-        if (chunk.cut) queue.push({ note: "what was written before is left out" });
         const lines = chunk.text.split("\n");
         if (lines.at(-1) === "") lines.pop();
-        for (const line of lines) queue.push({ task: chunk.task, line });
+        const dated = dates(chunk, lines.length);
+        const order = (at) => (latest[chunk.task] = Math.max(latest[chunk.task] ?? 0, at ?? 0));
+        if (chunk.cut) queue.push({ order: order(dated[0]), note: "what was written before is left out" });
+        lines.forEach((line, i) => queue.push({ order: order(dated[i]), at: dated[i], task: chunk.task, line }));
         frame ??= requestAnimationFrame(paint);
       },
       problem: (p) => { state.textContent = p.error; },
@@ -61,23 +68,32 @@ export function logView() {
 
   function paint() {
     frame = undefined;
-    const part = document.createDocumentFragment();
-    for (const entry of queue.slice(-maxLines)) part.append(line(entry));
+    if (several) queue.sort((a, b) => a.order - b.order); // lines of one time stay in order
+    for (const entry of queue.slice(-maxLines)) put(line(entry));
     queue = [];
-    text.append(part);
     while (text.children.length > maxLines) text.firstChild.remove();
     if (tail.checked) text.scrollTop = text.scrollHeight;
   }
 
-  function line({ task, line: raw, note }) {
-    if (note) return h("div", { class: "faint" }, `… ${note}`);
+  // put puts a row behind the last one that is not later.
+  function put(row) {
+    let before = text.lastChild;
+    while (several && before && Number(before.dataset.order) > Number(row.dataset.order)) before = before.previousSibling;
+    if (before) before.after(row); else text.prepend(row);
+  }
+
+  function line({ task, line: raw, note, at, order }) {
+    if (note) return h("div", { class: "faint", "data-order": order }, `… ${note}`);
     const clean = raw.replace(escapes, "");
-    const row = h("div", null, several && tasks.value === "all" ? h("b", { class: `task t${task % 8}` }, `${task} `) : null, clean.slice(clean.lastIndexOf("\r", clean.length - 2) + 1));
+    const row = h("div", { "data-order": order },
+      h("time", { class: "at", datetime: at ? new Date(at).toISOString() : undefined, title: at ? new Date(at).toLocaleString() : "It is not known when this was written." }, at ? stamp(at) : "–"),
+      several && tasks.value === "all" ? h("b", { class: `task t${task % 8}` }, `${task} `) : null,
+      h("span", null, clean.slice(clean.lastIndexOf("\r", clean.length - 2) + 1)));
     row.hidden = hides(row);
     return row;
   }
 
-  const hides = (row) => find.value !== "" && !row.textContent.toLowerCase().includes(find.value.toLowerCase());
+  const hides = (row) => find.value !== "" && !row.lastChild.textContent.toLowerCase().includes(find.value.toLowerCase());
 
   find.addEventListener("input", () => {
     let n = 0;
@@ -86,6 +102,9 @@ export function logView() {
   });
   attempts.addEventListener("change", () => show(job, job.attempts.find((a) => String(a.number) === attempts.value)));
   tasks.addEventListener("change", open);
+  const timed = () => { text.classList.toggle("untimed", !times.checked); keep("fray-times", times.checked ? "on" : "off"); };
+  times.addEventListener("change", timed);
+  timed();
   wrap.addEventListener("change", () => text.classList.toggle("wrap", wrap.checked));
   tail.addEventListener("change", () => { if (tail.checked) text.scrollTop = text.scrollHeight; });
   // A reader who scrolls up stays there; at the end the log is followed again.
@@ -93,6 +112,16 @@ export function logView() {
 
   return { el, show, leave: () => { stop(); cancelAnimationFrame(frame); } };
 }
+
+// dates are the times of the lines of a chunk, undefined where none is known.
+function dates(chunk, n) {
+  const out = new Array(n);
+  (chunk.times ?? []).forEach(({ line, at }, i, all) => out.fill(at && Date.parse(at), line, all[i + 1]?.line ?? n));
+  return out;
+}
+
+// stamp is the time of day, to a millisecond.
+const stamp = (at) => new Date(at).toLocaleTimeString([], { hour12: false }) + "." + String(at % 1000).padStart(3, "0");
 
 function options(select, entries, choose) {
   const want = choose ?? select.value;

@@ -2,6 +2,7 @@
 import { get } from "./api.js";
 import { fill, h } from "./dom.js";
 import { ago, badge, bar, count, dollars, inPhases, jobStatuses, legend, moment, plural, since } from "./format.js";
+import { linked, toJob, toSlice } from "./links.js";
 
 export function overview(root) {
   const tiles = h("section", { class: "tiles", "aria-label": "In numbers" });
@@ -23,8 +24,8 @@ export function overview(root) {
     fill(zones, h("h2", null, h("a", { href: "#/slices" }, "Slices by zone")), places.zones.length ? places.zones.map(zone) : h("p", { class: "empty" }, "There are none."));
     fill(recent, h("h2", null, h("a", { href: "#/events" }, "Lately")), happened.events.length
       ? h("ul", { class: "rows tight" }, happened.events.map((e) => h("li", null, h("div", { class: "line" },
-        h("span", { class: `ellipsis level-${e.level}` }, e.job_id ? h("a", { href: `#/jobs/${encodeURIComponent(e.job_id)}` }, e.about) : e.about), h("span", { class: "faint nowrap" }, moment(e.at))),
-      h("div", { class: "why" }, e.text))))
+        h("span", { class: `ellipsis level-${e.level}` }, e.job_id ? h("a", { href: toJob(e.job_id) }, e.about) : e.slice ? h("a", { href: toSlice(e.about) }, e.about) : linked(e.about)), h("span", { class: "faint nowrap" }, moment(e.at))),
+      h("div", { class: "why" }, linked(e.text)))))
       : h("p", { class: "empty" }, "Nothing has happened yet."));
   }
 
@@ -75,9 +76,9 @@ const tile = (name, value, picture, more, href, size = "") => h("div", { class: 
   h("h2", null, href ? h("a", { href }, name) : name), h("p", { class: "number" }, value), picture, more);
 
 const concern = (job) => h("li", null,
-  h("div", { class: "line" }, badge(job.blocked ? "blocked" : job.status), h("a", { class: "mono ellipsis", href: `#/jobs/${encodeURIComponent(job.id)}` }, job.name),
+  h("div", { class: "line" }, badge(job.blocked ? "blocked" : job.status), h("a", { class: "mono ellipsis", href: toJob(job.id) }, job.name),
     h("span", { class: "faint nowrap" }, job.status === "failed" ? ago(job.ended_at) : since(job.admitted_at))),
-  h("div", { class: "why" }, job.reason));
+  h("div", { class: "why" }, linked(job.reason)));
 
 const zone = (z) => h("div", { class: "zoneline" },
   h("div", { class: "line" }, h("span", { class: "mono ellipsis" }, z.zone || z.provider), h("span", { class: "faint nowrap" }, z.chips ? `${plural(z.slices, "slice")}, ${count(z.chips)} chips` : plural(z.slices, "slice"))),

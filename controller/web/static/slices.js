@@ -2,13 +2,14 @@
 import { get } from "./api.js";
 import { fill, h } from "./dom.js";
 import { badge, bar, count, inPhases, legend, phases, plural, since, until } from "./format.js";
+import { linked, toJob, toSlice } from "./links.js";
 import { VirtualList } from "./list.js";
 
-export function slices(root) {
+export function slices(root, route) {
   const top = h("section", { class: "card" });
   const zoneHealth = h("section", { class: "card", hidden: true });
   const zones = h("div", { class: "zones" });
-  const field = h("input", { type: "search", placeholder: "Filter: name, zone, phase, holder, idle…  ( / )", "aria-label": "Filter slices" });
+  const field = h("input", { type: "search", placeholder: "Filter: name, zone, phase, holder, idle…  ( / )", "aria-label": "Filter slices", value: route.query.q ?? "" });
   const summary = h("p", { class: "summary", role: "status" });
   let all = [], rows = [], asked = 0;
   const list = new VirtualList({
@@ -52,6 +53,7 @@ export function slices(root) {
   });
   field.addEventListener("input", () => filter(true));
   return {
+    route: (next) => { field.value = next.query.q ?? ""; filter(true); },
     update: (_, fresh) => { if (fresh) refresh().catch((error) => fill(summary, error.message)); },
     leave: () => { asked++; list.leave(); },
   };
@@ -71,10 +73,10 @@ const zone = (z, all) => h("section", { class: "card zone", "data-key": `${z.pro
 
 const draw = (s) => h("div", { class: "row", role: "row" },
   h("span", { role: "cell", class: "k-0" }, badge(look(s))),
-  h("span", { role: "cell", class: "k-1" }, h("span", { class: "mono ellipsis", title: s.name }, s.name), h("span", { class: "sub ellipsis", title: s.notice || s.reason || "" }, s.notice ? `notice: ${s.notice}` : s.reason || (s.on ? `on host ${s.on_host ?? 0} of ${s.on}` : ""))),
+  h("span", { role: "cell", class: "k-1" }, h("span", { class: "mono ellipsis", title: s.name }, s.name), h("span", { class: "sub ellipsis", title: s.notice || s.reason || "" }, s.notice ? `notice: ${s.notice}` : s.reason ? linked(s.reason) : s.on ? [`on host ${s.on_host ?? 0} of `, h("a", { href: toSlice(s.on) }, s.on)] : "")),
   h("span", { role: "cell", class: "k-2" }, s.zone || s.provider),
   h("span", { role: "cell", class: "k-3" }, h("span", { class: "ellipsis" }, s.shape), h("span", { class: "sub" }, s.preemptible ? "preemptible" : "")),
   h("span", { role: "cell", class: "k-4" }, `${count(s.hosts_up)} of ${count(s.hosts)}`),
-  h("span", { role: "cell", class: "k-5" }, s.holder ? h("a", { class: "mono ellipsis", href: `#/jobs/${encodeURIComponent(s.holder)}` }, s.holder_name) : s.idle_since ? ["idle for ", since(s.idle_since)] : h("span", { class: "faint" }, "none"),
-    h("span", { class: "sub mono ellipsis" }, s.owner === s.holder_name ? "" : s.owner)),
+  h("span", { role: "cell", class: "k-5" }, s.holder ? h("a", { class: "mono ellipsis", href: toJob(s.holder) }, s.holder_name) : s.idle_since ? ["idle for ", since(s.idle_since)] : h("span", { class: "faint" }, "none"),
+    h("span", { class: "sub mono ellipsis" }, s.owner === s.holder_name ? "" : linked(s.owner))),
   h("span", { role: "cell", class: "k-6" }, s.born_at ? since(s.born_at) : s.asked_at ? ["asked ", since(s.asked_at)] : "–"));
