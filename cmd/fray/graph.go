@@ -47,7 +47,7 @@ what a saved plan would do.
 				return err
 			}
 			if asJSON {
-				return a.PrintJSON(g.asJSON())
+				return a.PrintJSON(graphDocument(g))
 			}
 			w := bufio.NewWriter(a.Stdout)
 			switch graphFormat(format) {

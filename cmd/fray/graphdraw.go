@@ -231,26 +231,26 @@ type edgeJSON struct {
 	Kind string         `json:"kind"`
 }
 
-func (g *graph) asJSON() graphJSON {
+func graphDocument(g *depgraph.Graph) graphJSON {
 	out := graphJSON{FormatVersion: listFormat, Nodes: []nodeJSON{}, Edges: []edgeJSON{}}
-	for _, addr := range g.addresses() {
-		n := g.nodes[addr]
-		out.Nodes = append(out.Nodes, nodeJSON{Address: addr, Kind: addr.Kind, Instances: n.instances, Actions: n.verbs})
+	for _, addr := range g.Addresses() {
+		n := g.Nodes[addr]
+		out.Nodes = append(out.Nodes, nodeJSON{Address: addr, Kind: addr.Kind, Instances: n.Instances, Actions: n.Verbs})
 	}
-	for _, e := range g.sortedEdges() {
-		out.Edges = append(out.Edges, edgeJSON{From: e.from, To: e.to, Kind: e.kind.name()})
+	for _, e := range g.SortedEdges() {
+		out.Edges = append(out.Edges, edgeJSON{From: e.From, To: e.To, Kind: edgeName(e.Kind)})
 	}
 	return out
 }
 
-// name is a kind of edges in JSON.
-func (k edgeKind) name() string {
+// edgeName is a kind of edges in JSON.
+func edgeName(k depgraph.EdgeKind) string {
 	switch k {
-	case edgeDraws:
+	case depgraph.Draws:
 		return "draws_from"
-	case edgePart:
+	case depgraph.Part:
 		return "part_of"
-	case edgeWaits:
+	case depgraph.Waits:
 	}
 	return "waits_for"
 }
