@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/depgraph"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/terminal"
@@ -30,8 +31,8 @@ func TestGraphJSONDoc(t *testing.T) {
 			{Addr: train, Namespace: "rl", Resources: schema.Resources{Reservation: "pool"}, DependsOn: []schema.Address{prep.Base()}},
 		},
 	}
-	g := newGraph(desired, []plan.Change{{Addr: train, Verb: plan.VerbRestart}, {Addr: prep, Verb: plan.VerbNone}})
-	readFormatDoc(t, "graph-json.md").check(t, printed(t, g.asJSON()), "nodes[].actions")
+	g := depgraph.New(desired, []plan.Change{{Addr: train, Verb: plan.VerbRestart}, {Addr: prep, Verb: plan.VerbNone}})
+	readFormatDoc(t, "graph-json.md").check(t, printed(t, graphDocument(g)), "nodes[].actions")
 }
 
 func TestStateListJSONDoc(t *testing.T) {

@@ -62,6 +62,11 @@ func New(desired *schema.Desired, changes []plan.Change) *Graph {
 		group := &desired.Groups[i]
 		g.edge(group.Addr, schema.ScopedAddress(schema.KindNamespace, group.Namespace), Part)
 	}
+	for i := range desired.Reservations {
+		if pool := desired.Reservations[i].Addr; g.Nodes[pool.GroupAddress()] != nil {
+			g.edge(pool, pool.GroupAddress(), Part)
+		}
+	}
 	for i := range desired.Jobs {
 		g.jobEdges(&desired.Jobs[i])
 	}
