@@ -47,11 +47,11 @@ func newEditorPausing(t testing.TB, files map[string]string, pause time.Duration
 	out, fromServer := io.Pipe()
 	e := &editor{
 		t: t, dir: dir, texts: map[string]string{}, versions: map[string]int{}, ended: make(chan error, 1),
-		published: make(chan publishDiagnosticsParams, 1000), closeIn: func() { in.Close() },
+		published: make(chan publishDiagnosticsParams, 1000), closeIn: func() { _ = in.Close() },
 	}
 	go func() {
 		err := Serve(context.Background(), Options{In: toServer, Out: fromServer, Dir: dir, Version: "test", Pause: pause})
-		fromServer.Close()
+		_ = fromServer.Close()
 		e.ended <- err
 	}()
 	e.client = jrpc2.NewClient(channel.LSP(out, in), &jrpc2.ClientOptions{OnNotify: func(r *jrpc2.Request) {
@@ -63,7 +63,7 @@ func newEditorPausing(t testing.TB, files map[string]string, pause time.Duration
 	}})
 	t.Cleanup(func() {
 		e.closeIn()
-		e.client.Close()
+		_ = e.client.Close()
 	})
 	var result initializeResult
 	e.call("initialize", json.RawMessage(`{"capabilities":{"textDocument":{"completion":{"completionItem":{"snippetSupport":true}}}}}`), &result)

@@ -34,7 +34,7 @@ type Options struct {
 // take a few milliseconds.
 const wholeUpTo = 150
 
-// ErrNotShutDown: the editor went away without shutting the server down.
+// ErrNotShutDown means that the editor went away without shutting the server down.
 var ErrNotShutDown = errors.New("the editor ended the connection without a shutdown request")
 
 // server is one connection to an editor.

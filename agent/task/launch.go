@@ -35,7 +35,7 @@ func (s *supervision) launch(ctx context.Context, spec *shim.Spec) (<-chan struc
 		return nil, err
 	}
 	h.FreePorts()
-	if err := s.task.checkServed(); err != nil {
+	if err := checkServed(s.task); err != nil {
 		return nil, err
 	}
 	cmd, ready, err := shimCommand(h.Executable, spec, lock)

@@ -11,7 +11,7 @@ import (
 // checkServed reports that another program has a port at which this task serves the
 // others of its attempt: task 0 is the coordinator of JAX and of MEGASCALE. The
 // host offered the ports while they were free.
-func (t *Task) checkServed() error {
+func checkServed(t *Task) error {
 	if t.in.Task != 0 || !t.in.TPU {
 		return nil
 	}

@@ -7,7 +7,6 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/fray-ml/fray/clusterapi"
 	"github.com/fray-ml/fray/controller/access/accesstest"
@@ -68,7 +67,7 @@ func TestGroupsAreInOneRegion(t *testing.T) {
 	for name, c := range map[string]struct {
 		asked *bool
 		want  bool
-	}{"absent": {nil, true}, "asked": {proto.Bool(true), true}, "declined": {proto.Bool(false), false}} {
+	}{"absent": {nil, true}, "asked": {new(true), true}, "declined": {new(false), false}} {
 		request := group(name, command("server"))
 		request.Group.SameRegion = c.asked
 		answer, err := r.client.LaunchGroup(r.user(), request)

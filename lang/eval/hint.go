@@ -96,7 +96,7 @@ func missingIn(val cty.Value, steps hcl.Traversal, from int) string {
 // lead to.
 func outside(val cty.Value, path hcl.Traversal, step hcl.Traverser) string {
 	index, is := step.(hcl.TraverseIndex)
-	if !is || index.Key.Type() != cty.Number || val.IsMarked() || !val.IsKnown() || val.IsNull() || !(val.Type().IsListType() || val.Type().IsTupleType()) {
+	if !is || index.Key.Type() != cty.Number || val.IsMarked() || !val.IsKnown() || val.IsNull() || !val.Type().IsListType() && !val.Type().IsTupleType() {
 		return ""
 	}
 	name := pathText(path)

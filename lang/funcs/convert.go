@@ -84,8 +84,7 @@ func convertAttributes(v cty.Value, typ cty.Type) (cty.Value, error) {
 // below is an error about a part of a value, as one about the whole.
 func below(step cty.PathStep, err error) error {
 	path := cty.Path{step}
-	var inner cty.PathError
-	if errors.As(err, &inner) {
+	if inner, ok := errors.AsType[cty.PathError](err); ok {
 		path = append(path, inner.Path...)
 	}
 	return path.NewErrorf("%s", err.Error())

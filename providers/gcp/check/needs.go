@@ -1,6 +1,7 @@
 package check
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/fray-ml/fray/schema"
@@ -30,9 +31,9 @@ func needsOf(j *schema.Job) needs {
 func (n needs) with(other needs) needs {
 	return needs{
 		slices:   max(n.slices, other.slices),
-		ports:    append(n.ports[:len(n.ports):len(n.ports)], other.ports...),
+		ports:    append(slices.Clip(n.ports), other.ports...),
 		packages: n.packages || other.packages,
-		images:   append(n.images[:len(n.images):len(n.images)], other.images...),
+		images:   append(slices.Clip(n.images), other.images...),
 	}
 }
 

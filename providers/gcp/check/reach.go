@@ -130,9 +130,9 @@ func (c *checker) subnetPath(w *wish, region string) string {
 		return c.inCompute(w.spec.Cloud.Subnetwork, folder)
 	}
 	network := cmp.Or(w.spec.Cloud.Network, "default")
-	if i := strings.Index(network, "/global/networks/"); i >= 0 {
-		prefix := c.inCompute(network, "")
-		return prefix[:strings.Index(prefix, "/global/")] + "/" + folder + path.Base(network)
+	if strings.Contains(network, "/global/networks/") {
+		project, _, _ := strings.Cut(c.inCompute(network, ""), "/global/")
+		return project + "/" + folder + path.Base(network)
 	}
 	return c.computePath(folder + url.PathEscape(network))
 }
