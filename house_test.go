@@ -188,6 +188,7 @@ func house() []room {
 		{name: "rehearse", sees: []string{
 			"schema", "accelerators", "state", "state/store", "plan", "providers", "providers/gcp", "apply", "providers/gcp/emulator/...",
 		}},
+		{name: "rehearse/history", sees: []string{"schema", "accelerators", "state"}},
 		{name: "controller/caller"},
 		{name: "controller/badrequest", sees: []string{"schema", "lang/request"}},
 		{name: "controller/access", sees: []string{"schema", "state", "state/store", "plan"}},
@@ -301,7 +302,7 @@ func house() []room {
 		{name: "cmd/fray", sees: []string{
 			"commandline",
 			"durable", "schema", "lang/...", "state", "state/store", "plan/...", "actorrpc", "providers/gcp/client",
-			"agent/bundle", "agent/shim", "agent", "modules", "apply", "providers/gcp/emulator/...", "rehearse", "controller/pause", "release", "terminal", "stack", "configuration",
+			"agent/bundle", "agent/shim", "agent", "modules", "apply", "providers/gcp/emulator/...", "rehearse", "rehearse/history", "controller/pause", "release", "terminal", "stack", "configuration",
 			"console", "lsp", "events", "status", "session", "follow", "hostagent", "migration", "proposal", "rehearse/report",
 			"savedplan", "rollout", "runclient", "surgery", "testruns", "watch",
 		}},

@@ -26,8 +26,9 @@ type journal struct {
 
 	loaded  bool // and joined
 	written int
-	listed  []store.Attrs              // of predecessors
-	known   map[string]state.JobRecord // as it is in the store, by id; nil: not read yet
+	listed  []store.Attrs                 // of predecessors
+	known   map[string]state.JobRecord    // as it is in the store, by id; nil: not read yet
+	checked map[schema.Address]*state.Job // as of the last save, after which each is known
 }
 
 // load reads what predecessors have written.
@@ -61,7 +62,7 @@ func (j *journal) save(ctx context.Context, doc *state.Document) error {
 			delete(j.known, r.ID)
 		}
 	}
-	j.loaded = true
+	j.loaded, j.checked = true, doc.Jobs
 	if len(old) > 1 {
 		return j.remove(ctx, old)
 	}
@@ -111,6 +112,9 @@ func (j *journal) changes(doc *state.Document) []state.JobRecord {
 			continue
 		}
 		there[job.ID] = true
+		if j.checked[addr] == job {
+			continue
+		}
 		r := recordOf(addr, job)
 		if known, ok := j.known[job.ID]; !ok || !r.Equal(known) {
 			changed = append(changed, r)

@@ -54,6 +54,34 @@ type Observer struct {
 // maxGap is the most that the time between two looks counts for silence.
 const maxGap = 5 * time.Second
 
+// presence is a store that knows since when a host is silent, zero while it lives: hosts
+// need not write again and again that they do.
+type presence interface {
+	SilentSince(slice string, host int) time.Time
+}
+
+// passed is how much of the time since the last look counts for silence.
+func (o *Observer) passed(now time.Time) time.Duration {
+	passed := now.Sub(o.looked)
+	if _, knows := o.Store.(presence); knows {
+		return passed
+	}
+	return min(passed, maxGap)
+}
+
+// heartbeat is that of a host whose report was just read.
+func (o *Observer) heartbeat(r *state.HostReport) *plan.Heartbeat {
+	known, knows := o.Store.(presence)
+	if !knows {
+		return plan.NewHeartbeat(o.monitored)
+	}
+	since := known.SilentSince(r.Slice, r.Host)
+	if since.IsZero() {
+		return nil
+	}
+	return plan.NewHeartbeat(max(0, o.monitored-o.looked.Sub(since)))
+}
+
 // Observe returns the world of one stack. A provider that cannot be asked is
 // reported as unreachable; a mailbox that cannot be read is an error, since
 // without it nothing may be concluded.
@@ -65,7 +93,7 @@ func (o *Observer) Observe(ctx context.Context, stack string) (*plan.Observed, e
 	}
 	now, monitored := o.now(), o.monitored
 	if !o.looked.IsZero() {
-		o.monitored += min(now.Sub(o.looked), maxGap)
+		o.monitored += o.passed(now)
 	}
 	o.looked = now
 	// Inventories first: a slice created between the two looks is then seen
@@ -305,7 +333,7 @@ func (w *mailWriter) report(r *state.HostReport) {
 	i, known := slices.BinarySearchFunc(hosts, r.Host, func(h plan.Host, n int) int { return h.Host - n })
 	if known && saysTheSame(&hosts[i].HostReport, r) {
 		hosts = slices.Clone(hosts)
-		hosts[i].Heartbeat, hosts[i].Usage = plan.NewHeartbeat(w.o.monitored), r.Usage
+		hosts[i].Heartbeat, hosts[i].Usage = w.o.heartbeat(r), r.Usage
 		w.hosts()[r.Slice] = hosts
 		return
 	}
@@ -313,7 +341,7 @@ func (w *mailWriter) report(r *state.HostReport) {
 	if !known {
 		hosts = slices.Insert(hosts, i, plan.Host{})
 	}
-	hosts[i] = plan.Host{HostReport: *r, Heartbeat: plan.NewHeartbeat(w.o.monitored)}
+	hosts[i] = plan.Host{HostReport: *r, Heartbeat: w.o.heartbeat(r)}
 	w.hosts()[r.Slice] = hosts
 }
 

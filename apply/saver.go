@@ -92,6 +92,31 @@ type saver struct {
 	doubtful   []string // nonces of writes since generation of which it is not known whether they happened
 }
 
+// documentStore is a store within this process that keeps a document as it is, and
+// encodes it when a reader needs it.
+type documentStore interface {
+	PutDocument(ctx context.Context, doc *state.Document, want store.Generation) (store.Generation, error)
+}
+
+// put writes a document.
+func (s *saver) put(ctx context.Context, doc *state.Document) (store.Generation, error) {
+	if keeper, ok := s.store.(documentStore); ok {
+		return keeper.PutDocument(ctx, doc, s.generation)
+	}
+	data, err := state.Encode(*doc)
+	if err != nil {
+		return 0, &encodeError{err}
+	}
+	return s.store.Put(ctx, store.StateKey, data, s.generation)
+}
+
+// encodeError is why a document cannot be written at all.
+type encodeError struct{ err error }
+
+func (e *encodeError) Error() string { return "encode state: " + e.err.Error() }
+
+func (e *encodeError) Unwrap() error { return e.err }
+
 // dirty reports whether doc is not what was saved last.
 func (s *saver) dirty(doc *state.Document) bool { return s.saved != doc }
 
@@ -127,11 +152,10 @@ func (s *saver) save(ctx context.Context, doc *state.Document) error {
 	out.Serial = s.serial + 1
 	out.Epoch = s.epoch
 	out.Nonce = rand.Text()
-	data, err := state.Encode(out)
-	if err != nil {
-		return fmt.Errorf("encode state: %w", err)
+	generation, err := s.put(ctx, &out)
+	if _, never := errors.AsType[*encodeError](err); never {
+		return err
 	}
-	generation, err := s.store.Put(ctx, store.StateKey, data, s.generation)
 	if err != nil {
 		s.doubtful = append(s.doubtful, out.Nonce)
 		if generation, err = s.settle(ctx, out.Nonce, err); err != nil {

@@ -56,8 +56,11 @@ type Assigned struct {
 // Host is a host's report and when the observer last saw a new one.
 type Host struct {
 	state.HostReport
-	Heartbeat *Heartbeat // nil: it was heard just now
+	Heartbeat *Heartbeat // nil: the host is known to live, until another report shows otherwise
 }
+
+// Lives reports whether the host is known to live, so that no silence has begun.
+func (h *Host) Lives() bool { return h.Heartbeat == nil }
 
 // SilentFor is how long the observer has monitored the store since it last saw a new
 // report of this host. Time in which it did not monitor (suspended, just started) does

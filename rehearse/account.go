@@ -40,6 +40,8 @@ type account struct {
 	spent    map[entry]time.Duration
 	attempts int
 	reason   string // why it waits, in the plan's words
+	endedAt  time.Time
+	spentOn  *Spent // the budget that its end is due to, nil: none
 }
 
 // entry is what time is accounted for under.
@@ -120,6 +122,9 @@ func (a *account) end(now time.Time) {
 		a.stop(now, true)
 	}
 	a.turn(now, CauseOther, "")
+	if !a.ended {
+		a.endedAt = now
+	}
 	a.ended = true
 }
 

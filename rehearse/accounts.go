@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/accelerators"
+	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
@@ -161,12 +162,27 @@ func (b *accounts) observe(now time.Time, doc *state.Document) {
 		a.reason = j.Reason
 		if j.Status.Ended() {
 			a.end(now)
+			a.spentOn = spentBudget(j)
 			continue
 		}
 		if cause, zone := b.why(j); cause != a.cause || zone != a.zone {
 			a.turn(now, cause, zone)
 		}
 	}
+}
+
+// spentBudget is the budget of a job that has failed since there is nothing left of it, nil
+// for one that ended otherwise.
+func spentBudget(j *state.Job) *Spent {
+	retries := &j.Spec.Retries
+	switch {
+	case j.Status != schema.JobFailed:
+	case !plan.Within(j.Preemptions, retries.Preemption):
+		return &Spent{Budget: BudgetPreemption, Limit: retries.Preemption}
+	case !plan.Within(j.Failures, retries.Failure):
+		return &Spent{Budget: BudgetFailure, Limit: retries.Failure}
+	}
+	return nil
 }
 
 // why is what a job that does not run waits for: the first of its slices that

@@ -124,6 +124,9 @@ func lives(t *testing.T, at int, late bool) []string {
 		Desired: oneOfEach(), Scenario: builtIn(t, ScenarioCalm).Cloud, Seed: 1,
 		connect: func(ctx context.Context, r *rehearsal) (providers.Provider, error) {
 			if endpoint == "" {
+				if err := r.emulator.Start(ctx, "127.0.0.1:0"); err != nil {
+					return nil, err
+				}
 				k.next = r.emulator.Handler()
 				endpoint = k.serve(t)
 			} else {

@@ -3,7 +3,6 @@ package rehearse
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/fray-ml/fray/providers"
@@ -13,16 +12,12 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-// emulate sets the cloud up and serves it on a port of this machine.
-func (r *rehearsal) emulate(ctx context.Context) error {
+// emulate sets the cloud up.
+func (r *rehearsal) emulate() {
 	r.emulator = emulator.New(emulator.Config{Cloud: cloud.Config{
 		Scenario: r.cfg.Scenario, Clock: r.clock, Hosts: r.fleet, Project: r.project(),
 	}})
 	r.cloud = r.emulator.Cloud()
-	if err := r.emulator.Start(ctx, "127.0.0.1:0"); err != nil {
-		return fmt.Errorf("start the emulated cloud: %w", err)
-	}
-	return nil
 }
 
 // close ends all connections.
@@ -49,10 +44,10 @@ func (r *rehearsal) hangUp() error {
 // meanwhile, so that waiting is for nothing.
 const retryAfter = time.Millisecond
 
-// connect makes a real provider that talks to the emulator.
+// connect makes a real provider that calls the emulator in this process.
 func connect(ctx context.Context, r *rehearsal) (providers.Provider, error) {
 	p, err := gcp.New(ctx, gcp.Config{
-		Project: r.project(), Endpoint: r.emulator.URL(), Now: r.clock.Now,
+		Project: r.project(), Local: &gcp.Local{RPC: r.emulator.RPC(), REST: r.emulator.REST()}, Now: r.clock.Now,
 		CreatesPerMinute: r.cfg.CreatesPerMinute, Backoff: retryAfter,
 	})
 	if err != nil {

@@ -41,7 +41,6 @@ type fleet struct {
 	machines map[string]*host   // by the machine's id
 	slices   map[string][]*host // by slice, those that are or were last there
 	gangs    map[gangKey]*gang
-	lost     time.Time // when the agent of a host went silent last
 }
 
 // fleetWatch is told what becomes of gangs, machines and their tasks, in order
@@ -68,6 +67,10 @@ type host struct {
 	seen    mark
 	gang    *gang // of the task, while its process is there
 	started int   // tasks ever, to tell one from the next
+
+	packed       map[string]*host // packed tasks that the machine serves, by slice
+	packedStarts int              // of them ever
+	leaving      bool             // a packed task that is to go
 }
 
 // mark orders assignments.
@@ -172,6 +175,7 @@ func (f *fleet) Notice(id string, event cloud.Event) {
 	}
 	h.report.Notice = string(event)
 	f.store.report(h.report)
+	f.noticePacked(h)
 	if h.gang != nil {
 		f.stop(h, schema.TaskPreempted, h.report.Notice)
 	}
@@ -210,9 +214,10 @@ func (f *fleet) powerOff(h *host) {
 	h.on = false
 	f.watch.powered(h, false, f.clock.Now())
 	if h.up {
-		h.up, f.lost = false, f.clock.Now()
+		h.up = false
 		f.store.silence(h.spec.Name, h.machine.Worker)
 	}
+	f.losePacked(h)
 	f.leave(h)
 }
 
@@ -254,11 +259,11 @@ func (f *fleet) allUp(names []string) bool {
 	return true
 }
 
-// lastLoss is when the agent of a host went silent last.
-func (f *fleet) lastLoss() time.Time {
+// isWithoutMachines reports whether a slice has none.
+func (f *fleet) isWithoutMachines(name string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.lost
+	return len(f.slices[name]) == 0
 }
 
 // describe tells how the hosts of slices stand, for messages.

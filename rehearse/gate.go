@@ -3,6 +3,7 @@ package rehearse
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -25,8 +26,12 @@ type gate struct {
 	inventory schema.Inventory
 	listErr   error
 	listedAt  time.Time
+	listed    uint64 // the news by then
+	current   bool   // nothing has happened since
 
-	reads map[string]reading // by slice, of those that the last plan doubted
+	reads  map[string]reading // by slice
+	doubts map[string]*doubt  // by slice, of the last plan
+	open   bool               // nothing confirms or refutes one of them yet
 
 	mu       sync.Mutex
 	waiting  []*call
@@ -124,39 +129,95 @@ func (g *gate) turn(ctx context.Context, name string, do func() error) error {
 	return err
 }
 
-// Pace is the provider's.
+// listEvery is how often Google Cloud is listed.
+const listEvery = 5 * time.Second
+
+// Pace has a step take the last list where that is what a list would be now, and else
+// keep the one that it has: when the next one is made, list decides.
 func (g *gate) Pace() time.Duration {
-	if p, ok := providers.AsPacer(g.Provider); ok {
-		return p.Pace()
+	if g.current {
+		return 0
 	}
-	return 0
+	return time.Hour
 }
 
-// list lists what the next step will ask for, so that it gets it at once
-// whatever the machine has to do besides: a step does not wait for long.
-func (g *gate) list(ctx context.Context, stack string) {
-	if g.listErr == nil && !g.listedAt.IsZero() && g.now().Sub(g.listedAt) < g.Pace() {
-		return
+// list lists what the next step will ask for, so that it gets it at once whatever the
+// machine has to do besides: a step does not wait for long. news counts what may be listed
+// otherwise than before; without any, the last list stands, unless it is in doubt.
+func (g *gate) list(ctx context.Context, stack string, news uint64) {
+	now := g.now()
+	first := g.listedAt.IsZero() || g.listErr != nil
+	if due := first || !now.Before(listedNext(g.listedAt)); due && (first || g.open || news != g.listed) {
+		g.inventory, g.listErr = g.Provider.Inventory(ctx, stack)
+		g.listedAt, g.listed = now, news
 	}
-	g.inventory, g.listErr = g.Provider.Inventory(ctx, stack)
-	g.listedAt = g.now()
+	g.current = news == g.listed
 }
+
+// listedNext is when there may be another list after one.
+func listedNext(last time.Time) time.Time { return last.Truncate(listEvery).Add(listEvery) }
 
 // Inventory is the last list.
 func (g *gate) Inventory(context.Context, string) (schema.Inventory, error) {
 	return g.inventory, g.listErr
 }
 
-// read reads the slices directly that the next step will ask for, for the same reason.
-func (g *gate) read(ctx context.Context, doubts []plan.Doubt) {
-	for _, d := range doubts {
-		r := reading{at: g.now()}
+// read reads the slices directly that the next step will ask for, for the same reason: of
+// those in doubt the ones that are due.
+func (g *gate) read(ctx context.Context) {
+	now := g.now()
+	for _, name := range slices.Sorted(maps.Keys(g.doubts)) {
+		d := g.doubts[name]
+		if now.Before(d.due) {
+			continue
+		}
+		r := reading{at: now}
 		r.status, r.found, r.err = g.Provider.Get(ctx, d.Slice)
-		g.reads[d.Slice.Name] = r
+		g.reads[name] = r
 		if providers.KindOf(r.err) == schema.ErrorRate && r.err != nil {
 			return
 		}
+		_, again := d.Kind.Pace()
+		d.due = now.Add(again)
 	}
+}
+
+// doubt is a slice that is read directly, and when it is read next.
+type doubt struct {
+	plan.Doubt
+	due time.Time
+}
+
+// doubt takes over which slices a plan doubts. It reports whether they are others than
+// before, or for other reasons: what was read of them then counts no more.
+func (g *gate) doubt(all []plan.Doubt) (changed bool) {
+	were := g.doubts
+	changed = len(were) != len(all)
+	g.doubts, g.open = make(map[string]*doubt, len(all)), false
+	for _, d := range all {
+		g.open = g.open || d.Open
+		was := were[d.Slice.Name]
+		if was == nil || was.Kind != d.Kind || was.Slice != d.Slice {
+			changed = true
+			first, _ := d.Kind.Pace()
+			was = &doubt{due: g.now().Add(first)}
+		}
+		changed = changed || was.Open != d.Open
+		was.Doubt = d
+		g.doubts[d.Slice.Name] = was
+	}
+	return changed
+}
+
+// nextRead is when a slice in doubt is read next, false if none is.
+func (g *gate) nextRead() (time.Time, bool) {
+	var next time.Time
+	for _, d := range g.doubts {
+		if next.IsZero() || d.due.Before(next) {
+			next = d.due
+		}
+	}
+	return next, !next.IsZero()
 }
 
 // reading is what a direct read of a slice said.

@@ -33,6 +33,12 @@ func Load(name string) (Scenario, error) {
 	if err != nil {
 		return Scenario{}, fmt.Errorf("read scenario: %w", err)
 	}
+	return Parse(text, name)
+}
+
+// Parse reads a scenario from the text of a file. What is wrong are hcl.Diagnostics, and
+// Source is then set.
+func Parse(text []byte, name string) (Scenario, error) {
 	s := Scenario{Name: name}
 	var diags hcl.Diagnostics
 	if s.Source, diags = hclsyntax.ParseConfig(text, name, hcl.InitialPos); diags.HasErrors() {
@@ -41,6 +47,7 @@ func Load(name string) (Scenario, error) {
 	if s.Cloud, diags = cloud.ParseScenario(text, name); diags.HasErrors() {
 		return s, diags
 	}
+	s.JobEvents = jobEvents(&s.Cloud)
 	if s.Workloads, diags = workloads(s.Source.Body); diags.HasErrors() {
 		return s, diags
 	}

@@ -3,6 +3,7 @@ package rehearse
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/fray-ml/fray/apply"
@@ -14,20 +15,8 @@ import (
 	"github.com/fray-ml/fray/state"
 )
 
-// Times of the loop, on the virtual clock.
-const (
-	// react is how soon a step follows something that happened, or an action.
-	react = 3 * time.Second
-	// waitingPoll is the time without a look while anything waits; it doubles
-	// as long as looks bring nothing, up to waitingMost.
-	waitingPoll = 45 * time.Second
-	waitingMost = 3 * time.Minute
-	// silenceLasts is for how long a host that has just died is watched closely:
-	// its silence has to be seen a few times.
-	silenceLasts = time.Minute
-	// steadyPoll is the same while all is well.
-	steadyPoll = 10 * time.Minute
-)
+// steadyPoll is the longest time between two steps, on the virtual clock.
+const steadyPoll = 10 * time.Minute
 
 // lineage is that of every rehearsal's state, so that slices have the same names
 // each time.
@@ -47,15 +36,21 @@ type rehearsal struct {
 	gate     *gate
 	offers   []schema.Market
 
-	epoch   uint64
-	stepper *apply.Stepper
-	acted   bool // the last step did something
-	heard   int  // failures of actions so far
-	idle    int  // looks in a row at what waits, and nothing was to be done
-	steps   int
-	longest time.Duration // of a step, on the real clock
-	spent   time.Duration // in steps, on the real clock
-	failed  error         // the last step's
+	epoch    uint64
+	stepper  *apply.Stepper
+	last     lastStep
+	settling bool // the rehearsed time is over
+	missed   int  // events for which there was no slice
+	heard    int  // failures of actions so far
+	steps    int
+	longest  time.Duration // of a step, on the real clock
+	spent    time.Duration // in steps, on the real clock
+}
+
+// lastStep is what the time of the next step depends on.
+type lastStep struct {
+	actions  []plan.Action
+	restless bool // it was not like the one before it: another may follow from it
 }
 
 // lead begins to step as a new process does that remembers nothing.
@@ -105,7 +100,10 @@ func (r *rehearsal) refined() func(*state.Document) (*schema.Desired, error) {
 
 // stepped sees each plan once its actions are under way.
 func (r *rehearsal) stepped(p *plan.Plan, before *state.Document) {
-	r.acted = len(p.Actions) > 0
+	if r.gate.doubt(p.Doubts) || !sameActions(p.Actions, r.last.actions) {
+		r.last.restless = true
+	}
+	r.last.actions = p.Actions
 	r.oracle.doc = func() *state.Document { return p.Next }
 	r.oracle.stepped(before, p.Next)
 }
@@ -113,17 +111,15 @@ func (r *rehearsal) stepped(p *plan.Plan, before *state.Document) {
 // step is one step and the end of all calls that it began.
 func (r *rehearsal) step(ctx context.Context) error {
 	r.steps++
-	r.acted = false
-	r.gate.list(ctx, r.fleet.stack)
-	if last := r.stepper.Last(); last != nil {
-		r.gate.read(ctx, last.Doubts)
-	}
+	r.last.restless = false
+	before := r.stepper.Document()
+	r.gate.list(ctx, r.fleet.stack, r.cloud.News().Changes)
+	r.gate.read(ctx)
 	began := time.Now()
-	_, err := r.stepper.Step(ctx)
+	_, failed := r.stepper.Step(ctx)
 	took := time.Since(began)
 	r.spent += took
 	r.longest = max(r.longest, took)
-	r.failed = err
 	if err := r.gate.pass(ctx, r.stepper.Calls(), func() { r.hear(ctx) }); err != nil {
 		return err
 	}
@@ -133,8 +129,14 @@ func (r *rehearsal) step(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}
+	r.last.restless = r.last.restless || failed != nil || r.stepper.Document() != before
 	r.books.observe(r.clock.Now(), r.stepper.Document())
 	return nil
+}
+
+// sameActions reports whether two steps asked for the same of the same slices.
+func sameActions(a, b []plan.Action) bool {
+	return slices.EqualFunc(a, b, func(a, b plan.Action) bool { return a.Verb == b.Verb && a.Slice.Name == b.Slice.Name })
 }
 
 // hear waits until the stepper has heard of one more failure.
@@ -161,56 +163,89 @@ func (r *rehearsal) until(ctx context.Context, end time.Time, done func() bool) 
 	return nil
 }
 
-// sleep lets time pass until the next step: soon after an event or an action, and else
-// until the time that the plan asks for.
+// sleep lets time pass until a step is due: at the next tick where the last step may have
+// led to more, or when the plan or an event asks for one. Where no step is due, one would
+// see and decide what the last one did.
 func (r *rehearsal) sleep(end time.Time) {
-	now := r.clock.Now()
-	earliest := now.Add(r.cfg.Pace)
-	wake := now.Add(r.patience())
+	stepped := r.clock.Now()
+	wake := earlier(r.deadline(), end)
+	seen := r.newsSoFar()
 	for {
 		at, any := r.clock.Next()
 		if !any || at.After(wake) {
 			break
 		}
 		r.clock.AdvanceTo(at)
-		if soon := at.Add(react); soon.Before(wake) {
-			wake = soon
+		is := r.newsSoFar()
+		if is == seen {
+			continue
 		}
-		if wake.Before(earliest) {
-			wake = earliest
-		}
-	}
-	if wake.Before(earliest) {
-		wake = earliest
-	}
-	if wake.After(end) {
-		wake = end
+		wake = earlier(wake, r.tick(stepped, r.seenAt(seen, is)))
+		seen = is
 	}
 	r.clock.AdvanceTo(wake)
 }
 
-// patience is how long to wait while nothing happens.
-func (r *rehearsal) patience() time.Duration {
-	p, now := r.stepper.Last(), r.clock.Now()
-	waits := p != nil && len(p.Pending) > 0
-	if waits && !r.acted {
-		r.idle++
-	} else {
-		r.idle = 0
+// deadline is when the next step is due without any event.
+func (r *rehearsal) deadline() time.Time {
+	now := r.clock.Now()
+	p := r.stepper.Last()
+	if r.last.restless || p == nil {
+		return r.tick(now, now)
 	}
-	switch {
-	case r.failed != nil, r.acted, p == nil:
-		return react
-	case now.Sub(r.fleet.lastLoss()) < silenceLasts:
-		return 2 * react
-	case waits:
-		look := min(waitingPoll<<min(r.idle/4, 2), waitingMost)
-		if until := p.Wake.Sub(now); !p.Wake.IsZero() && until < waitingPoll {
-			return max(until, time.Second)
-		}
-		return look
+	wake := r.tick(now, now.Add(steadyPoll))
+	if next, any := r.gate.nextRead(); any {
+		wake = earlier(wake, r.tick(now, next))
 	}
-	return steadyPoll
+	if r.gate.open || r.cloud.News().Changes != r.gate.listed {
+		wake = earlier(wake, r.tick(now, listedNext(r.gate.listedAt)))
+	}
+	if !p.Wake.IsZero() {
+		wake = earlier(wake, r.tick(now, p.Wake))
+	}
+	return wake
+}
+
+// news counts what has happened.
+type news struct {
+	cloud cloud.News
+	hosts int64
+}
+
+func (r *rehearsal) newsSoFar() news { return news{cloud: r.cloud.News(), hosts: r.store.written()} }
+
+// seenAt is when a step may see what has just happened: what hosts report and how
+// operations end at once, the rest with the next list.
+func (r *rehearsal) seenAt(was, is news) time.Time {
+	now := r.clock.Now()
+	if was.hosts != is.hosts || was.cloud.Ended != is.cloud.Ended {
+		return now
+	}
+	return later(now, listedNext(r.gate.listedAt))
+}
+
+// tick is the first time from at on at which there may be a step after one.
+func (r *rehearsal) tick(stepped, at time.Time) time.Time {
+	pace := r.cfg.Pace
+	next := stepped.Sub(r.start).Truncate(pace) + pace
+	if first := (at.Sub(r.start) + pace - 1).Truncate(pace); first > next {
+		next = first
+	}
+	return r.start.Add(next)
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 // done ends a job whose work is all done, unless it was interrupted before.

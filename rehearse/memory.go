@@ -16,42 +16,29 @@ import (
 	"github.com/fray-ml/fray/state/store"
 )
 
-// memory is the stack's store. Reports of hosts are not written into it: they are
-// made when they are read, so that the heartbeats of thousands of hosts cost nothing
-// without a reader.
+// memory is the stack's store. Nothing is encoded before a reader needs it: the state is
+// kept as it is, and reports of hosts are made when they are read. Hosts write no
+// heartbeats: the store knows which of them live.
 type memory struct {
 	now func() time.Time
 	// assigned sees every assignment that was written.
 	assigned func(a state.Assignment)
 
-	mu      sync.Mutex
-	objects map[string]store.Object
-	hosts   map[string]*reporting // by key
-	keys    []string              // of both, in order
-	last    store.Generation
-	lists   int64 // lists so far
-	version int64 // of the last report of any host that changed
+	mu       sync.Mutex
+	objects  map[string]store.Object
+	document *state.Document       // of the object StateKey, nil where that is encoded
+	hosts    map[string]*reporting // by key
+	attrs    []store.Attrs         // of all objects and reports, by key
+	last     store.Generation
+	news     int64 // reports of hosts that changed, and hosts that became silent
 }
 
 // reporting is one host's report as it stands in the store.
 type reporting struct {
-	report  state.HostReport
-	version int64 // of the report's content
-	beats   int64 // heartbeats so far
-	beaten  int64 // the look of the last one
-	lives   bool
+	report     state.HostReport
+	generation store.Generation
+	silent     time.Time // since when; zero: it lives
 }
-
-// How many looks pass between two heartbeats: an observer counts at most 5 s of
-// silence for each look, and a host that is silent for 45 s for lost. Where there
-// are few hosts each is heard at every look.
-const (
-	beatEvery = 8
-	fewHosts  = 256
-)
-
-// beatBits of a generation count heartbeats, those above them versions.
-const beatBits = 32
 
 func newMemory(now func() time.Time) *memory {
 	return &memory{
@@ -62,22 +49,6 @@ func newMemory(now func() time.Time) *memory {
 
 var _ store.Store = (*memory)(nil)
 
-func (r *reporting) generation() store.Generation {
-	return store.Generation(r.version<<beatBits + r.beats)
-}
-
-// beat lets a living host be heard of at a look.
-func (m *memory) beat(r *reporting) {
-	every := int64(beatEvery)
-	if len(m.hosts) <= fewHosts {
-		every = 1
-	}
-	if r.lives && m.lists-r.beaten >= every {
-		r.beats++
-		r.beaten = m.lists
-	}
-}
-
 // report replaces a host's report.
 func (m *memory) report(r state.HostReport) {
 	key := store.HostKey(r.Slice, r.Host)
@@ -87,20 +58,45 @@ func (m *memory) report(r state.HostReport) {
 	if was == nil {
 		was = &reporting{}
 		m.hosts[key] = was
-		m.insert(key)
 	}
-	was.report, was.lives = r, true
-	m.version++ // no generation comes again, also where a report was removed
-	was.version, was.beaten = m.version, m.lists
+	was.report, was.silent = r, time.Time{}
+	m.wrote(key, was)
 }
 
-// silence ends a host's heartbeats; what it last said stays.
+// wrote notes that a host's object was written.
+func (m *memory) wrote(key string, r *reporting) {
+	m.news++
+	m.last++
+	r.generation = m.last
+	m.list(store.Attrs{Key: key, Generation: r.generation})
+}
+
+// silence ends a host's heartbeats; what it reported last stays.
 func (m *memory) silence(slice string, host int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if r := m.hosts[store.HostKey(slice, host)]; r != nil {
-		r.lives = false
+	key := store.HostKey(slice, host)
+	if r := m.hosts[key]; r != nil && r.silent.IsZero() {
+		r.silent = m.now()
+		m.wrote(key, r)
 	}
+}
+
+// SilentSince is since when a host is silent, zero while it lives.
+func (m *memory) SilentSince(slice string, host int) time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r := m.hosts[store.HostKey(slice, host)]; r != nil {
+		return r.silent
+	}
+	return time.Time{}
+}
+
+// written counts what hosts have written, and the hosts that became silent.
+func (m *memory) written() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.news
 }
 
 // assignment is what a slice's hosts are to run, nil where nothing is said.
@@ -115,10 +111,17 @@ func (m *memory) assignment(slice string) *state.Assignment {
 	return &a
 }
 
-func (m *memory) insert(key string) {
-	if i, there := slices.BinarySearch(m.keys, key); !there {
-		m.keys = slices.Insert(m.keys, i, key)
+// list puts an object into the list of all.
+func (m *memory) list(attrs store.Attrs) {
+	i, there := m.find(attrs.Key)
+	if !there {
+		m.attrs = slices.Insert(m.attrs, i, store.Attrs{})
 	}
+	m.attrs[i] = attrs
+}
+
+func (m *memory) find(key string) (int, bool) {
+	return slices.BinarySearchFunc(m.attrs, key, func(a store.Attrs, key string) int { return strings.Compare(a.Key, key) })
 }
 
 // Get returns an object whole.
@@ -128,6 +131,11 @@ func (m *memory) Get(ctx context.Context, key string) (store.Object, error) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if key == store.StateKey && m.document != nil {
+		if err := m.encode(); err != nil {
+			return store.Object{}, err
+		}
+	}
 	if object, ok := m.objects[key]; ok {
 		return object, nil
 	}
@@ -136,12 +144,12 @@ func (m *memory) Get(ctx context.Context, key string) (store.Object, error) {
 		return store.Object{}, fmt.Errorf("get %s: %w", key, store.ErrNotFound)
 	}
 	report := r.report
-	report.Seq, report.At = uint64(r.generation()), m.now()
+	report.Seq, report.At = uint64(r.generation), m.now()
 	data, err := json.Marshal(report)
 	if err != nil {
 		return store.Object{}, fmt.Errorf("get %s: %w", key, err)
 	}
-	return store.Object{Attrs: store.Attrs{Key: key, Generation: r.generation(), Size: int64(len(data)), Updated: report.At}, Data: data}, nil
+	return store.Object{Attrs: store.Attrs{Key: key, Generation: r.generation, Size: int64(len(data)), Updated: report.At}, Data: data}, nil
 }
 
 // Put writes an object whole if its present generation is want.
@@ -164,15 +172,49 @@ func (m *memory) Put(ctx context.Context, key string, data []byte, want store.Ge
 func (m *memory) put(key string, data []byte, want store.Generation) (store.Generation, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	return m.replace(store.Object{Attrs: store.Attrs{Key: key, Size: int64(len(data))}, Data: bytes.Clone(data)}, want)
+}
+
+func (m *memory) replace(object store.Object, want store.Generation) (store.Generation, error) {
+	key := object.Key
 	if was := m.objects[key].Generation; want != store.Any && want != was {
 		return 0, fmt.Errorf("put %s: %w", key, store.ErrConflict)
 	}
 	m.last++
-	m.objects[key] = store.Object{
-		Attrs: store.Attrs{Key: key, Generation: m.last, Size: int64(len(data)), Updated: m.now()}, Data: bytes.Clone(data),
+	object.Generation, object.Updated = m.last, m.now()
+	m.objects[key] = object
+	if key == store.StateKey {
+		m.document = nil
 	}
-	m.insert(key)
+	m.list(object.Attrs)
 	return m.last, nil
+}
+
+// PutDocument is Put of the state, which is encoded when a reader needs it.
+func (m *memory) PutDocument(ctx context.Context, doc *state.Document, want store.Generation) (store.Generation, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, fmt.Errorf("put %s: %w", store.StateKey, err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	g, err := m.replace(store.Object{Attrs: store.Attrs{Key: store.StateKey}}, want)
+	if err == nil {
+		m.document = doc
+	}
+	return g, err
+}
+
+// encode makes the object of the state.
+func (m *memory) encode() error {
+	data, err := state.Encode(*m.document)
+	if err != nil {
+		return fmt.Errorf("get %s: %w", store.StateKey, err)
+	}
+	object := m.objects[store.StateKey]
+	object.Data, object.Size, m.document = data, int64(len(data)), nil
+	m.objects[store.StateKey] = object
+	m.list(object.Attrs)
+	return nil
 }
 
 // List returns the attributes of every object below one of prefixes, by key.
@@ -186,26 +228,16 @@ func (m *memory) List(ctx context.Context, prefixes ...string) ([]store.Attrs, e
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if slices.Contains(prefixes, store.HostsPrefix) {
-		m.lists++
-	}
-	found := make([]store.Attrs, 0, len(m.keys))
+	found := make([]store.Attrs, 0, len(m.attrs))
 	for _, prefix := range prefixes {
-		i, _ := slices.BinarySearch(m.keys, prefix)
-		for ; i < len(m.keys) && strings.HasPrefix(m.keys[i], prefix); i++ {
-			found = append(found, m.attrs(m.keys[i]))
+		from, _ := m.find(prefix)
+		to := from
+		for to < len(m.attrs) && strings.HasPrefix(m.attrs[to].Key, prefix) {
+			to++
 		}
+		found = append(found, m.attrs[from:to]...)
 	}
 	return found, nil
-}
-
-func (m *memory) attrs(key string) store.Attrs {
-	r := m.hosts[key]
-	if r == nil {
-		return m.objects[key].Attrs
-	}
-	m.beat(r)
-	return store.Attrs{Key: key, Generation: r.generation()}
 }
 
 // Delete removes an object. That of a host whose agent lives comes again at its
@@ -216,15 +248,14 @@ func (m *memory) Delete(ctx context.Context, key string) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if r := m.hosts[key]; r != nil && r.lives {
-		m.version++
-		r.version, r.beaten = m.version, m.lists
+	if r := m.hosts[key]; r != nil && r.silent.IsZero() {
+		m.wrote(key, r)
 		return nil
 	}
 	delete(m.objects, key)
 	delete(m.hosts, key)
-	if i, there := slices.BinarySearch(m.keys, key); there {
-		m.keys = slices.Delete(m.keys, i, i+1)
+	if i, there := m.find(key); there {
+		m.attrs = slices.Delete(m.attrs, i, i+1)
 	}
 	return nil
 }

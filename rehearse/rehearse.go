@@ -23,11 +23,14 @@ type Config struct {
 	Refine func(target func(schema.Desired) schema.Desired) func(*state.Document) (*schema.Desired, error)
 	// Scenario is how the cloud behaves; its seed is set to Seed.
 	Scenario cloud.Scenario
+	// JobEvents happen to slices of jobs.
+	JobEvents []JobEvent
 	// Workloads state what jobs do; jobs that are not named have DefaultWorkload.
 	Workloads []Workload
 	For       time.Duration // how long; 0: a week
 	Seed      uint64
-	// Pace is the least time between two steps, on the virtual clock; 0: 1 s.
+	// Pace is the least time between two steps, on the virtual clock; 0: 1 s, or of 200
+	// slices or more a second for each 40.
 	Pace time.Duration
 	// Restarts is how often the controller dies and another one, which remembers
 	// nothing, takes over; 0: never.
@@ -51,9 +54,6 @@ func (c Config) withDefaults() (Config, error) {
 	if c.For == 0 {
 		c.For = week
 	}
-	if c.Pace == 0 {
-		c.Pace = time.Second
-	}
 	if c.CreatesPerMinute == 0 {
 		c.CreatesPerMinute = 60
 	}
@@ -61,7 +61,25 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Desired = rehearsable(c.Desired); len(c.Desired.Jobs) == 0 {
 		return c, errors.New(`there is nothing to rehearse: no job is on provider "gcp"`)
 	}
+	if c.Pace == 0 {
+		c.Pace = paceOf(&c.Desired)
+	}
 	return c, nil
+}
+
+// slicesPerSecond is how many slices have a second of pace: of so many, something happens
+// in each.
+const slicesPerSecond = 40
+
+// paceOf is the least time between two steps for so many slices: a second, or of many as
+// much as lets a step find what some dozen events have left.
+func paceOf(d *schema.Desired) time.Duration {
+	slices := 0
+	for i := range d.Jobs {
+		slices += d.Jobs[i].Resources.Slices
+	}
+	pace := time.Duration(slices/slicesPerSecond) * time.Second
+	return max(time.Second, pace.Truncate(listEvery))
 }
 
 // rehearsable is the part of a configuration that is on Google Cloud.
@@ -85,15 +103,18 @@ type Progress struct {
 	Running int // jobs whose tasks all run
 	Ended   int // jobs that are done
 	Jobs    int
+	// Settling: the time is over, and the oracle checks that all comes to run without
+	// faults, and that nothing is left after a destroy.
+	Settling bool
 }
 
 func (r *rehearsal) progress() Progress {
 	p := Progress{
 		Passed: r.clock.Now().Sub(r.start), Of: r.cfg.For, Steps: r.steps,
-		Running: len(r.oracle.running), Jobs: len(r.books.accounts),
+		Running: len(r.oracle.running), Jobs: len(r.books.accounts), Settling: r.settling,
 	}
 	for _, a := range r.books.accounts {
-		if a.ended {
+		if a.ended && !r.settling { // which closes all accounts
 			p.Ended++
 		}
 	}
@@ -163,9 +184,8 @@ func open(ctx context.Context, cfg Config) (*rehearsal, error) {
 	if _, err := r.store.put("state.json", data, 0); err != nil {
 		return nil, fmt.Errorf("rehearse: %w", err)
 	}
-	if err := r.emulate(ctx); err != nil {
-		return nil, err
-	}
+	r.emulate()
+	r.schedule()
 	if err := r.lead(ctx); err != nil {
 		return nil, errors.Join(err, r.close())
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // FormatVersion is that of the report as JSON (docs/rehearsal-json.md).
-const FormatVersion = "1.0"
+const FormatVersion = "1.1"
 
 // Report is what came of a rehearsal. Durations are in hours.
 type Report struct {
@@ -21,6 +21,7 @@ type Report struct {
 	Scenario      string  `json:"scenario"`
 	Seed          uint64  `json:"seed"`
 	Hours         float64 `json:"hours"` // that were rehearsed
+	Requested     float64 `json:"requested_hours"`
 	// Goodput is the useful part of the time that all jobs wanted, each weighed by
 	// its chips; 0 to 1.
 	Goodput    float64            `json:"goodput"`
@@ -34,6 +35,8 @@ type Report struct {
 	Unplaced   []Unplaced         `json:"unplaced"` // by address
 	Violations []Violation        `json:"violations"`
 	Steps      int                `json:"steps"`
+	// Missed are events of a history for which there was no slice.
+	Missed int `json:"missed_events"`
 }
 
 // JobReport is how one job fared.
@@ -45,7 +48,26 @@ type JobReport struct {
 	Useful   float64 `json:"useful_hours"`
 	Restarts int     `json:"restarts"`
 	Lost     []Loss  `json:"lost"` // the longest first
+	// Ended is when it ended, in hours since the start; 0: it did not.
+	Ended float64 `json:"ended_hours,omitempty"`
+	// Spent is the budget that its end is due to; nil: it ended otherwise, or not.
+	Spent *Spent `json:"spent,omitempty"`
 }
+
+// Spent is a budget of a job of which nothing is left.
+type Spent struct {
+	Budget Budget `json:"budget"`
+	Limit  int    `json:"limit"`
+}
+
+// Budget is a closed set of what bounds how often a job is tried again.
+type Budget string
+
+// The budgets.
+const (
+	BudgetPreemption Budget = "preemption"
+	BudgetFailure    Budget = "failure"
+)
 
 // Loss is time that was not useful.
 type Loss struct {
@@ -72,7 +94,7 @@ type Unplaced struct {
 
 func (r *rehearsal) report() *Report {
 	out := &Report{
-		FormatVersion: FormatVersion, Seed: r.cfg.Seed, Hours: inHours(r.clock.Now().Sub(r.start)),
+		FormatVersion: FormatVersion, Seed: r.cfg.Seed, Hours: inHours(r.clock.Now().Sub(r.start)), Requested: inHours(r.cfg.For), Missed: r.missed,
 		Slices: r.books.made, Capacity: []Usage{}, Unplaced: []Unplaced{}, Violations: []Violation{},
 	}
 	doc := r.stepper.Document()
@@ -83,6 +105,9 @@ func (r *rehearsal) report() *Report {
 		line := a.report()
 		if j := doc.Jobs[addr]; j != nil {
 			line.Status = string(j.Status)
+			if j.Status.Ended() {
+				line.Ended, line.Spent = inHours(a.endedAt.Sub(r.start)), a.spentOn
+			}
 		}
 		out.Jobs = append(out.Jobs, line)
 		if a.attempts == 0 {

@@ -12,6 +12,7 @@ import (
 type Scenario struct {
 	Name      string
 	Cloud     cloud.Scenario
+	JobEvents []JobEvent
 	Workloads []Workload // [DefaultWorkload] for jobs that are not named
 	Source    *hcl.File  // where it comes from a file
 }

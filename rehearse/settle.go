@@ -23,6 +23,7 @@ const settleWithin = 8 * time.Hour
 // settle ends a rehearsal: without faults every job must come to run, and after that,
 // with nothing declared, nothing may be left.
 func (r *rehearsal) settle(ctx context.Context) error {
+	r.settling = true
 	r.cloud.Abate()
 	if err := r.until(ctx, r.clock.Now().Add(settleWithin), func() bool { return r.unsettled() == "" }); err != nil {
 		return err
@@ -52,7 +53,7 @@ func (r *rehearsal) unsettled() string {
 		switch {
 		case j == nil:
 			return fmt.Sprintf("%s is not recorded", addr)
-		case j.Status.Ended() || a.complete() || r.cannotBe(addr) || r.waitsForOthers(doc, j):
+		case j.Status.Ended() || a.complete() || r.cannotBe(doc, j) || r.waitsForOthers(doc, j):
 		case r.oracle.running[addr] == nil:
 			return fmt.Sprintf("%s does not run: %s%s", addr, j.Reason, r.fleet.describe(j.Slices))
 		}
@@ -70,10 +71,28 @@ func (r *rehearsal) unsettled() string {
 }
 
 // cannotBe reports whether a job waits for capacity or quota that the scenario does not
-// have.
-func (r *rehearsal) cannotBe(addr schema.Address) bool {
-	cause, _, rejected := r.gate.rejectionOf(addr)
-	return rejected && (cause == CauseCapacity || cause == CauseQuota || cause == CauseReservation)
+// have: it was rejected for that, or one that asks for the same was, so that fray leaves
+// the place alone for both.
+func (r *rehearsal) cannotBe(doc *state.Document, j *state.Job) bool {
+	lacking := func(addr schema.Address) bool {
+		cause, _, rejected := r.gate.rejectionOf(addr)
+		return rejected && (cause == CauseCapacity || cause == CauseQuota || cause == CauseReservation)
+	}
+	if lacking(j.Spec.Addr) {
+		return true
+	}
+	if len(j.Slices) > 0 && !slices.ContainsFunc(j.Slices, r.fleet.isWithoutMachines) {
+		return false
+	}
+	want := &j.Spec.Resources
+	for addr, other := range doc.Jobs {
+		is := &other.Spec.Resources
+		if addr != j.Spec.Addr && is.TPU == want.TPU && is.MachineType == want.MachineType && is.Preemptible == want.Preemptible &&
+			is.Cloud == want.Cloud && slices.Equal(is.Zones, want.Zones) && lacking(addr) {
+			return true
+		}
+	}
+	return false
 }
 
 // waitsForOthers reports whether it is the configuration that has a job wait: for
@@ -112,22 +131,41 @@ func (r *rehearsal) poolUsedUp(doc *state.Document, j *state.Job) bool {
 	return false
 }
 
-// namespaceFull reports whether a job's namespace may not have its chips as well.
+// namespaceFull reports whether a job's namespace, or its user there, may not have its
+// chips as well.
 func (r *rehearsal) namespaceFull(doc *state.Document, j *state.Job) bool {
 	for i := range r.cfg.Desired.Namespaces {
 		space := &r.cfg.Desired.Namespaces[i]
-		if space.MaxChips == 0 || space.Addr.Scoped() != j.Spec.Namespace {
+		if space.Addr.Scoped() != j.Spec.Namespace {
 			continue
 		}
-		used := chips(&j.Spec.Resources) * j.Spec.Resources.Slices
-		for _, other := range doc.Jobs {
-			if other.Spec.Namespace == j.Spec.Namespace {
-				used += chips(&other.Spec.Resources) * len(other.Slices)
+		ofNamespace := func(other *schema.Job) bool { return other.Namespace == j.Spec.Namespace }
+		if exceeds(doc, j, space.MaxChips, ofNamespace) {
+			return true
+		}
+		for _, user := range space.Users {
+			ofUser := func(other *schema.Job) bool { return ofNamespace(other) && other.User == user.Name }
+			if user.Name == j.Spec.User && exceeds(doc, j, user.MaxChips, ofUser) {
+				return true
 			}
 		}
-		return used > space.MaxChips
 	}
 	return false
+}
+
+// exceeds reports whether a job's chips and those that others hold are more than a limit;
+// 0: there is none.
+func exceeds(doc *state.Document, j *state.Job, limit int, counts func(*schema.Job) bool) bool {
+	if limit == 0 {
+		return false
+	}
+	used := chips(&j.Spec.Resources) * j.Spec.Resources.Slices
+	for _, other := range doc.Jobs {
+		if counts(other.Spec) {
+			used += chips(&other.Spec.Resources) * len(other.Slices)
+		}
+	}
+	return used > limit
 }
 
 // chips are those of one slice.

@@ -12,6 +12,7 @@ import (
 
 // reconcile does the next step that the wanted assignment needs, as an agent does.
 func (f *fleet) reconcile(h *host) {
+	f.servePacked(h)
 	same := h.want.Run != nil && h.report.Task != nil && h.report.Task.Generation == h.want.Generation &&
 		h.report.Task.Attempt == h.want.Run.Attempt && h.report.Task.Job == h.want.Run.Job
 	if h.gang != nil && !same {

@@ -16,7 +16,34 @@ type Event struct {
 	// Level says how good or bad it is.
 	Level EventLevel `json:"level,omitempty"`
 	Text  string     `json:"text"`
+	// Of is what became of the slice, where it is about one that a cloud made.
+	Of *SliceEvent `json:"of,omitempty"`
 }
+
+// SliceEvent is what became of a slice in a cloud, for programs.
+type SliceEvent struct {
+	Change      SliceChange `json:"change"`
+	Zone        string      `json:"zone"`
+	Type        string      `json:"type"` // of TPU, or of machine
+	Index       int         `json:"index,omitempty"`
+	Preemptible bool        `json:"preemptible,omitempty"`
+	// Failed is how its creation failed, with ChangeFailed.
+	Failed schema.ErrorKind `json:"failed,omitempty"`
+	// Cause is why it is to go, with ChangeGoing.
+	Cause Cause `json:"cause,omitempty"`
+}
+
+// SliceChange is a closed set.
+type SliceChange string
+
+// What becomes of a slice.
+const (
+	ChangeAsked  SliceChange = "asked"  // its creation was requested
+	ChangeUp     SliceChange = "up"     // all its hosts have reported in
+	ChangeFailed SliceChange = "failed" // a call about it failed
+	ChangeGoing  SliceChange = "going"  // it is to be deleted
+	ChangeGone   SliceChange = "gone"   // it is deleted
+)
 
 // EventLevel is a closed set.
 type EventLevel string

@@ -43,7 +43,7 @@ stack's store. With -f new ones are printed as they come.`,
 	}
 	registerConfig(&flags, cmd)
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "print new ones as they come, until Ctrl-C")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "a line of JSON for each: at, kind, address, slice, level, text")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "a line of JSON for each: at, kind, address, slice, level, text, and of a slice in a cloud what became of it")
 	cmd.Flags().DurationVar(&since, "since", 0, "only those of the last `TIME`, such as 1h")
 	cmd.Flags().StringSliceVar(&kinds, "kind", nil, "only those of these `KINDS`: "+strings.Join(events.EventKinds(), ", "))
 	cmd.Flags().StringVarP(&dir, "chdir", "C", ".", "of the stack of `DIR` (or of one file)")

@@ -25,12 +25,23 @@ The report states for each job how much of its time was useful and what the rest
 into, what capacity was used and what that is estimated to cost, and what never ran
 and why. The same seed gives the same report.
 
---scenario is calm, usual, stormy, or a file (docs/guides/rehearsal.md). With --json
+--scenario is calm, usual, stormy, or a file (docs/guides/rehearsal.md).
+--from-events makes the scenario of what the events of this stack recorded: how long
+slices took to come up, which were preempted and when, and when zones had no
+capacity. With --json
 the report is one JSON document (docs/rehearsal-json.md). Exit code 1 means that fray
 itself did something that it never should.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if flags.lasts <= 0 {
+			flags.lastsGiven = cmd.Flags().Changed("for")
+			switch {
+			case flags.pace < 0:
+				return errors.New("--pace must not be negative")
+			case flags.lasts <= 0:
 				return errors.New("--for must be above 0")
+			case flags.fromEvents && cmd.Flags().Changed("scenario"):
+				return errors.New("--from-events makes the scenario: leave out --scenario, or write it with --save-scenario and change that file")
+			case flags.save != "" && !flags.fromEvents:
+				return errors.New("--save-scenario writes what --from-events makes: add --from-events")
 			}
 			return runRehearsal(cmd.Context(), a, args, flags)
 		},
@@ -38,7 +49,10 @@ itself did something that it never should.`,
 	registerConfig(&flags.Options, cmd)
 	_ = cmd.Flags().MarkHidden("local") // it never is
 	cmd.Flags().StringVar(&flags.scenario, "scenario", rehearse.ScenarioUsual, "the faults: calm, usual, stormy or a `FILE`")
-	cmd.Flags().DurationVar(&flags.lasts, "for", 7*24*time.Hour, "rehearse so much `TIME`")
+	cmd.Flags().BoolVar(&flags.fromEvents, "from-events", false, "the faults that the events of this stack recorded")
+	cmd.Flags().StringVar(&flags.save, "save-scenario", "", "with --from-events: write the scenario to `FILE`, too")
+	cmd.Flags().DurationVar(&flags.lasts, "for", 7*24*time.Hour, "rehearse so much `TIME`; with --from-events as long as they tell of, unless given")
+	cmd.Flags().DurationVar(&flags.pace, "pace", 0, "let fray look at most once in so much `TIME`; 0: 1s, or of many slices 1s for each 40")
 	cmd.Flags().Uint64Var(&flags.seed, "seed", 0, "draw the faults from `NUMBER`; 0: the scenario's own, or 1")
 	cmd.Flags().BoolVar(&flags.json, "json", false, "print JSON (docs/rehearsal-json.md)")
 	return cmd

@@ -6,7 +6,27 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
+
+	"github.com/fray-ml/fray/rehearse"
+	"github.com/fray-ml/fray/terminal"
 )
+
+// Without a terminal a line states from time to time how far a rehearsal is.
+func TestRehearsalProgressWithoutATerminal(t *testing.T) {
+	var stderr bytes.Buffer
+	p := rehearsalProgress{app: terminal.New(nil, nil, &stderr)}
+	at := rehearse.Progress{Passed: 110 * time.Minute, Of: 168 * time.Hour, Running: 7, Jobs: 10}
+	p.report(at)
+	p.report(at) // too soon after the one before
+	p.shown = time.Time{}
+	at.Settling, at.Ended = true, 2
+	p.report(at)
+	want := "hour 1 of 168: 7 of 10 jobs run\n168 hours rehearsed, now checking what remains without faults: 7 of 10 jobs run, 2 are done\n"
+	if got := stderr.String(); got != want {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
 
 func TestRehearsalJSONDoc(t *testing.T) {
 	needsFray(t)

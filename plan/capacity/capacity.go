@@ -106,11 +106,22 @@ func (c Demand) Add(s Shape, owners, slices int) {
 
 // Demand is what all that is declared will take in the end.
 func (d *Zones) Demand() Demand {
-	count := Demand{}
+	count := d.JobDemand()
+	d.AddPools(count)
+	return count
+}
+
+// AddPools adds the slices of reservations, as many as they have in this plan.
+func (d *Zones) AddPools(count Demand) {
 	for i := range d.Desired.Reservations {
 		r := &d.Desired.Reservations[i]
 		count.Add(d.shapeOf(plan.PoolSlice(d.Stack, r, 0)), 1, len(d.PoolOf(r.Addr.Scoped()).Specs))
 	}
+}
+
+// JobDemand is Demand without reservations.
+func (d *Zones) JobDemand() Demand {
+	count := Demand{}
 	for i := range d.Desired.Jobs {
 		want := &d.Desired.Jobs[i]
 		if s, asks := d.Asks(want, d.Next.Jobs[want.Addr]); asks {

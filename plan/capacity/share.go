@@ -90,6 +90,10 @@ func (a *Account) OverBudget(band, chips int) bool {
 	return chips > a.Budget
 }
 
+// IsOverBudget reports whether more chips are held than the budget has, so that some of
+// the jobs that hold them count as batch.
+func (a *Account) IsOverBudget() bool { return a.Budget > 0 && a.Used.Chips > a.Budget }
+
 // Accounts are those of all namespaces and what they share.
 type Accounts struct {
 	All      snapshot.Load // that there is to share

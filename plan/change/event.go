@@ -35,10 +35,10 @@ func Events(before *state.Document, p *plan.Plan, now time.Time) []state.Event {
 		t.tellAt(state.EventWarn, state.Event{Kind: state.EventDrift, Addr: d.Addr, Slice: d.Slice, Text: d.Found + "; " + d.Then})
 	}
 	if before.Revision != p.Next.Revision {
-		t.tell(state.EventConfig, schema.Address{}, "", fmt.Sprintf("revision %d was accepted", p.Next.Revision))
+		t.tell(state.EventConfig, schema.Address{}, fmt.Sprintf("revision %d was accepted", p.Next.Revision))
 	}
 	for _, text := range ConditionEvents(before.Conditions, p.Next.Conditions) {
-		t.tell(state.EventProvider, schema.Address{}, "", text)
+		t.tell(state.EventProvider, schema.Address{}, text)
 	}
 	for addr, j := range p.Next.Jobs {
 		if old := before.Jobs[addr]; old != j {
@@ -47,7 +47,7 @@ func Events(before *state.Document, p *plan.Plan, now time.Time) []state.Event {
 	}
 	for addr := range before.Jobs {
 		if p.Next.Jobs[addr] == nil {
-			t.tell(state.EventJob, addr, "", "is gone")
+			t.tell(state.EventJob, addr, "is gone")
 		}
 	}
 	for name, s := range p.Next.Slices {
@@ -57,7 +57,7 @@ func Events(before *state.Document, p *plan.Plan, now time.Time) []state.Event {
 	}
 	for name, s := range before.Slices {
 		if p.Next.Slices[name] == nil {
-			t.tell(state.EventSlice, s.Spec.Owner, name, "is gone")
+			t.tellAt(state.EventInfo, state.Event{Kind: state.EventSlice, Addr: s.Spec.Owner, Slice: name, Text: "is gone", Of: ofSlice(s, state.ChangeGone)})
 		}
 	}
 	slices.SortStableFunc(t.events, func(a, b state.Event) int {
@@ -75,8 +75,8 @@ type teller struct {
 	events   []state.Event
 }
 
-func (t *teller) tell(kind state.EventKind, addr schema.Address, slice, text string) {
-	t.tellAt(state.EventInfo, state.Event{Kind: kind, Addr: addr, Slice: slice, Text: text})
+func (t *teller) tell(kind state.EventKind, addr schema.Address, text string) {
+	t.tellAt(state.EventInfo, state.Event{Kind: kind, Addr: addr, Text: text})
 }
 
 func (t *teller) tellAt(level state.EventLevel, e state.Event) {
@@ -103,14 +103,14 @@ func (t *teller) job(addr schema.Address, old, j *state.Job) {
 	if old == nil || old.ID != j.ID {
 		old = &state.Job{}
 		if j.Launch != nil {
-			t.tell(state.EventLaunched, addr, "", launchedBy(j.Launch))
+			t.tell(state.EventLaunched, addr, launchedBy(j.Launch))
 		}
 	}
 	for i := range j.Attempts {
 		a := &j.Attempts[i]
 		was := attemptOf(old, a.Number)
 		if was == nil {
-			t.tell(state.EventStarted, addr, "", began(a))
+			t.tell(state.EventStarted, addr, began(a))
 			was = &state.Attempt{}
 		}
 		if was.ReadyAt.IsZero() && !a.ReadyAt.IsZero() {
@@ -125,7 +125,7 @@ func (t *teller) job(addr schema.Address, old, j *state.Job) {
 		t.tellAt(levelOfOutcome(j.Status.Outcome()), state.Event{Kind: state.EventJob, Addr: addr, Text: WithCause(string(j.Status), j.Reason)})
 	}
 	if old.Reason != j.Reason && j.Reason != "" && j.Status == schema.JobPending && !t.underway[addr] {
-		t.tell(state.EventPending, addr, "", "waits: "+j.Reason)
+		t.tell(state.EventPending, addr, "waits: "+j.Reason)
 	}
 }
 
@@ -167,19 +167,37 @@ func (t *teller) slice(old, s *state.Slice) {
 	if old == nil {
 		old = &state.Slice{}
 	}
-	say := func(level state.EventLevel, text string) {
-		t.tellAt(level, state.Event{Kind: state.EventSlice, Addr: s.Spec.Owner, Slice: s.Spec.Name, Text: text})
+	say := func(level state.EventLevel, change state.SliceChange, text string) {
+		t.tellAt(level, state.Event{Kind: state.EventSlice, Addr: s.Spec.Owner, Slice: s.Spec.Name, Text: text, Of: ofSlice(s, change)})
 	}
 	if old.PendingSince.IsZero() && !s.PendingSince.IsZero() && !s.Listed {
-		say(state.EventInfo, WithCause("is asked for", s.Spec.Zone))
+		say(state.EventInfo, state.ChangeAsked, WithCause("is asked for", s.Spec.Zone))
 	}
 	if old.UpAt.IsZero() && !s.UpAt.IsZero() {
-		say(state.EventGood, "is up")
+		say(state.EventGood, state.ChangeUp, "is up")
 	}
 	if s.Failed != "" && (old.Failed != s.Failed || old.Error != s.Error) {
-		say(state.EventWarn, s.Error)
+		say(state.EventWarn, state.ChangeFailed, s.Error)
 	}
 	if !s.Terminating.IsZero() && old.Terminating.Cause != s.Terminating.Cause {
-		say(state.EventWarn, "goes: "+s.Terminating.Text)
+		say(state.EventWarn, state.ChangeGoing, "goes: "+s.Terminating.Text)
 	}
+}
+
+// ofSlice is a change of a slice for programs, nil of one that no cloud made.
+func ofSlice(s *state.Slice, change state.SliceChange) *state.SliceEvent {
+	if s.Spec.Zone == "" {
+		return nil
+	}
+	e := &state.SliceEvent{
+		Change: change, Zone: s.Spec.Zone, Type: cmp.Or(s.Spec.TPU, s.Spec.MachineType), Index: s.Spec.Index, Preemptible: s.Spec.Preemptible,
+	}
+	switch change {
+	case state.ChangeFailed:
+		e.Failed = s.Failed
+	case state.ChangeGoing:
+		e.Cause = s.Terminating.Cause
+	case state.ChangeAsked, state.ChangeUp, state.ChangeGone:
+	}
+	return e
 }

@@ -43,6 +43,8 @@ func conditionOf(d *reconcile.Reconciler, want *schema.Job, change *plan.Change,
 		return dirty
 	case j.Status.Ended():
 		return done
+	case drawsOnPool(want):
+		return dirty
 	case held && want.Addr.Group == "" && want.SchedulingTimeout == 0 && j.Status == schema.JobPending && j.RetryAt.IsZero():
 		return blocked
 	}
@@ -59,7 +61,7 @@ func (p *Planner) learn(d *reconcile.Reconciler) {
 	if !sameDeclarations(d.Desired, &p.desired) || p.index == nil {
 		p.declare(d)
 	}
-	p.last, p.families, p.demand = d.Next, d.Families, d.Demand()
+	p.last, p.families, p.demand = d.Next, d.Families, d.JobDemand()
 	p.noteLaunches(d)
 	held := make(map[*schema.Job]bool, len(d.Held))
 	for _, want := range d.Held {
@@ -100,7 +102,7 @@ func (p *Planner) judge(d *reconcile.Reconciler, i int, change *plan.Change, hel
 	p.seen[i] = nil
 	p.conditions[i] = conditionOf(d, want, change, held)
 	j := d.Next.Jobs[want.Addr]
-	if p.conditions[i] == dirty && j == d.Doc.Jobs[want.Addr] && change.Verb == plan.VerbNone && j.Running() && !j.Replace && !j.Stop && !d.Clearing[want.Addr] {
+	if p.conditions[i] == dirty && !drawsOnPool(want) && j == d.Doc.Jobs[want.Addr] && change.Verb == plan.VerbNone && j.Running() && !j.Replace && !j.Stop && !d.Clearing[want.Addr] {
 		if p.seen[i] = observationOf(d, j); p.seen[i] != nil {
 			p.conditions[i] = steady
 		}
@@ -119,12 +121,12 @@ func (p *Planner) isBlocked(w plan.Pending) bool {
 // depends on others but through dependencies and the room that is left.
 func separable(d *reconcile.Reconciler) bool {
 	first := len(d.Plan.Changes) - len(d.Desired.Jobs)
-	if d.Dissolving || first < 0 || len(d.Plan.Blocked) > 0 || len(d.Next.Jobs) != len(d.Desired.Jobs) || len(d.Desired.Reservations) > 0 || len(d.Next.Unmanaged) > 0 {
+	if d.Dissolving || first < 0 || len(d.Plan.Blocked) > 0 || len(d.Next.Jobs) != len(d.Desired.Jobs) || len(d.Next.Unmanaged) > 0 || !poolsStay(d) {
 		return false
 	}
 	for i := range first {
 		c := &d.Plan.Changes[i]
-		if _, kept := d.Next.Resources[c.Addr]; !kept || c.Verb != plan.VerbNone || c.Addr.Kind == schema.KindReservation {
+		if _, kept := d.Next.Resources[c.Addr]; !kept || c.Verb != plan.VerbNone {
 			return false
 		}
 	}
@@ -135,6 +137,24 @@ func separable(d *reconcile.Reconciler) bool {
 		}
 	}
 	return true
+}
+
+// poolsStay reports whether no reservation ends by time or with the job that launched it:
+// then other jobs get slices of their own.
+func poolsStay(d *reconcile.Reconciler) bool {
+	for i := range d.Desired.Reservations {
+		r := &d.Desired.Reservations[i]
+		recorded := d.Next.Resources[r.Addr]
+		if r.TTL > 0 || recorded.Launch != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// drawsOnPool reports whether a job has slices of a reservation, or parts of their hosts.
+func drawsOnPool(want *schema.Job) bool {
+	return want.Resources.Reservation != "" || want.Resources.Packed
 }
 
 // declare notes what depends on the declarations alone.

@@ -22,8 +22,9 @@ import (
 //
 // Jobs that are clean (condition.go) are passed over as long as the document is the
 // one that the last plan led to; a caller that puts another one in its place, or asks
-// for something else, has everything looked at again. So does a stack in which
-// jobs are tied to each other by more than dependencies, such as a reservation.
+// for something else, has everything looked at again. Reservations and the jobs that
+// draw on them are decided about in every plan, since a slice of one is any job's; so is
+// everything in a stack with a reservation that was launched or that expires.
 //
 // A plan and its document stay as they are: the next call changes copies.
 type Planner struct {
@@ -45,7 +46,7 @@ type Planner struct {
 	byID         map[string]recordedJob
 	dependents   map[schema.Address][]int // by what they name
 	families     map[schema.Address][]*schema.Job
-	demand       capacity.Demand
+	demand       capacity.Demand // of jobs
 	pending      pendingList
 	pendingDirty []plan.Pending // of the last plan, without those of blocked jobs
 }
@@ -97,7 +98,7 @@ func (p *Planner) Wanted() *schema.Desired { return p.wanted }
 // only a Diff of everything decides; what was found until then is void.
 func (p *Planner) part(in snapshot.Input) *plan.Plan {
 	observed := snapshot.Take(in)
-	if observed.HasPacked() || len(in.Obs.Damaged) > 0 {
+	if len(in.Obs.Damaged) > 0 {
 		return nil
 	}
 	looked := observed.Draft()
@@ -116,13 +117,16 @@ func (p *Planner) part(in snapshot.Input) *plan.Plan {
 
 	d := reconcile.New(decided)
 	d.Orphans()
+	d.Monitor()
 	d.ConcludeWaits()
 	if !p.merge(d, dirty, unblocked) {
 		return nil
 	}
 	p.families = d.Families
 	p.settle(d, dirty, unblocked)
-	d.Capacity(p.demand.Clone())
+	wanted := p.demand.Clone()
+	d.AddPools(wanted)
+	d.Capacity(wanted)
 	d.Stamp()
 	d.Plan.Next = d.Next
 	p.last = d.Next

@@ -65,6 +65,9 @@ func isUnchanged(d *snapshot.Evidence, seen observation) bool {
 			if !hosts[n].SameReport(&s.hosts[n]) {
 				return false
 			}
+			if hosts[n].Lives() {
+				continue
+			}
 			silent := hosts[n].SilentFor(d.Obs.Monitored)
 			if silent >= snapshot.HostTimeout {
 				return false

@@ -45,7 +45,7 @@ func Conclude(s snapshot.Snapshot) Conclusion {
 	return d.Conclusion()
 }
 
-// ConcludeJobs is Conclude where nothing but these jobs needs a decision. It reports
+// ConcludeJobs is Conclude where nothing but these jobs and the pools needs a decision. It reports
 // false where one of them is to change in a way that a lifecycle rule blocks.
 func ConcludeJobs(s snapshot.Snapshot, jobs []*schema.Job) (Conclusion, bool) {
 	d := Begin(s)
@@ -60,6 +60,7 @@ func ConcludeJobs(s snapshot.Snapshot, jobs []*schema.Job) (Conclusion, bool) {
 		d.Advance(want)
 	}
 	d.FindWarm()
+	d.KeepPools()
 	return d.Conclusion(), true
 }
 

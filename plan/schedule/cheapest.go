@@ -29,7 +29,7 @@ func (d *Victims) cheapest(u *capacity.Unit, short []capacity.Claim, tight []*ca
 		s.effort += (f.Size()*len(f.Pool.Rooms) + packed) / looksTried
 	}
 	ancestors := d.ancestors(u)
-	for _, v := range d.candidates() {
+	for _, v := range d.candidatesFor(u, short, tight) {
 		helps := slices.ContainsFunc(short, func(c capacity.Claim) bool { return v.frees[c.Bound] != snapshot.Load{} }) ||
 			slices.ContainsFunc(tight, func(f *capacity.Fitting) bool { return f.Pool.Occupants[v.addr] != nil })
 		if v.addr == u.Addr || v.band <= u.Band || !helps || ancestors[v.addr] {
@@ -55,6 +55,41 @@ func (d *Victims) cheapest(u *capacity.Unit, short []capacity.Claim, tight []*ca
 		d.noteInfeasible(u, &s)
 	}
 	return best
+}
+
+// candidatesFor are candidates, or none at once where no job of a lower band has anything
+// in the bounds that are too narrow: in a large stack many wait for a limit of their own
+// user, plan after plan.
+func (d *Victims) candidatesFor(u *capacity.Unit, short []capacity.Claim, tight []*capacity.Fitting) []*victim {
+	if d.victims == nil && len(tight) == 0 && !d.mayMakeRoom(u, short) {
+		return nil
+	}
+	return d.candidates()
+}
+
+// mayMakeRoom reports whether a candidate may help a unit within bounds.
+func (d *Victims) mayMakeRoom(u *capacity.Unit, short []capacity.Claim) bool {
+	if slices.ContainsFunc(short, func(c capacity.Claim) bool {
+		return c.Bound.Kind != capacity.OfNamespace && c.Bound.Kind != capacity.OfUser
+	}) {
+		return true
+	}
+	s := d.Accounts()
+	for _, j := range d.Next.Jobs {
+		if len(j.Slices) == 0 {
+			continue
+		}
+		space := capacity.SpaceOf(s, j)
+		of := [2]capacity.Bound{{Kind: capacity.OfNamespace, Name: space}, {Kind: capacity.OfUser, Name: j.Spec.User, Space: space}}
+		if !slices.ContainsFunc(short, func(c capacity.Claim) bool { return c.Bound == of[0] || c.Bound == of[1] }) {
+			continue
+		}
+		accounts := s.Of(space, j.Spec.User)
+		if capacity.BandOrder(j.Spec.Band) > u.Band || accounts[0].IsOverBudget() || accounts[1].IsOverBudget() {
+			return true
+		}
+	}
+	return false
 }
 
 // ancestors are those by whose end a unit would end too, jobs and groups.

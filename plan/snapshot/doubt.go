@@ -134,7 +134,11 @@ func (d *Evidence) bootOverdue(s *state.Slice, st *schema.SliceStatus) bool {
 func (d *Evidence) reportedThenSilent(name string) bool {
 	hosts := d.Obs.Hosts[name]
 	for i := range hosts {
-		if hosts[i].SilentFor(d.Obs.Monitored) < HostTimeout {
+		if hosts[i].Lives() {
+			return false
+		}
+		if silent := hosts[i].SilentFor(d.Obs.Monitored); silent < HostTimeout {
+			d.WakeAt(d.Now.Add(HostTimeout - silent))
 			return false
 		}
 	}
@@ -266,6 +270,9 @@ func (d *Evidence) isRepeated(c *plan.Confirmation) bool {
 func (d *Evidence) noneReports(name string) bool {
 	hosts := d.Obs.Hosts[name]
 	for i := range hosts {
+		if hosts[i].Lives() {
+			return false
+		}
 		if silent := hosts[i].SilentFor(d.Obs.Monitored); silent < HostTimeout {
 			d.WakeAt(d.Now.Add(HostTimeout - silent))
 			return false

@@ -35,6 +35,9 @@ func (d *Evidence) LostHost(st *schema.SliceStatus) state.Termination {
 	}
 	hosts := d.Obs.Hosts[st.Spec.Name]
 	for i := range hosts {
+		if hosts[i].Lives() {
+			continue
+		}
 		patience := HostTimeout
 		switch {
 		case len(st.Down) > 0 && slices.Contains(st.Down, hosts[i].Host):
@@ -76,6 +79,9 @@ func (d *Evidence) isMassSilence() bool {
 // on, has reported for so long that it would count as lost.
 func (d *Evidence) HostingSliceSilent(st *schema.SliceStatus) bool {
 	for _, h := range d.Obs.Hosts[cmp.Or(st.Spec.On, st.Spec.Name)] {
+		if h.Lives() {
+			return false
+		}
 		if h.SilentFor(d.Obs.Monitored) < HostTimeout {
 			d.WakeAt(d.Now.Add(HostTimeout - h.SilentFor(d.Obs.Monitored)))
 			return false

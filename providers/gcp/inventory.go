@@ -43,9 +43,7 @@ func (p *Provider) inventory(ctx context.Context, stack string) (schema.Inventor
 			at[spec.Name] = append(at[spec.Name], gcpengine.Place{Engine: name, Zone: spec.Zone, Name: spec.Name})
 		}
 	}
-	slices.SortFunc(inventory.Slices, func(a, b schema.SliceStatus) int {
-		return cmp.Or(strings.Compare(a.Spec.Name, b.Spec.Name), strings.Compare(a.Spec.Zone, b.Spec.Zone))
-	})
+	inventory.Slices = byName(inventory.Slices)
 	slices.SortFunc(inventory.Skipped, func(a, b schema.SkippedItem) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Zone, b.Zone))
 	})
@@ -55,6 +53,22 @@ func (p *Provider) inventory(ctx context.Context, stack string) (schema.Inventor
 		return !blind && (stack == "" || stack == spec.Stack)
 	})
 	return inventory, nil
+}
+
+// byName sorts slices by name and zone. A status is large, and so is moved once.
+func byName(all []schema.SliceStatus) []schema.SliceStatus {
+	order := make([]*schema.SliceStatus, len(all))
+	for i := range all {
+		order[i] = &all[i]
+	}
+	slices.SortFunc(order, func(a, b *schema.SliceStatus) int {
+		return cmp.Or(strings.Compare(a.Spec.Name, b.Spec.Name), strings.Compare(a.Spec.Zone, b.Spec.Zone))
+	})
+	sorted := make([]schema.SliceStatus, len(all))
+	for i, status := range order {
+		sorted[i] = *status
+	}
+	return sorted
 }
 
 // list asks every engine; a part that is missing is an error of the whole.

@@ -32,6 +32,8 @@ type Config struct {
 	// service of the cloud and asks for no credentials; "": the real services,
 	// with application default credentials.
 	Endpoint string
+	// Local are services in this process, in place of an Endpoint; nil: there are none.
+	Local *Local
 	// Bootstrap states what the machines start with; nil: nothing.
 	Bootstrap Bootstrapper
 	// Now is the clock by which creations are counted; nil: time.Now.
@@ -81,8 +83,11 @@ func (c Config) withDefaults() Config {
 
 // engine is what the engines know of the configuration.
 func (c Config) engine() gcpengine.Config {
-	return gcpengine.Config{Project: c.Project, Endpoint: c.Endpoint, Now: c.Now, Backoff: c.Backoff}
+	return gcpengine.Config{Project: c.Project, Endpoint: c.Endpoint, Now: c.Now, Backoff: c.Backoff, Local: c.Local}
 }
+
+// Local are services of the cloud in this process.
+type Local = gcpengine.Local
 
 // Bootstrapper states what the machines of a slice find in their metadata, such as
 // their startup script. Nothing of it may be secret.

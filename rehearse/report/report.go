@@ -23,16 +23,64 @@ const fewLosses = 3
 const shownHours = 0.05
 
 func (t Text) Write(r *rehearse.Report, took time.Duration) {
+	t.ended(r)
 	fmt.Fprintf(t.Out, "Rehearsed %s of scenario %s (seed %d) in %s.\n\n", hours(r.Hours), r.Scenario, r.Seed, took.Round(100*time.Millisecond))
 	t.jobs(r)
 	t.lost(r)
 	t.capacity(r)
+	if len(r.Violations) == 0 {
+		fmt.Fprintln(t.Out, "The oracle found no mistake of fray.")
+	} else {
+		fmt.Fprintf(t.Out, "The oracle found %s of fray.\n", terminal.Counted(len(r.Violations), "mistake", "mistakes"))
+	}
+	if r.Missed > 0 {
+		fmt.Fprintf(t.Out, "%s of the history found no slice of the job, nor another one of the same type in that zone.\n", terminal.Counted(r.Missed, "event", "events"))
+	}
 	if len(r.Unplaced) > 0 {
 		fmt.Fprintln(t.Out, "\nNever ran:")
 	}
 	for _, u := range r.Unplaced {
 		fmt.Fprintf(t.Out, "  %s%s\n", u.Job, progress.Because(u.Reason))
 	}
+}
+
+// fewEnded is how many jobs are named that a budget ended.
+const fewEnded = 3
+
+// ended says first which jobs a budget ended: what follows is of less than was asked for.
+func (t Text) ended(r *rehearse.Report) {
+	n := 0
+	for _, j := range r.Jobs {
+		if j.Spent == nil {
+			continue
+		}
+		if n++; n > fewEnded {
+			continue
+		}
+		how := fmt.Sprintf("it used its %s", budget(j.Spent))
+		if r.Hours < r.Requested && n == 1 {
+			fmt.Fprintf(t.Out, "Ended after %s of %s: %s used its %s.\n", hours(r.Hours), hours(r.Requested), j.Job, budget(j.Spent))
+			continue
+		}
+		fmt.Fprintf(t.Out, "%s ended after %s of %s: %s.\n", j.Job, hours(j.Ended), hours(r.Requested), how)
+	}
+	if n > fewEnded {
+		fmt.Fprintf(t.Out, "So did %d more jobs.\n", n-fewEnded)
+	}
+	if n > 0 {
+		fmt.Fprintln(t.Out)
+	}
+}
+
+// budget names a budget and its limit.
+func budget(s *rehearse.Spent) string {
+	switch s.Budget {
+	case rehearse.BudgetPreemption:
+		return terminal.Counted(s.Limit, "preemption", "preemptions")
+	case rehearse.BudgetFailure:
+		return terminal.Counted(s.Limit, "retry after failures", "retries after failures")
+	}
+	return string(s.Budget)
 }
 
 func (t Text) table(write func(w io.Writer)) {

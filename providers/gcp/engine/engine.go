@@ -1,7 +1,10 @@
 package engine
 
 import (
+	"net/http"
 	"time"
+
+	"google.golang.org/grpc"
 
 	"github.com/fray-ml/fray/schema"
 )
@@ -26,6 +29,13 @@ type Config struct {
 	Endpoint string           // stands in for every service, without credentials; "": the real services
 	Now      func() time.Time // the clock by which changes are counted
 	Backoff  time.Duration    // before a read that failed is tried again, doubling
+	Local    *Local           // services in this process, in place of an endpoint; nil: none
+}
+
+// Local are services in this process: calls to them need no connection.
+type Local struct {
+	RPC  grpc.ClientConnInterface // of the Cloud TPU API; its replies are not to be changed
+	REST http.RoundTripper        // of the others, at any host
 }
 
 // HostStatusAttribute is the guest attribute in which a machine reports how far it has

@@ -3,6 +3,7 @@ package gce
 import (
 	"context"
 	"errors"
+	"net/http"
 
 	compute "cloud.google.com/go/compute/apiv1"
 	"google.golang.org/api/option"
@@ -30,11 +31,14 @@ type computeClients struct {
 }
 
 // computeOptions lead to the service, or to what stands in for it.
-func computeOptions(endpoint string) []option.ClientOption {
-	if endpoint == "" {
+func computeOptions(config engine.Config) []option.ClientOption {
+	if config.Local != nil {
+		return []option.ClientOption{option.WithEndpoint("http://compute.localhost"), option.WithHTTPClient(&http.Client{Transport: config.Local.REST})}
+	}
+	if config.Endpoint == "" {
 		return nil
 	}
-	return []option.ClientOption{option.WithEndpoint(endpoint), option.WithoutAuthentication()}
+	return []option.ClientOption{option.WithEndpoint(config.Endpoint), option.WithoutAuthentication()}
 }
 
 // dialCompute makes the clients, without their own retries, which go on for

@@ -29,7 +29,7 @@ type Engine struct {
 
 // New finds the credentials, and makes no call.
 func New(ctx context.Context, config engine.Config) (*Engine, error) {
-	clients, err := dialCompute(ctx, computeOptions(config.Endpoint))
+	clients, err := dialCompute(ctx, computeOptions(config))
 	if err != nil {
 		return nil, errors.Join(err, clients.close())
 	}
@@ -41,7 +41,7 @@ func New(ctx context.Context, config engine.Config) (*Engine, error) {
 
 // NewInstances is New for listing instances only.
 func NewInstances(ctx context.Context, config engine.Config) (*Engine, error) {
-	instances, err := compute.NewInstancesRESTClient(ctx, computeOptions(config.Endpoint)...)
+	instances, err := compute.NewInstancesRESTClient(ctx, computeOptions(config)...)
 	if err != nil {
 		return nil, err
 	}

@@ -17,9 +17,16 @@ func EngineOf(spec schema.SliceSpec) schema.Engine {
 	return cmp.Or(spec.Cloud.Engine, accelerators.EngineOf(spec.TPU, spec.Zone, nil))
 }
 
+// The patterns are compiled once: every call to a provider asks for them.
+var (
+	namePattern  = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$`)
+	stackPattern = regexp.MustCompile(`^[a-z0-9_-]{1,63}$`)
+	zonePattern  = regexp.MustCompile(`^[a-z]+(-[a-z0-9]+)+$`)
+)
+
 // CheckName rejects what no slice may be named.
 func CheckName(name string) error {
-	if !regexp.MustCompile(`^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$`).MatchString(name) {
+	if !namePattern.MatchString(name) {
 		return apierror.Errorf(schema.ErrorInvalid, "%q is no slice's name: want 1 to 63 of a-z, 0-9 and -, a letter first and no - last", name)
 	}
 	return nil
@@ -31,11 +38,11 @@ func CheckSpec(spec schema.SliceSpec) error {
 		return err
 	}
 	switch {
-	case !regexp.MustCompile(`^[a-z0-9_-]{1,63}$`).MatchString(spec.Stack):
+	case !stackPattern.MatchString(spec.Stack):
 		return apierror.Errorf(schema.ErrorInvalid, "%q is no stack's mark: want 1 to 63 of a-z, 0-9, - and _", spec.Stack)
 	case spec.Hosts < 1:
 		return apierror.Errorf(schema.ErrorInvalid, "a slice needs at least one host, not %d", spec.Hosts)
-	case !regexp.MustCompile(`^[a-z]+(-[a-z0-9]+)+$`).MatchString(spec.Zone):
+	case !zonePattern.MatchString(spec.Zone):
 		return apierror.Errorf(schema.ErrorInvalid, "%q is no zone; set zones in the provider block or in resources", spec.Zone)
 	}
 	return nil

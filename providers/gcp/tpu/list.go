@@ -119,12 +119,18 @@ type Node struct {
 func (t *Engine) own(l *allSlices, stack string) engine.Listing {
 	found := engine.Listing{Unlisted: l.unlisted}
 	reader := t.specs.Reader()
+	known := t.seen.begin(len(l.order), stack)
+	defer known.done()
 	for _, s := range l.order {
 		if _, blind := l.unlisted[s.at.Zone]; blind {
 			continue
 		}
 		if s.part() {
 			found.Others = append(found.Others, s.at)
+		}
+		if status, same := known.status(s); same {
+			found.Slices = append(found.Slices, status)
+			continue
 		}
 		m := s.marks()
 		if !m.Owned(stack) {
@@ -136,6 +142,7 @@ func (t *Engine) own(l *allSlices, stack string) engine.Listing {
 			found.Skipped = append(found.Skipped, mark.Skipped(m, err))
 			continue
 		}
+		known.keep(s, status)
 		found.Slices = append(found.Slices, status)
 	}
 	reader.Done()

@@ -29,15 +29,43 @@ import (
 // The connection, its credentials and the operations are those of the official
 // client, which speaks an old version of the API; the calls are tpuapi's.
 type Engine struct {
-	project string
-	client  *tpuv1.Client
-	API     tpuapi.TpuClient
-	reads   engine.Reader
-	specs   mark.Specs
+	project    string
+	client     *tpuv1.Client // nil where the service is in this process
+	API        tpuapi.TpuClient
+	operations operations
+	reads      engine.Reader
+	specs      mark.Specs
+	seen       seenSlices
+}
+
+// operations are those of the service.
+type operations interface {
+	GetOperation(ctx context.Context, r *longrunningpb.GetOperationRequest) (*longrunningpb.Operation, error)
+}
+
+// remoteOperations are asked for by the official client.
+type remoteOperations struct{ client *tpuv1.Client }
+
+func (o remoteOperations) GetOperation(ctx context.Context, r *longrunningpb.GetOperationRequest) (*longrunningpb.Operation, error) {
+	return o.client.LROClient.GetOperation(ctx, r)
+}
+
+// localOperations are those of a service in this process.
+type localOperations struct {
+	client longrunningpb.OperationsClient
+}
+
+func (o localOperations) GetOperation(ctx context.Context, r *longrunningpb.GetOperationRequest) (*longrunningpb.Operation, error) {
+	return o.client.GetOperation(ctx, r)
 }
 
 // New finds the credentials, and makes no call.
 func New(ctx context.Context, config engine.Config) (*Engine, error) {
+	reads := engine.Reader{Backoff: config.Backoff}
+	if config.Local != nil {
+		ops := localOperations{longrunningpb.NewOperationsClient(config.Local.RPC)}
+		return &Engine{project: config.Project, API: tpuapi.NewTpuClient(config.Local.RPC), operations: ops, reads: reads, seen: seenSlices{on: true}}, nil
+	}
 	pool, err := gtransport.DialPool(ctx, tpuOptions(config.Endpoint)...)
 	if err != nil {
 		return nil, apierror.Errorf(schema.ErrorPermission, "%w", apierror.CredentialsError(err))
@@ -46,7 +74,7 @@ func New(ctx context.Context, config engine.Config) (*Engine, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("make TPU client: %w", err), pool.Close())
 	}
-	return &Engine{project: config.Project, client: client, API: tpuapi.NewTpuClient(pool), reads: engine.Reader{Backoff: config.Backoff}}, nil
+	return &Engine{project: config.Project, client: client, API: tpuapi.NewTpuClient(pool), operations: remoteOperations{client}, reads: reads}, nil
 }
 
 // tpuOptions are the official client's own, which it keeps to itself, for a
@@ -70,7 +98,12 @@ func tpuOptions(endpoint string) []option.ClientOption {
 }
 
 // Close ends the connections.
-func (t *Engine) Close() error { return t.client.Close() }
+func (t *Engine) Close() error {
+	if t.client == nil {
+		return nil
+	}
+	return t.client.Close()
+}
 
 func (t *Engine) parent(zone string) string {
 	return fmt.Sprintf("projects/%s/locations/%s", t.project, zone)
@@ -94,7 +127,7 @@ func zoneAndID(name string) (zone, id string) {
 // Poll asks once for an operation. One that the service has forgotten is over.
 func (t *Engine) Poll(ctx context.Context, _ engine.Order, operation string) (string, error) {
 	get := func(ctx context.Context, r *longrunningpb.GetOperationRequest, _ ...grpc.CallOption) (*longrunningpb.Operation, error) {
-		return t.client.LROClient.GetOperation(ctx, r)
+		return t.operations.GetOperation(ctx, r)
 	}
 	c := call{what: "get operation", field: "name", target: operation}
 	found, err := query(ctx, t.reads, c, get, &longrunningpb.GetOperationRequest{Name: operation})

@@ -54,6 +54,7 @@ func (c *operations) close(op *operation, err *Error) {
 	if op == nil || op.view.Done() {
 		return
 	}
+	c.news.Ended++
 	op.view.Ended, op.view.Err, op.view.Progress, op.onCancel = c.clock.Now(), err, 100, nil
 }
 

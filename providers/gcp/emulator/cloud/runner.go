@@ -15,6 +15,20 @@ type runner struct {
 
 	mu    sync.Mutex
 	freed bool // capacity or quota became free
+	news  News
+}
+
+// News counts what clients may see otherwise than before.
+type News struct {
+	Changes uint64 // of what is there and of how lists are answered; some change nothing that is shown
+	Ended   uint64 // operations
+}
+
+// News is how much has happened so far.
+func (c *runner) News() News {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.news
 }
 
 // Clock is the clock that everything runs on.
@@ -23,6 +37,7 @@ func (c *runner) Clock() Clock { return c.clock }
 // do runs f with the model locked, then what f wants done outside of the lock.
 func (c *runner) do(f func()) {
 	c.mu.Lock()
+	c.news.Changes++
 	f()
 	for c.freed {
 		c.freed = false

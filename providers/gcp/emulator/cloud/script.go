@@ -18,6 +18,10 @@ func (c *Cloud) script() {
 	}
 	for _, w := range c.scenario.Outages {
 		c.outages = append(c.outages, c.window(w))
+		c.onTime(w.From, func() {}) // is news
+		if w.To > 0 {
+			c.onTime(w.To, func() {})
+		}
 	}
 	for _, e := range c.scenario.Events {
 		c.onTime(e.At, func() { c.happen(e) })
@@ -95,8 +99,17 @@ func (c *Cloud) happen(e Scripted) {
 		c.addStockout(w)
 	case ActionOutage:
 		c.outages = append(c.outages, c.window(w))
+		c.endIsNews(e.For)
 	case ActionList:
 		c.addListFault(ListFault(e.Target), e.List, e.Zone, e.Times, e.For)
+		c.endIsNews(e.For)
+	}
+}
+
+// endIsNews counts the end of what has just begun as news, 0: it has none.
+func (c *Cloud) endIsNews(lasts time.Duration) {
+	if lasts > 0 {
+		c.clock.AfterFunc(c.clock.Now().Add(lasts), func() { c.do(func() {}) })
 	}
 }
 

@@ -37,13 +37,7 @@ var (
 // New makes a server of the Cloud TPU API, of v2alpha1 and v2, with operations and locations as the
 // service has them on the same endpoint.
 func New(c *cloud.Cloud) *grpc.Server {
-	in := names{cloud: c}
-	ops := &operations{names: in, seen: map[string]string{}}
-	s := &service{
-		names: in, operations: ops,
-		nodes:    &listfault.Injector[*tpuapi.Node]{Of: "nodes", Cloud: c, Zone: zoneOf[*tpuapi.Node], Copied: copiedNode},
-		requests: &listfault.Injector[*tpuapi.QueuedResource]{Of: "queuedResources", Cloud: c, Zone: zoneOf[*tpuapi.QueuedResource], Copied: copiedQueued},
-	}
+	s := newService(c)
 	server := grpc.NewServer(grpc.UnaryInterceptor(admission(c)))
 	tpuapi.RegisterTpuServer(server, s)
 	v2, err := stable.New(tpuapi.File_providers_gcp_tpuapi_tpu_proto)
@@ -51,9 +45,19 @@ func New(c *cloud.Cloud) *grpc.Server {
 		panic(err) // the table of differences does not fit the API that this program was built with
 	}
 	v2.Register(server, s)
-	longrunningpb.RegisterOperationsServer(server, v2.Operations(ops))
-	location.RegisterLocationsServer(server, &locations{names: in})
+	longrunningpb.RegisterOperationsServer(server, v2.Operations(s.operations))
+	location.RegisterLocationsServer(server, &locations{names: s.names})
 	return server
+}
+
+// newService makes the service of a cloud and its operations.
+func newService(c *cloud.Cloud) *service {
+	in := names{cloud: c}
+	return &service{
+		names: in, operations: &operations{names: in, seen: map[string]string{}},
+		nodes:    &listfault.Injector[*tpuapi.Node]{Of: "nodes", Cloud: c, Zone: zoneOf[*tpuapi.Node], Copied: copiedNode},
+		requests: &listfault.Injector[*tpuapi.QueuedResource]{Of: "queuedResources", Cloud: c, Zone: zoneOf[*tpuapi.QueuedResource], Copied: copiedQueued},
+	}
 }
 
 func zoneOf[T named](v T) string { return keyOf(v).Zone }
