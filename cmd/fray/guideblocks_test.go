@@ -28,7 +28,7 @@ func checkedBy() map[string]map[string]string {
 			"      trainer.step": "not run: a message of an error",
 		},
 		"cluster.md": {
-			"    fray watch": "not run: it needs a repository, or serves without end; TestReadme starts a watch", "    pip install": "TestInstall installs the package",
+			"    fray watch": "not run: it needs a repository, or serves without end; TestReadme starts a watch", "    pip install": "not run as written: TestWheel installs the wheel",
 			"```python": "TestClusterGuide", "```hcl": "TestClusterGuide", "    fray run": "TestClusterGuide",
 		},
 		"failures.md":   {"```hcl": "not run: a fragment of TestReadme's configuration", "    ": breaks},

@@ -53,3 +53,14 @@ func TestQuickstartGuide(t *testing.T) {
 	}
 	s.ends(t, 0)
 }
+
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	data, err := os.ReadFile(from)
+	if err == nil {
+		err = os.WriteFile(to, data, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
