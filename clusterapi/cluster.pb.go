@@ -206,6 +206,8 @@ const (
 	TerminationCause_TERMINATION_CAUSE_UNSPECIFIED      TerminationCause = 0
 	TerminationCause_TERMINATION_CAUSE_ACTOR_UNMADE     TerminationCause = 1 // its class was not found, or its constructor failed
 	TerminationCause_TERMINATION_CAUSE_CALLABLE_REFUSED TerminationCause = 2 // the pickled callable cannot be run
+	TerminationCause_TERMINATION_CAUSE_PROGRAM_MISSING  TerminationCause = 3 // its host does not have the program, or may not execute it
+	TerminationCause_TERMINATION_CAUSE_PACKAGE_MISSING  TerminationCause = 4 // its Python does not have the package fray
 )
 
 // Enum value maps for TerminationCause.
@@ -214,11 +216,15 @@ var (
 		0: "TERMINATION_CAUSE_UNSPECIFIED",
 		1: "TERMINATION_CAUSE_ACTOR_UNMADE",
 		2: "TERMINATION_CAUSE_CALLABLE_REFUSED",
+		3: "TERMINATION_CAUSE_PROGRAM_MISSING",
+		4: "TERMINATION_CAUSE_PACKAGE_MISSING",
 	}
 	TerminationCause_value = map[string]int32{
 		"TERMINATION_CAUSE_UNSPECIFIED":      0,
 		"TERMINATION_CAUSE_ACTOR_UNMADE":     1,
 		"TERMINATION_CAUSE_CALLABLE_REFUSED": 2,
+		"TERMINATION_CAUSE_PROGRAM_MISSING":  3,
+		"TERMINATION_CAUSE_PACKAGE_MISSING":  4,
 	}
 )
 
@@ -4886,11 +4892,13 @@ const file_clusterapi_cluster_proto_rawDesc = "" +
 	"\x0fBAND_PRODUCTION\x10\x01\x12\x14\n" +
 	"\x10BAND_INTERACTIVE\x10\x02\x12\x0e\n" +
 	"\n" +
-	"BAND_BATCH\x10\x03*\x81\x01\n" +
+	"BAND_BATCH\x10\x03*\xcf\x01\n" +
 	"\x10TerminationCause\x12!\n" +
 	"\x1dTERMINATION_CAUSE_UNSPECIFIED\x10\x00\x12\"\n" +
 	"\x1eTERMINATION_CAUSE_ACTOR_UNMADE\x10\x01\x12&\n" +
-	"\"TERMINATION_CAUSE_CALLABLE_REFUSED\x10\x022\xd4\b\n" +
+	"\"TERMINATION_CAUSE_CALLABLE_REFUSED\x10\x02\x12%\n" +
+	"!TERMINATION_CAUSE_PROGRAM_MISSING\x10\x03\x12%\n" +
+	"!TERMINATION_CAUSE_PACKAGE_MISSING\x10\x042\xd4\b\n" +
 	"\aCluster\x12I\n" +
 	"\x06Launch\x12\x1e.fray.cluster.v1.LaunchRequest\x1a\x1f.fray.cluster.v1.LaunchResponse\x12X\n" +
 	"\vLaunchGroup\x12#.fray.cluster.v1.LaunchGroupRequest\x1a$.fray.cluster.v1.LaunchGroupResponse\x12>\n" +

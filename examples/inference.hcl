@@ -50,7 +50,8 @@ actor_service "inference" {
     http         = "/healthz"
     port         = "http"
     interval     = "1s"
-    start_period = "30s" # training the model takes a moment
+    timeout      = "30s"
+    start_period = "2m" # training the model takes a moment, and on a busy machine more
   }
 
   restart {

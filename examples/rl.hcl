@@ -56,9 +56,11 @@ job_group "rl" {
     }
 
     health_check {
-      http     = "/healthz"
-      port     = "http"
-      interval = "1s"
+      http         = "/healthz"
+      port         = "http"
+      interval     = "1s"
+      timeout      = "30s"
+      start_period = "2m" # on a busy machine Python starts slowly
     }
 
     retries {

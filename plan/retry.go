@@ -93,7 +93,7 @@ func Settle(j *state.Job, now time.Time) {
 		retrySoon(j, now)
 	case schema.TaskFailed:
 		j.Failures++
-		if !Within(j.Failures, retries.Failure) {
+		if !Within(j.Failures, retries.Failure) || lacksSoftware(a) {
 			j.Status, j.Reason = schema.JobFailed, a.Reason
 			return
 		}
@@ -114,6 +114,14 @@ func Settle(j *state.Job, now time.Time) {
 		retryLater(j, now)
 	case schema.TaskPending, schema.TaskAssigned, schema.TaskBuilding, schema.TaskRunning:
 	}
+}
+
+// lacksSoftware reports whether a task of the attempt failed because something is not
+// installed: trying again does not help.
+func lacksSoftware(a *state.Attempt) bool {
+	return slices.ContainsFunc(a.Tasks, func(t state.Task) bool {
+		return t.State == schema.TaskFailed && t.Termination != nil && t.Termination.Cause.Permanent()
+	})
 }
 
 func retryLater(j *state.Job, now time.Time) {

@@ -4,28 +4,41 @@ import (
 	"fmt"
 )
 
-// TerminationCause is why a program of fray's own can never do what it was
-// started for. It is a closed set.
+// TerminationCause is why a program can never do what it was started for. It is a
+// closed set.
 type TerminationCause string
 
 // The causes.
 const (
 	TerminationActorUnmade     TerminationCause = "actor_unmade"     // its class was not found, or its constructor failed
 	TerminationCallableRefused TerminationCause = "callable_refused" // the pickled callable cannot be run
+	TerminationProgramMissing  TerminationCause = "program_missing"  // its host does not have the program, or may not execute it
+	TerminationPackageMissing  TerminationCause = "package_missing"  // its Python does not have the package fray
 )
 
 // Valid reports whether it is one of the causes.
 func (c TerminationCause) Valid() bool {
 	switch c {
-	case TerminationActorUnmade, TerminationCallableRefused:
+	case TerminationActorUnmade, TerminationCallableRefused, TerminationProgramMissing, TerminationPackageMissing:
 		return true
+	}
+	return false
+}
+
+// Permanent reports whether the next attempt would end the same way: something has to
+// be installed first.
+func (c TerminationCause) Permanent() bool {
+	switch c {
+	case TerminationProgramMissing, TerminationPackageMissing:
+		return true
+	case TerminationActorUnmade, TerminationCallableRefused: // a constructor may have waited for a service in vain
 	}
 	return false
 }
 
 // Termination is what a program of fray's own records about its end, in the file
 // that FRAY_TERMINATION_FILE names: its agent reads the cause there, and not in what
-// the program prints for people.
+// the program prints for people. The agent itself records that something is missing.
 type Termination struct {
 	Cause   TerminationCause `json:"cause"`
 	Message string           `json:"message"` // for people, of one line or several

@@ -190,6 +190,8 @@ type ExitRecord struct {
 	// did not start, or it was lost with its shim.
 	State  schema.TaskState `json:"state,omitempty"`
 	Reason string           `json:"reason,omitempty"`
+	// Termination is what the agent found missing, nil if nothing.
+	Termination *schema.Termination `json:"termination,omitempty"`
 	// Swept is set once nothing of the task is left.
 	Swept bool `json:"swept,omitempty"`
 }

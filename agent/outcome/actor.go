@@ -32,6 +32,8 @@ func terminated(end *schema.Termination, exit hostdir.ExitRecord) string {
 		return unmade + ": " + end.String()
 	case schema.TerminationCallableRefused:
 		return fmt.Sprintf("%s: the callable cannot be run: %s", exitText(&exit), end)
+	case schema.TerminationProgramMissing, schema.TerminationPackageMissing:
+		return fmt.Sprintf("%s: %s", exitText(&exit), end)
 	}
 	return exitText(&exit)
 }

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fray-ml/fray/agent/command"
 	"github.com/fray-ml/fray/agent/hostdir"
 	"github.com/fray-ml/fray/schema"
 )
@@ -35,7 +36,7 @@ func Of(exit hostdir.ExitRecord, stop *hostdir.StopRecord, in hostdir.Intent, le
 	}
 	switch {
 	case exit.State != "":
-		return Verdict{State: exit.State, Reason: exit.Reason}
+		return Verdict{State: exit.State, Reason: exit.Reason, Termination: exit.Termination}
 	case exit.ExitCode != nil && *exit.ExitCode == 0:
 		return Verdict{State: schema.TaskSucceeded}
 	}
@@ -87,6 +88,15 @@ func badHostLine(output string) string {
 	return found
 }
 
+// LacksModule reports whether the last line of what a Python program wrote is that
+// a module was not found, or one of its parts. Python gives that no exit status.
+func LacksModule(output, module string) bool {
+	last := strings.Join(command.LastLines(output, 1), "")
+	name, ok := strings.CutPrefix(strings.TrimSpace(last), "ModuleNotFoundError: No module named '")
+	name, _, quoted := strings.Cut(name, "'")
+	return ok && quoted && (name == module || strings.HasPrefix(name, module+"."))
+}
+
 // Unseen is what is known of an end that left no record.
 type Unseen struct {
 	Shim string // how the supervisor ended; "": not known
@@ -128,6 +138,8 @@ type Early struct {
 	State  schema.TaskState
 	Reason string
 	Output string // of what went wrong, for the task's log
+	// Termination is what the host lacks, nil if that is not why.
+	Termination *schema.Termination
 }
 
 func (e *Early) Error() string { return e.Reason }

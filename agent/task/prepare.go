@@ -141,7 +141,7 @@ func (t preparation) shimSpec(ctx context.Context) (*shim.Spec, error) {
 		if t.run.Spec.Command[0].IsSensitive() {
 			reason = "the command, whose name is sensitive, cannot be run"
 		}
-		return nil, &outcome.Early{State: schema.TaskFailed, Reason: reason}
+		return nil, programMissing(reason)
 	}
 	return &shim.Spec{
 		HostDir: t.host.Dir.Path, TaskDir: t.dir, Nonce: t.in.Nonce, Grace: t.in.Grace,

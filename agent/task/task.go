@@ -257,6 +257,9 @@ func causeOf(ctx context.Context) *outcome.Early {
 func (t *Task) endedEarly(e *outcome.Early) hostdir.ExitRecord {
 	hide := t.hidden()
 	end := hostdir.ExitRecord{EndedAt: time.Now(), State: e.State, Reason: hide.String(e.Reason)}
+	if e.Termination != nil {
+		end.Termination = &schema.Termination{Cause: e.Termination.Cause, Message: hostdir.Clipped(hide.String(e.Termination.Message))}
+	}
 	if t.host.Work.Err() != nil {
 		return end
 	}
@@ -290,7 +293,11 @@ func (t *Task) finish(exit hostdir.ExitRecord, stopping *hostdir.StopRecord) {
 	// version. A secret that the cut goes through is masked in the log only.
 	output := t.hidden().String(logs.End(t.dir.File(hostdir.OutputFile), 64<<10))
 	t.removeIdentity()
-	end := outcome.Of(exit, stopping, t.in, outcome.Ending{Output: output, Termination: t.termination()})
+	left := outcome.Ending{Output: output, Termination: t.termination()}
+	if left.Termination == nil && stopping == nil {
+		left.Termination = t.packageMissing(exit, output)
+	}
+	end := outcome.Of(exit, stopping, t.in, left)
 	shipped := t.shipAll()
 	t.mu.Lock()
 	r := t.report

@@ -102,6 +102,10 @@ func terminationInfo(end *schema.Termination) *clusterapi.Termination {
 		info.Cause = clusterapi.TerminationCause_TERMINATION_CAUSE_ACTOR_UNMADE
 	case schema.TerminationCallableRefused:
 		info.Cause = clusterapi.TerminationCause_TERMINATION_CAUSE_CALLABLE_REFUSED
+	case schema.TerminationProgramMissing:
+		info.Cause = clusterapi.TerminationCause_TERMINATION_CAUSE_PROGRAM_MISSING
+	case schema.TerminationPackageMissing:
+		info.Cause = clusterapi.TerminationCause_TERMINATION_CAUSE_PACKAGE_MISSING
 	}
 	return info
 }

@@ -17,13 +17,13 @@ from collections import Counter
 from pathlib import Path
 
 LENGTH = 120
-PATIENCE_SECONDS = 30  # for which all replicas may be away at once
+PATIENCE_SECONDS = 120  # for which all replicas may be away at once
 
 
 def ask(endpoint: str, prompt: str) -> dict:
     body = json.dumps({"prompt": prompt, "length": LENGTH}).encode()
     request = urllib.request.Request(f"http://{endpoint}/complete", data=body)
-    with urllib.request.urlopen(request, timeout=10) as response:
+    with urllib.request.urlopen(request, timeout=60) as response:
         return json.load(response)
 
 

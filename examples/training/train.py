@@ -42,7 +42,7 @@ MOMENTUM = 0.9
 CHECKPOINT_EVERY = 10
 HELD_OUT = 360
 # A peer that is gone for this long ends the run; fray starts it again, whole.
-HEARTBEAT_TIMEOUT_SECONDS = 10
+HEARTBEAT_TIMEOUT_SECONDS = 60
 
 Params = dict[str, jax.Array]
 State = dict[str, Params]  # "params" and "velocity"

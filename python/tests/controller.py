@@ -231,6 +231,8 @@ class Controller(
             cause = {
                 TerminationCause.ACTOR_UNMADE: pb.TERMINATION_CAUSE_ACTOR_UNMADE,
                 TerminationCause.CALLABLE_REFUSED: pb.TERMINATION_CAUSE_CALLABLE_REFUSED,
+                TerminationCause.PROGRAM_MISSING: pb.TERMINATION_CAUSE_PROGRAM_MISSING,
+                TerminationCause.PACKAGE_MISSING: pb.TERMINATION_CAUSE_PACKAGE_MISSING,
             }[end.cause]
             end_sent = pb.Termination(cause=cause, message=end.message, type=end.type, trace=end.trace)
             job.info.tasks[0].termination.CopyFrom(end_sent)

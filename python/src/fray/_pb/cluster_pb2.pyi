@@ -118,6 +118,10 @@ class _TerminationCauseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Term
     """its class was not found, or its constructor failed"""
     TERMINATION_CAUSE_CALLABLE_REFUSED: _TerminationCause.ValueType  # 2
     """the pickled callable cannot be run"""
+    TERMINATION_CAUSE_PROGRAM_MISSING: _TerminationCause.ValueType  # 3
+    """its host does not have the program, or may not execute it"""
+    TERMINATION_CAUSE_PACKAGE_MISSING: _TerminationCause.ValueType  # 4
+    """its Python does not have the package fray"""
 
 class TerminationCause(_TerminationCause, metaclass=_TerminationCauseEnumTypeWrapper): ...
 
@@ -126,6 +130,10 @@ TERMINATION_CAUSE_ACTOR_UNMADE: TerminationCause.ValueType  # 1
 """its class was not found, or its constructor failed"""
 TERMINATION_CAUSE_CALLABLE_REFUSED: TerminationCause.ValueType  # 2
 """the pickled callable cannot be run"""
+TERMINATION_CAUSE_PROGRAM_MISSING: TerminationCause.ValueType  # 3
+"""its host does not have the program, or may not execute it"""
+TERMINATION_CAUSE_PACKAGE_MISSING: TerminationCause.ValueType  # 4
+"""its Python does not have the package fray"""
 Global___TerminationCause: _TypeAlias = TerminationCause  # noqa: Y015
 
 @_typing.final
@@ -1624,18 +1632,25 @@ class LogsResponse(_message.Message):
 
     OFFSET_FIELD_NUMBER: _builtins.int
     DATA_FIELD_NUMBER: _builtins.int
+    TIMES_FIELD_NUMBER: _builtins.int
     offset: _builtins.int
     """of the first byte"""
     data: _builtins.bytes
+    times: _builtins.bytes
+    """times: when the data was written, as marks of 12 bytes by rising offset: an offset and
+    the milliseconds since 1970 from which the bytes at and after it are, 6 bytes each, the
+    most significant first. Bytes without a mark at or before them have no known time.
+    """
     def __init__(
         self,
         *,
         offset: _builtins.int = ...,
         data: _builtins.bytes = ...,
+        times: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "offset", b"offset"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "offset", b"offset", "times", b"times"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -271,12 +271,16 @@ class TaskState(StrEnum):
 
 
 class TerminationCause(StrEnum):
-    """Why a program of fray's own can never do what it was started for."""
+    """Why a program can never do what it was started for."""
 
     ACTOR_UNMADE = "actor_unmade"
     """The class of the actor was not found, or its constructor failed."""
     CALLABLE_REFUSED = "callable_refused"
     """The pickled callable cannot be run."""
+    PROGRAM_MISSING = "program_missing"
+    """Its host does not have the program, or may not execute it."""
+    PACKAGE_MISSING = "package_missing"
+    """Its Python does not have the package fray."""
 
 
 @dataclass(frozen=True)

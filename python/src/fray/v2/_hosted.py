@@ -117,7 +117,11 @@ class HostedActor:
         match end.cause:
             case TerminationCause.ACTOR_UNMADE:
                 return ActorCreationError(self.name, end.message, end.type, end.trace)
-            case TerminationCause.CALLABLE_REFUSED:
+            case (
+                TerminationCause.CALLABLE_REFUSED
+                | TerminationCause.PROGRAM_MISSING
+                | TerminationCause.PACKAGE_MISSING
+            ):
                 return ActorCreationError(self.name, end.message)
 
     def _remind(self, info: JobInfo) -> None:

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// guideBlock matches a block of a guide: fenced, or lines that are indented by four.
+var guideBlock = regexp.MustCompile("(?ms)^```[^\n]*\n.*?^```$|(?:^    [^\n]*\n)+")
+
+// checkedBy are the tests that run or check the blocks of the guides: by guide and by
+// how a block begins, the longest beginning counts.
+func checkedBy() map[string]map[string]string {
+	const (
+		fake     = "not run: the same commands run against the fake bucket in testdata/script and TestBucketFaults"
+		cloud    = "not run: Google Cloud's own program on a real machine"
+		examples = "not run as written, since these ask for approval: package examples applies, breaks and destroys this file"
+		fragment = "not run: a fragment of a program, compiled by test_actor_guide.py"
+		breaks   = "not run: it kills by patterns over the machine's processes; the clusterproof and crash tests break the same parts"
+	)
+	return map[string]map[string]string{
+		"actors.md": {
+			"```python": fragment, "```python\nfrom fray.cluster": "test_actor_guide.py", "```hcl": "TestActorsGuide",
+			"```go": "not run: a fragment of a program", "```go\npackage main": "TestActorsGuide", "    fray apply": "not run as written: package examples does the same with examples/actors/counter.hcl", "    gcloud": cloud,
+			"      trainer.step": "not run: a message of an error",
+		},
+		"cluster.md": {
+			"    fray watch": "not run: it needs a repository, or serves without end; TestReadme starts a watch", "    pip install": "not run as written: TestWheel installs the wheel",
+			"```python": "TestClusterGuide", "```hcl": "TestClusterGuide", "    fray run": "TestClusterGuide",
+		},
+		"failures.md":   {"```hcl": "not run: a fragment of TestReadme's configuration", "    ": breaks},
+		"gcp.md":        {"```hcl": "TestGCPGuideSnippets", "    ": "not run as written: the emulated cloud's tests plan, apply, watch and import"},
+		"gcp-hosts.md":  {"    gcloud": cloud},
+		"inference.md":  {"    ": examples},
+		"modules.md":    {"```": "TestModulesGuide"},
+		"quickstart.md": {"    ": "TestQuickstartGuide"},
+		"rehearsal.md":  {"```console": "TestRehearsalGuide", "```hcl": "TestScenarioGuideSnippets"},
+		"rl.md":         {"    ": examples},
+		"scenario.md":   {"```hcl": "TestScenarioGuideSnippets"},
+		"state.md":      {"```hcl": "TestStateGuideSnippets", "    ": fake},
+		"testing.md":    {"```": "TestTestingGuide"},
+		"training.md":   {"    ": examples},
+	}
+}
+
+// Every block of every guide has a test that runs or checks it, or a reason here why
+// none does; and what is listed is in the guides.
+func TestGuideBlocks(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join("..", "..", "docs", "guides", "*.md"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("found %v, %v", files, err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		known := checkedBy()[filepath.Base(file)]
+		used := map[string]bool{}
+		for _, block := range guideBlock.FindAllString(string(data), -1) {
+			longest, found := "", false
+			for begin := range known {
+				if strings.HasPrefix(block, begin) && len(begin) >= len(longest) {
+					longest, found = begin, true
+				}
+			}
+			if !found {
+				t.Errorf("%s: no test is named for\n%s", file, block)
+			}
+			used[longest] = true
+		}
+		for begin := range known {
+			if !used[begin] {
+				t.Errorf("%s: no block begins with %q", file, begin)
+			}
+		}
+	}
+}
