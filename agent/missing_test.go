@@ -11,7 +11,7 @@ import (
 )
 
 // A task that needs what its host does not have fails with a cause that no retry
-// mends; one that fails otherwise has no such cause.
+// fixes; one that fails otherwise has no such cause.
 func TestMissingSoftware(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

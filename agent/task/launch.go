@@ -35,8 +35,10 @@ func (s *supervision) launch(ctx context.Context, spec *shim.Spec) (<-chan struc
 		return nil, err
 	}
 	h.FreePorts()
-	if err := checkServed(s.task); err != nil {
-		return nil, err
+	if s.task.in.Task == 0 && s.task.in.TPU {
+		if err := checkServed(s.task.run); err != nil {
+			return nil, err
+		}
 	}
 	cmd, ready, err := shimCommand(h.Executable, spec, lock)
 	if err != nil {

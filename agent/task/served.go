@@ -6,17 +6,15 @@ import (
 	"strconv"
 
 	"github.com/fray-ml/fray/agent/ports"
+	"github.com/fray-ml/fray/state"
 )
 
-// checkServed reports that another program has a port at which this task serves the
-// others of its attempt: task 0 is the coordinator of JAX and of MEGASCALE. The
-// host offered the ports while they were free.
-func checkServed(t *Task) error {
-	if t.in.Task != 0 || !t.in.TPU {
-		return nil
-	}
+// checkServed reports that another program has a port at which task 0 of a run serves
+// the others, as the coordinator of JAX and of MEGASCALE. The host offered the ports
+// while they were free.
+func checkServed(run *state.Run) error {
 	for _, each := range []struct{ variable, address string }{
-		{"JAX_COORDINATOR_ADDRESS", t.run.Coordinator}, {"MEGASCALE_PORT", t.run.Megascale},
+		{"JAX_COORDINATOR_ADDRESS", run.Coordinator}, {"MEGASCALE_PORT", run.Megascale},
 	} {
 		_, text, err := net.SplitHostPort(each.address)
 		port, numberErr := strconv.Atoi(text)

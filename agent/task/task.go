@@ -265,7 +265,7 @@ func (t *Task) endedEarly(e *outcome.Early) hostdir.ExitRecord {
 	}
 	err := t.writeIntent()
 	if err == nil && e.Output != "" {
-		err = t.writeOutput(hide.String(e.Output), end.EndedAt)
+		err = writeOutput(t.outputPath(), t.dir.File(hostdir.TimesFile), hide.String(e.Output), end.EndedAt)
 	}
 	if err == nil {
 		end.Swept = true
@@ -278,10 +278,10 @@ func (t *Task) endedEarly(e *outcome.Early) hostdir.ExitRecord {
 	return end
 }
 
-// writeOutput is the output of a task whose command did not run.
-func (t *Task) writeOutput(text string, at time.Time) error {
-	times := logtime.Index{{At: at}}
-	return errors.Join(os.WriteFile(t.outputPath(), []byte(text), 0o600), os.WriteFile(t.dir.File(hostdir.TimesFile), times.Bytes(), 0o600))
+// writeOutput writes the output of a task whose command did not run, and its times.
+func writeOutput(path, times, text string, at time.Time) error {
+	index := logtime.Index{{At: at}}
+	return errors.Join(os.WriteFile(path, []byte(text), 0o600), os.WriteFile(times, index.Bytes(), 0o600))
 }
 
 // tailLines is how many lines of output the report of a failed task carries.
