@@ -188,7 +188,8 @@ func TestNoStartOnAFullDisk(t *testing.T) {
 	r.await("a report", func(state.HostReport) bool { return true })
 	d.fill()
 	spec := job("echo x >> starts")
-	task := r.awaitTask(r.assign(&spec), schema.TaskWorkerFailed)
+	gen := r.assign(&spec)
+	task := r.awaitTask(gen, schema.TaskWorkerFailed)
 	if task.Started || r.starts() != 0 {
 		t.Errorf("after %d starts it is %+v", r.starts(), task)
 	}
@@ -200,6 +201,10 @@ func TestNoStartOnAFullDisk(t *testing.T) {
 	}
 	r.killAgent()
 	r.startAgent()
+	// Nothing is recorded of it, so the next agent tries it too, and is to see the full disk.
+	r.await("the next agent to fail, too", func(h state.HostReport) bool {
+		return h.PID == r.agent.Process.Pid && h.Task != nil && h.Task.Generation == gen && h.Task.State == schema.TaskWorkerFailed
+	})
 	d.free()
 	r.awaitTask(r.assign(&spec), schema.TaskSucceeded)
 	if r.starts() != 1 {
