@@ -1,6 +1,7 @@
 package commandline
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -32,6 +33,11 @@ func explainArguments(cmd *cobra.Command) {
 // left out.
 var placeholder = regexp.MustCompile(`\[[^\]]*\]|\S+`)
 
+// Hint is an error about arguments that says more than how many there are.
+type Hint string
+
+func (h Hint) Error() string { return string(h) }
+
 // ArgumentsError reports what the arguments of a command are instead of those in its usage.
 func ArgumentsError(cmd *cobra.Command, args []string, cause error) error {
 	form := []string{cmd.CommandPath()}
@@ -62,6 +68,9 @@ func ArgumentsError(cmd *cobra.Command, args []string, cause error) error {
 	case len(args) > most:
 		surplus := quoted(args[most:])
 		wrong = enumerate(surplus) + pick(len(surplus), " is one argument too many", " are too many arguments")
+	}
+	if hint, ok := errors.AsType[Hint](cause); ok {
+		wrong += ": " + string(hint)
 	}
 	return fmt.Errorf("%s: %s; write %s, which %s --help explains", cmd.CommandPath(), wrong, strings.Join(form, " "), cmd.CommandPath())
 }

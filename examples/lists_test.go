@@ -60,7 +60,8 @@ job "machine" {
 job "group" {
   command = ["sleep", "1000000"]
   resources {
-    tpu    = "v5litepod-16"
+    tpu    = "v5p-32"
+    zones  = ["us-central1-a"]
     engine = "gce"
   }
 }

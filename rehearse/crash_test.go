@@ -97,7 +97,9 @@ func oneOfEach() schema.Desired {
 	shapes := []func(*schema.Resources){
 		func(*schema.Resources) {}, // a node
 		func(r *schema.Resources) { r.Cloud.Provisioning = schema.ProvisioningQueued },
-		func(r *schema.Resources) { r.Cloud.Engine = schema.EngineGCE }, // a group of machines
+		func(r *schema.Resources) { // a group of machines
+			r.TPU, r.Zones, r.Cloud.Engine = "v5p-32", []string{"us-central1-a"}, schema.EngineGCE
+		},
 		func(r *schema.Resources) { r.TPU, r.CPU, r.Memory, r.Preemptible = "", 4, 16<<30, false },
 	}
 	for i, shape := range shapes {

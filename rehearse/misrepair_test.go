@@ -16,7 +16,7 @@ import (
 // eachKind is a job on each kind of slice: a node, a node of four hosts, one by a
 // queued resource, a machine, and a managed instance group.
 func eachKind() schema.Desired {
-	d := schema.Desired{Providers: []schema.Provider{{Name: schema.ProviderGCP, Project: "rehearsal", Zones: []string{"us-west4-a"}}}}
+	d := schema.Desired{Providers: []schema.Provider{{Name: schema.ProviderGCP, Project: "rehearsal", Zones: []string{"us-central1-a"}}}}
 	for _, each := range []struct {
 		name string
 		r    schema.Resources
@@ -25,9 +25,9 @@ func eachKind() schema.Desired {
 		{"large", schema.Resources{TPU: "v5litepod-16"}},
 		{"queued", schema.Resources{TPU: "v5litepod-4", Cloud: schema.CloudSpec{Provisioning: schema.ProvisioningQueued}}},
 		{"machine", schema.Resources{CPU: 1, Cloud: schema.CloudSpec{Engine: schema.EngineGCE}}},
-		{"group", schema.Resources{TPU: "v5litepod-16", Cloud: schema.CloudSpec{Engine: schema.EngineGCE}}},
+		{"group", schema.Resources{TPU: "v5p-32", Cloud: schema.CloudSpec{Engine: schema.EngineGCE}}},
 	} {
-		each.r.Provider, each.r.Slices, each.r.Preemptible, each.r.Zones = schema.ProviderGCP, 1, true, []string{"us-west4-a"}
+		each.r.Provider, each.r.Slices, each.r.Preemptible, each.r.Zones = schema.ProviderGCP, 1, true, []string{"us-central1-a"}
 		d.Jobs = append(d.Jobs, schema.Job{
 			Addr: schema.Address{Kind: schema.KindJob, Name: each.name}, Namespace: "default",
 			Command: []schema.Text{schema.Plain("work")}, Resources: each.r,
@@ -57,7 +57,7 @@ func blindnesses() map[string]blindness {
 			return schema.Inventory{}, &providers.Error{Kind: schema.ErrorUnavailable, Op: "list slices", Err: errors.New("503")}
 		}},
 		"without its zone": {makes: func(schema.Inventory, schema.Inventory) (schema.Inventory, error) {
-			return schema.Inventory{Unlisted: map[string]string{"us-west4-a": "unreachable"}}, nil
+			return schema.Inventory{Unlisted: map[string]string{"us-central1-a": "unreachable"}}, nil
 		}},
 	}
 	for _, fault := range cloud.ListFaults() {

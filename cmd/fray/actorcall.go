@@ -14,6 +14,7 @@ import (
 	"github.com/fray-ml/fray/actorrpc"
 	"github.com/fray-ml/fray/actorrpc/codec"
 	"github.com/fray-ml/fray/actorrpc/rpcerror"
+	"github.com/fray-ml/fray/commandline"
 	"github.com/fray-ml/fray/runclient"
 	"github.com/fray-ml/fray/terminal"
 )
@@ -38,9 +39,9 @@ The call runs once or not at all; where that cannot be known, the error states i
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case len(args) < 2:
-				return errors.New("want ACTOR METHOD [JSON]; fray actor describe ACTOR shows the methods")
+				return commandline.Hint("fray actor describe ACTOR shows the methods")
 			case len(args) > 3:
-				return errors.New("want ACTOR METHOD [JSON]; several arguments are one list in quotes, as in '[1, \"two\"]'")
+				return commandline.Hint("several arguments are one list in quotes, as in '[1, \"two\"]'")
 			}
 			return nil
 		},

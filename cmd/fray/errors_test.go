@@ -11,7 +11,8 @@ import (
 )
 
 // TestErrorExamples provokes every message of docs/errors.md that has an example,
-// with the flags behind its language: `fray plan` says what the heading says.
+// with the flags behind its language: `fray plan`, or `fray validate` where it alone reports
+// that, says what the heading says.
 func TestErrorExamples(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "errors.md"))
@@ -25,7 +26,7 @@ func TestErrorExamples(t *testing.T) {
 			count++
 			t.Run(heading, func(t *testing.T) {
 				t.Parallel()
-				provoke(t, heading, strings.Fields(example[1]), example[2])
+				provoke(t, heading, text, strings.Fields(example[1]), example[2])
 			})
 		}
 	}
@@ -35,7 +36,7 @@ func TestErrorExamples(t *testing.T) {
 }
 
 // provoke plans the files of an example.
-func provoke(t *testing.T, heading string, flags []string, files string) {
+func provoke(t *testing.T, heading, text string, flags []string, files string) {
 	needsFray(t)
 	dir := t.TempDir()
 	name := "main.hcl"
@@ -46,7 +47,11 @@ func provoke(t *testing.T, heading string, flags []string, files string) {
 		}
 		appendTo(t, filepath.Join(dir, name), line)
 	}
-	cmd := exec.CommandContext(t.Context(), fray, append([]string{"plan"}, flags...)...)
+	verb := "plan"
+	if strings.Contains(text, "Only `fray validate` reports this") {
+		verb = "validate"
+	}
+	cmd := exec.CommandContext(t.Context(), fray, append([]string{verb}, flags...)...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "HOME="+dir, "NO_COLOR=1")
 	var stderr bytes.Buffer
@@ -63,7 +68,7 @@ func provoke(t *testing.T, heading string, flags []string, files string) {
 		}
 		return
 	}
-	t.Errorf("fray plan %s does not say %q (%v):\n%s", strings.Join(flags, " "), heading, runErr, stderr.String())
+	t.Errorf("fray %s %s does not say %q (%v):\n%s", verb, strings.Join(flags, " "), heading, runErr, stderr.String())
 }
 
 func appendTo(t *testing.T, path, line string) {
