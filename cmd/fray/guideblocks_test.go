@@ -19,7 +19,7 @@ func checkedBy() map[string]map[string]string {
 		cloud    = "not run: Google Cloud's own program on a real machine"
 		examples = "not run as written, since these ask for approval: package examples applies, breaks and destroys this file"
 		fragment = "not run: a fragment of a program, compiled by test_actor_guide.py"
-		breaks   = "not run: it kills by patterns over the machine's processes; the clusterproof and crash tests break the same parts"
+		breaks   = "not run: two controllers that never end; the clusterproof tests kill leaders"
 	)
 	return map[string]map[string]string{
 		"actors.md": {
@@ -34,7 +34,7 @@ func checkedBy() map[string]map[string]string {
 		"editors.md": {
 			"    cd editors": "not run: it needs Node and VS Code", "```": "not run as written: settings of editors; test_lsp.py and TestScript/lsp speak the protocol",
 		},
-		"failures.md":   {"```hcl": "not run: a fragment of TestReadme's configuration", "    ": breaks},
+		"failures.md":   {"```hcl": "TestFailuresGuide", "    ": "TestFailuresGuide", "    fray watch --http": breaks},
 		"gcp.md":        {"```hcl": "TestGCPGuideSnippets", "    ": "not run as written: the emulated cloud's tests plan, apply, watch and import"},
 		"gcp-hosts.md":  {"    gcloud": cloud, "    2 of 4 hosts": "not run: a message of a wait; TestHostsAreAskedWhy has its parts"},
 		"inference.md":  {"    ": examples},
