@@ -1,6 +1,7 @@
 package ports
 
 import (
+	"fmt"
 	"maps"
 	"net"
 	"strconv"
@@ -39,26 +40,28 @@ func TestGangTakesWhatItWants(t *testing.T) {
 // A port without a fixed number is the same at every start, unless it is in use.
 func TestPortsStayTheSame(t *testing.T) {
 	const address = "127.0.0.1"
-	ports := []schema.Port{{Name: "http"}, {Name: "metrics"}}
-	first, err := Pick(ports, address, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	// Another program of this machine may have one of them for a moment.
+	var ports []schema.Port
+	var first map[string]int
+	// Another program of this machine may have the port of a name.
 	for tries := 0; ; tries++ {
+		ports = []schema.Port{{Name: fmt.Sprintf("http%d", tries)}, {Name: fmt.Sprintf("metrics%d", tries)}}
+		var err error
+		if first, err = Pick(ports, address, ""); err != nil {
+			t.Fatal(err)
+		}
 		again, err := Pick(ports, address, "")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if maps.Equal(first, again) && first["http"] != first["metrics"] {
+		if maps.Equal(first, again) && first[ports[0].Name] != first[ports[1].Name] {
 			break
 		}
 		if tries == 20 {
 			t.Fatalf("ports are %v, then %v", first, again)
 		}
-		first = again
 	}
-	l, err := net.Listen("tcp", net.JoinHostPort(address, strconv.Itoa(first["http"])))
+	http := ports[0].Name
+	l, err := net.Listen("tcp", net.JoinHostPort(address, strconv.Itoa(first[http])))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,8 +69,8 @@ func TestPortsStayTheSame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if other["http"] == first["http"] {
-		t.Errorf("port %d was picked though a program listens there", first["http"])
+	if other[http] == first[http] {
+		t.Errorf("port %d was picked though a program listens there", first[http])
 	}
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
