@@ -105,7 +105,7 @@ func keepLaunched(older, present *state.Document) {
 	}
 }
 
-// progress says what a job has been through, "" if nothing that its attempts show.
+// progress names what a job has been through, "" if nothing that its attempts show.
 func progress(addr schema.Address, before, now *state.Job) string {
 	same := before != nil && before.ID == now.ID
 	switch {
