@@ -158,15 +158,7 @@ func TestTaskThatEndsOnAFullDiskKeepsItsExitStatus(t *testing.T) {
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)
 	}
-	_, stderr, code := frayIn(t, dir, "apply", "--auto-approve")
-	if code == 0 {
-		t.Errorf("an apply whose jobs have failed ends with 0:\n%s", stderr)
-	}
-	stdout, stderr, _ := frayIn(t, dir, "state", "pull")
-	doc, err := state.Decode([]byte(stdout))
-	if err != nil {
-		t.Fatalf("%v\n%s", err, stderr)
-	}
+	doc := appliedUntilEnded(t, dir)
 	for _, want := range []struct {
 		key    string
 		status schema.JobStatus
@@ -189,6 +181,36 @@ func TestTaskThatEndsOnAFullDiskKeepsItsExitStatus(t *testing.T) {
 	if stdout, stderr, code := frayIn(t, dir, "destroy", "--auto-approve"); code != 0 {
 		t.Errorf("destroy: exit %d\n%s%s", code, stdout, stderr)
 	}
+}
+
+// appliedUntilEnded applies until every job has ended, and returns the state. An agent
+// reports the end of a task once its disk has space again, and an apply records what was
+// reported when it planned.
+func appliedUntilEnded(t *testing.T, dir string) state.Document {
+	t.Helper()
+	var doc state.Document
+	reported := false
+	if err := within(patience, func() error {
+		_, _, code := frayIn(t, dir, "apply", "--auto-approve")
+		reported = reported || code != 0
+		stdout, stderr, _ := frayIn(t, dir, "state", "pull")
+		var err error
+		if doc, err = state.Decode([]byte(stdout)); err != nil {
+			t.Fatalf("%v\n%s", err, stderr)
+		}
+		for addr, j := range doc.Jobs {
+			if !j.Status.Ended() {
+				return fmt.Errorf("%s is %s: %s", addr, j.Status, j.Reason)
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if !reported {
+		t.Error("every apply ends with 0, although jobs have failed")
+	}
+	return doc
 }
 
 // fillWhole is fill to the last byte, also of what has become free since.
