@@ -61,6 +61,23 @@ def make_counter(start):
 number = 7
 """
 
+LISTENING = """
+import sys
+import threading
+
+class Elsewhere:
+    def find_spec(self, name, path=None, target=None):
+        if threading.current_thread() is not threading.main_thread():
+            found.append(name)
+
+found = []
+sys.meta_path.insert(0, Elsewhere())
+for thread in threading.enumerate():
+    if thread.name == "fray-connect":
+        thread.join()
+raise OSError(f"imported by other threads: {found}")
+"""
+
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
@@ -69,6 +86,7 @@ def project(tmp_path: Path) -> Path:
     (directory / "counting.py").write_text(MODULE)
     (directory / "broken.py").write_text("import no_such_module")
     (directory / "raising.py").write_text("raise OSError('the disk is gone')")
+    (directory / "listening.py").write_text(LISTENING)
     (directory / "rl" / "__init__.py").touch()
     (directory / "rl" / "curriculum.py").write_text("class Curriculum: pass")
     return directory
@@ -292,6 +310,16 @@ def test_an_actor_that_cannot_be_made(
         assert "Error" not in log
     else:
         assert last.startswith(f"{kind}: ")
+
+
+@pytest.mark.parametrize("spec", ["", "local", "fray://127.0.0.1:9", "no cluster"])
+def test_no_other_thread_imports_beside_the_actor(start: Callable[..., Host], spec: str) -> None:
+    # Python fails an import where two threads import a package and one of its modules at the same time.
+    host = start("listening:Counter", FRAY_CLUSTER_SPEC=spec)
+    _, log = host.ended()
+    found = _termination.read(host.termination)
+    assert found is not None, log
+    assert found.message == "imported by other threads: []"
 
 
 def test_a_long_traceback_fits_into_what_is_kept(

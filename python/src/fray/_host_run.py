@@ -7,11 +7,9 @@ nothing is imported that is slow and not needed at once.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import inspect
 import sys
-import threading
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -50,30 +48,20 @@ def host_created(
 
 def host(make: Callable[[], Any], hosting: Hosting) -> int:
     """Make an actor and serve it until SIGTERM, and return the exit status."""
-    loading = threading.Thread(target=_load_cluster, daemon=True)
-    loading.start()  # while the constructor waits for its weights
+    from fray._host_serve import begin_connecting, serve
+
+    connecting = begin_connecting()  # while the constructor waits for its weights
     try:
         actor = make()
     except Exception as err:
         report(err)
         return CONSTRUCTION_FAILED
-    loading.join()
+    connecting.join()
     try:
-        from fray._host_serve import serve
-
         return serve(actor, hosting)
     except (OSError, ValueError) as err:
         sys.stderr.write(f"fray: the actor cannot be served: {err}\n")
         return 1
-
-
-def _load_cluster() -> None:
-    # An error here occurs again where it is reported.
-    with contextlib.suppress(Exception):
-        import fray._host_serve  # noqa: F401 - with all that it imports
-        from fray.cluster.current import current_cluster
-
-        current_cluster()
 
 
 def construct(actor_class: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 from fray._host_run import Hosting
 from fray._latch import Latch
 from fray.cluster.context import job_context
-from fray.cluster.current import current_cluster
+from fray.cluster.current import current_cluster, import_backend, spec_of_environment
 from fray.cluster.errors import ClusterError, ClusterUnavailableError, NoControllerError
 from fray.cluster.protocols import Cluster, Metadata
 from fray.cluster.types import ActorId, JobId
@@ -23,6 +23,25 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0  # seconds between two tries to register
 _TICK = 0.5  # seconds
 _NO_LIMIT = 1e6  # seconds; the agent kills the task when its stop grace is over
 _FIRST_HOPE, _LONGEST_HOPE = 1.0, 10.0  # the same, while no controller leads
+
+
+def begin_connecting() -> threading.Thread:
+    """Make the current cluster in a thread, all of whose imports are done when this returns.
+
+    Two threads that first import a package and one of its modules at the same time wait for each other, and
+    Python fails the import of one of them: none may import while the actor's own module is being imported. An
+    error is not reported here; it occurs again in serve.
+    """
+    with contextlib.suppress(ValueError):
+        import_backend(spec_of_environment())
+    thread = threading.Thread(target=_connect, name="fray-connect", daemon=True)
+    thread.start()
+    return thread
+
+
+def _connect() -> None:
+    with contextlib.suppress(Exception):
+        current_cluster()
 
 
 def serve(actor: Any, hosting: Hosting) -> int:

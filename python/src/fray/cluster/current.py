@@ -10,6 +10,8 @@ from fray.cluster.context import scoped_cluster
 from fray.cluster.local import LocalCluster
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from fray.cluster.protocols import Cluster
 
 
@@ -26,7 +28,12 @@ def current_cluster() -> Cluster:
     Raises:
         ValueError: FRAY_CLUSTER_SPEC is neither.
     """
-    return scoped_cluster() or cluster_of(os.environ.get("FRAY_CLUSTER_SPEC", ""))
+    return scoped_cluster() or cluster_of(spec_of_environment())
+
+
+def spec_of_environment() -> str:
+    """Return FRAY_CLUSTER_SPEC, "" where it is not set."""
+    return os.environ.get("FRAY_CLUSTER_SPEC", "")
 
 
 @functools.cache
@@ -36,12 +43,23 @@ def cluster_of(spec: str) -> Cluster:
         return cluster_of("")
     if not spec:
         return LocalCluster()
+    return import_backend(spec)(spec)
+
+
+def import_backend(spec: str) -> Callable[[str], Cluster]:
+    """Import what a cluster of that FRAY_CLUSTER_SPEC needs, which may be slow, and return what makes it.
+
+    Raises:
+        ValueError: the spec names no cluster.
+    """
+    if spec in ("", "local"):
+        return cluster_of
     if spec.startswith("local:"):
         from fray.cluster.local.remote import connect
 
-        return connect(spec)
+        return connect
     if spec.startswith("fray:"):
         from fray.cluster.remote import FrayCluster
 
-        return FrayCluster.from_spec(spec)
+        return FrayCluster.from_spec
     raise ValueError(f'"{spec}" names no cluster; set FRAY_CLUSTER_SPEC to "local" or "fray://host:port"')

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import grpc
+import grpc.experimental  # which a channel imports when it is made: see begin_connecting of _host_serve
 
 from fray._pb import cluster_pb2_grpc
 from fray.cluster.errors import AccessDeniedError, ClusterUnavailableError
