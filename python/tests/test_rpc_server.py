@@ -166,7 +166,7 @@ class Grouped:
 
 
 def test_fact22_endpoints_are_there_while_the_actor_is(server: ActorServer, counter: Counter) -> None:
-    metadata = server._cluster.metadata
+    metadata = server._registry()
     assert isinstance(counter, Counter)
     found = metadata.lookup("counter")
     assert (found.address, found.metadata["protocol"], found.metadata["language"]) == (
@@ -195,7 +195,7 @@ def test_fact23_a_name_is_once_in_a_server(server: ActorServer, counter: Counter
         server.register("counter", Counter())
     assert caller.call("counter", "add", 2) == 2
     assert counter.n == 2
-    assert len(server._cluster.metadata.lookup_all("counter")) == 1
+    assert len(server._registry().lookup_all("counter")) == 1
 
 
 @pytest.mark.usefixtures("counter")

@@ -105,7 +105,7 @@ def test_a_coroutine_that_fails(server: ActorServer, caller: Caller) -> None:
 
 @pytest.mark.usefixtures("counter")
 def test_the_context(server: ActorServer, caller: Caller) -> None:
-    incarnation = server._cluster.metadata.lookup("counter").actor_id
+    incarnation = server._registry().lookup("counter").actor_id
     assert caller.call("counter", "about", 5) == [
         "counter",
         "about",

@@ -27,6 +27,11 @@ class Metadata(Protocol):
     An endpoint lives as long as the task that registered it.
     """
 
+    @property
+    def namespace(self) -> Namespace:
+        """The scope of the names; "" before the connection has one."""
+        ...
+
     def register(
         self,
         name: str,

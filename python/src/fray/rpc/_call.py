@@ -337,7 +337,7 @@ class ServerCall(Entry):
         return self._over(self._failed(InternalError("the server failed; its log has the reason", ran=True)))
 
     def _context(self, message: actor_pb2.Call) -> ActorContext:
-        return ActorContext(
+        return ActorContext.of_call(
             self.actor.surroundings,
             actor=self.actor.name,
             incarnation=self.actor.incarnation,

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from fray.cluster.protocols import Cluster
     from fray.rpc.resolver import ClusterResolver, Resolver
 
+_NO_JOB = JobId("")
+
 
 class Surroundings:
     """What all calls of a server have in common."""
@@ -40,11 +42,23 @@ class Surroundings:
 class ActorContext:
     """Passed to methods whose first parameter is annotated with it, or called `ctx`."""
 
-    __slots__ = ("_surroundings", "actor", "caller", "deadline", "incarnation", "method", "trace")
+    __slots__ = (
+        "_resolver",
+        "_surroundings",
+        "actor",
+        "caller",
+        "deadline",
+        "incarnation",
+        "method",
+        "trace",
+    )
 
     def __init__(
         self,
-        surroundings: Surroundings,
+        cluster: Cluster,
+        resolver: Resolver | None = None,
+        job_id: JobId = _NO_JOB,
+        namespace: Namespace | None = None,
         *,
         actor: str = "",
         incarnation: str = "",
@@ -53,7 +67,45 @@ class ActorContext:
         trace: str = "",
         deadline: float | None = None,
     ) -> None:
-        self._surroundings = surroundings
+        """Make a context, as a test of an actor does that calls its methods without a server.
+
+        Args:
+            cluster: The cluster that the actor belongs to.
+            resolver: Finds other actors; None: a ClusterResolver of the namespace.
+            job_id: The job that hosts the actor, "" if none.
+            namespace: The scope of the actors' names; None: that of the cluster.
+            actor: The name of the actor.
+            incarnation: The id of this incarnation of it.
+            method: The name of the method.
+            caller: The process that calls.
+            trace: W3C traceparent of the call, "".
+            deadline: When the caller stops waiting, by time.monotonic(); None: never.
+        """
+        within = cluster.namespace if namespace is None else namespace
+        self._surroundings, self._resolver = Surroundings(cluster, job_id, within), resolver
+        self._describe(actor, incarnation, method, caller, trace, deadline)
+
+    @classmethod
+    def of_call(
+        cls,
+        surroundings: Surroundings,
+        *,
+        actor: str,
+        incarnation: str,
+        method: str,
+        caller: str,
+        trace: str,
+        deadline: float | None,
+    ) -> ActorContext:
+        """Return the context of a call that a server answers."""
+        context = cls.__new__(cls)
+        context._surroundings, context._resolver = surroundings, None
+        context._describe(actor, incarnation, method, caller, trace, deadline)
+        return context
+
+    def _describe(
+        self, actor: str, incarnation: str, method: str, caller: str, trace: str, deadline: float | None
+    ) -> None:
         self.actor, self.incarnation, self.method = actor, incarnation, method
         self.caller = caller
         """The process that calls: random letters."""
@@ -68,8 +120,8 @@ class ActorContext:
         from fray.cluster.current import current_cluster
 
         cluster, context = current_cluster(), job_context()
-        job_id = context.job_id if context else JobId("")
-        return cls(Surroundings(cluster, job_id, cluster.namespace), deadline=call_deadline.get())
+        job_id = context.job_id if context else _NO_JOB
+        return cls(cluster, job_id=job_id, deadline=call_deadline.get())
 
     @property
     def cluster(self) -> Cluster:
@@ -79,7 +131,7 @@ class ActorContext:
     @property
     def resolver(self) -> Resolver:
         """Finds other actors of the namespace."""
-        return self._surroundings.resolver
+        return self._resolver or self._surroundings.resolver
 
     @property
     def job_id(self) -> JobId:

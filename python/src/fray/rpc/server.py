@@ -11,12 +11,14 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from fray._latch import Latch
 from fray.cluster.context import job_context
+from fray.cluster.current import current_cluster
 from fray.cluster.errors import AlreadyExistsError, ClusterUnavailableError, RefusedError
+from fray.cluster.protocols import Cluster, Metadata
 from fray.cluster.types import ActorId, JobId, Namespace
 from fray.rpc._actor import Actor, Named
 from fray.rpc._core import Core, Limits
@@ -27,9 +29,6 @@ from fray.rpc._names import random_name
 from fray.rpc._tls import identity_of
 from fray.rpc._wire import DEFAULT_MAX_MESSAGE
 from fray.rpc.context import Surroundings
-
-if TYPE_CHECKING:
-    from fray.cluster.protocols import Cluster
 
 __all__ = ["ActorServer", "method"]
 
@@ -55,7 +54,7 @@ class ActorServer:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: Cluster | Metadata,
         host: str = "0.0.0.0",
         port: int = 0,
         *,
@@ -69,7 +68,8 @@ class ActorServer:
         """Bind to a port; connections are served after `serve` or `serve_background`.
 
         Args:
-            cluster: Where the names are registered.
+            cluster: Where the names are registered. With the registry alone, `cluster.metadata`, contexts of
+                calls have the current cluster.
             host: The address to bind to.
             port: The port, 0 for FRAY_PORT_ACTOR where that is set, else for any.
             namespace: Of the actors; None: that of the cluster.
@@ -84,16 +84,18 @@ class ActorServer:
         Raises:
             ValueError: `host` is not of this machine, there is no identity and `insecure` is not set.
             OSError: the address cannot be bound to, or the identity not read.
+            TypeError: `cluster` is neither a cluster nor the registry of one.
         """
         context = job_context()
         environ = context.environ if context else os.environ
         path = environ.get("FRAY_ACTOR_IDENTITY", "")
         identity = identity_of(path) if path else None
-        self._cluster = cluster
+        self._registry = _registry_of(cluster)
         self._job_id = context.job_id if context else JobId("")
         self.namespace = Namespace(cluster.namespace if namespace is None else namespace)
         """The scope of the actors' names."""
         self._allow_pickle = allow_pickle and identity is not None
+        surrounding = current_cluster() if isinstance(cluster, Metadata) else cluster
         limits = Limits(
             namespace=self.namespace,
             max_message_bytes=max_message_bytes,
@@ -101,7 +103,7 @@ class ActorServer:
             keepalive=keepalive,
             patience=patience,
         )
-        self._core = Core(limits, Surroundings(cluster, self._job_id, self.namespace))
+        self._core = Core(limits, Surroundings(surrounding, self._job_id, self.namespace))
         if identity is None and not insecure:
             host = _narrowed(host)
         port = port or int(environ.get("FRAY_PORT_ACTOR", "0"))
@@ -178,7 +180,7 @@ class ActorServer:
         with self._lock:
             known = self._registered.pop(name, None)
         if known is not None:
-            self._cluster.metadata.unregister(known)
+            self._registry().unregister(known)
         actor = self._core.remove(name, lost)
         if actor is not None and self._core.mailbox_of(actor.value) is None:
             actor.mailbox.stop()
@@ -201,6 +203,10 @@ class ActorServer:
     def serve_background(self) -> None:
         """Serve in the background, until `shutdown`."""
         self._listener.start()
+
+    def start(self) -> None:
+        """Serve in the background, as serve_background does."""
+        self.serve_background()
 
     def shutdown(self, grace_period: float = _GRACE) -> None:
         """Unregister all names, reject new calls, answer the pending ones, and close.
@@ -239,7 +245,7 @@ class ActorServer:
     def _unregister_all(self, known: Sequence[ActorId]) -> None:
         for actor_id in known:
             try:
-                self._cluster.metadata.unregister(actor_id)
+                self._registry().unregister(actor_id)
             except ClusterUnavailableError as err:
                 _log.warning("actors stay registered until their task has ended: %s", err)
                 return
@@ -274,7 +280,7 @@ class ActorServer:
 
     def _announce(self, named: Named, metadata: Mapping[str, str]) -> ActorId:
         about = {"protocol": "fray-actor/1", "language": "python", "class": named.table.class_name}
-        return self._cluster.metadata.register(
+        return self._registry().register(
             named.name, self.address, self._job_id, {**about, **metadata}, actor_id=ActorId(named.incarnation)
         )
 
@@ -305,6 +311,18 @@ class ActorServer:
 
     def _shut_down_soon(self, grace: float) -> None:
         threading.Thread(target=self.shutdown, args=(grace,), name="fray-actor-shutdown").start()
+
+
+def _registry_of(cluster: Cluster | Metadata) -> Callable[[], Metadata]:
+    """Return what gives the registry; a cluster's may be of another namespace later."""
+    if isinstance(cluster, Metadata):
+        return lambda: cluster
+    if not hasattr(cluster, "metadata"):
+        raise TypeError(
+            f"an ActorServer registers its actors in a cluster, got {cluster!r}; "
+            "write ActorServer(current_cluster(), host=..., port=...)"
+        )
+    return lambda: cluster.metadata
 
 
 def _narrowed(host: str) -> str:

@@ -141,6 +141,11 @@ class LocalMetadata:
     def __init__(self, registry: Registry, namespace: Namespace, job: Callable[[JobId], Job]) -> None:
         self._registry, self._namespace, self._job = registry, namespace, job
 
+    @property
+    def namespace(self) -> Namespace:
+        """The scope of the names."""
+        return self._namespace
+
     def register(
         self,
         name: str,

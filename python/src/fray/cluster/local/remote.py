@@ -273,14 +273,14 @@ class _Remote:
 
     @property
     def metadata(self) -> Metadata:
-        return _RemoteMetadata(self._caller)
+        return _RemoteMetadata(self._caller, self.namespace)
 
 
 class _RemoteMetadata:
     """The registry, by calls."""
 
-    def __init__(self, caller: _Caller) -> None:
-        self._caller = caller
+    def __init__(self, caller: _Caller, namespace: Namespace) -> None:
+        self._caller, self.namespace = caller, namespace
 
     def register(
         self,

@@ -26,6 +26,11 @@ class FrayMetadata:
         """Make a registry; its namespace is asked for whenever it is used."""
         self._connection, self._namespace = connection, namespace
 
+    @property
+    def namespace(self) -> Namespace:
+        """The scope of the names, see fray.cluster.Metadata."""
+        return self._namespace()
+
     def register(
         self,
         name: str,
