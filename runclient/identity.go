@@ -69,16 +69,13 @@ func (i *identities) serve(ctx context.Context, namespace string) (string, error
 	return file, nil
 }
 
-// file is where the identity of a namespace is.
+// file is where the identity of a namespace is, which is up to date then: a program asks
+// again when it meets an authority that it does not know.
 func (i *identities) file(ctx context.Context, namespace string) (string, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.ctx.Err() != nil {
 		return "", errors.New("fray run is about to end")
-	}
-	path := i.path(namespace)
-	if _, ok := i.files[namespace]; ok {
-		return path, nil
 	}
 	if i.member == nil {
 		member, err := i.l.Stack.Member(ctx, i.l.Document)
@@ -88,10 +85,11 @@ func (i *identities) file(ctx context.Context, namespace string) (string, error)
 		i.member = member
 		i.kept.Go(i.keep)
 	}
-	if err := i.writeLocked(ctx, namespace); err != nil {
+	_, written := i.files[namespace]
+	if err := i.writeLocked(ctx, namespace); err != nil && !written { // else the former content goes on to count
 		return "", fmt.Errorf("keep the identity of namespace %s: %w", namespace, err)
 	}
-	return path, nil
+	return i.path(namespace), nil
 }
 
 func (i *identities) path(namespace string) string {

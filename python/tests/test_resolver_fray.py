@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from controller import TOKEN, Controller
 from fray._pb import cluster_pb2 as pb
@@ -27,7 +29,7 @@ from fray.cluster import (
 )
 from fray.rpc import ActorServer, ClusterResolver
 from fray.rpc.errors import DeniedError
-from identities import make_identity
+from identities import default_authority, make_identity
 from scripted import Scripted
 from test_rpc_server import Counter
 from waiting import eventually
@@ -151,6 +153,43 @@ def test_each_namespace_has_an_identity_under_fray_run(
         controller.outages.before["Identity"] = 1  # it is asked for again
         assert resolver.wait_for_actor("counter").add(1) == 1
         assert resolver.lookup("counter").add(1) == 2
+        assert controller.outages.calls["Identity"] == 2
+    finally:
+        server.shutdown()
+
+
+class Renewed(dict[str, str]):
+    """The files of fray run, which writes one anew when it is asked for again."""
+
+    def __init__(self, namespace: str, before: str, renew: Callable[[], str]) -> None:
+        super().__init__({namespace: before})
+        self._renew, self._asked = renew, 0
+
+    def __getitem__(self, namespace: str) -> str:
+        self._asked += 1
+        return self._renew() if self._asked > 1 else super().__getitem__(namespace)
+
+
+def test_the_authority_of_a_new_leader_is_asked_for(
+    controller: Controller, fresh: FrayCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leader, both = ec.generate_private_key(ec.SECP256R1()), tmp_path / "both"
+    both.mkdir()
+    job_id = fresh.launch(JobRequest("train", COMMAND))
+    space = fresh.namespace
+    trusted = [leader, default_authority()]
+    monkeypatch.setenv("FRAY_ACTOR_IDENTITY", make_identity(both, space, authority=leader, trusted=trusted))
+    server = ActorServer(fresh)
+    monkeypatch.delenv("FRAY_ACTOR_IDENTITY")
+    try:
+        server._job_id = job_id
+        server.register("counter", Counter())
+        server.serve_background()
+        mine = make_identity(tmp_path, space)  # of before the leader led
+        renew = partial(make_identity, tmp_path, space, trusted=trusted)
+        controller.identities = Renewed(space, mine, renew)
+        handle = ClusterResolver(fresh).wait_for_actor("counter").options(resolve_timeout=10)
+        assert handle.add(1) == 1
         assert controller.outages.calls["Identity"] == 2
     finally:
         server.shutdown()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from fray.rpc import _wire
 from fray.rpc._failure import clip
-from fray.rpc._tls import Identity, IdentityError, identity_of, is_unknown_authority
+from fray.rpc._tls import Identity, IdentityError, UnknownAuthorityError, identity_of, is_unknown_authority
 from fray.rpc._wire import PlainStream
 from fray.rpc.errors import DeniedError, MalformedError, UnavailableError, VersionError, of_wire
 
@@ -44,6 +44,11 @@ def dial(address: str, settings: Settings) -> Stream:
     except IdentityError as err:
         sock.close()
         raise DeniedError(f"{OTHER_NAMESPACE}: {err}") from err
+    except UnknownAuthorityError as err:
+        sock.close()
+        if settings.renew_identity is not None:
+            settings.renew_identity()
+        raise UnavailableError(f"{address} does not answer: {err}") from err
     except OSError as err:
         sock.close()
         raise UnavailableError(f"{address} does not answer: {err}") from err

@@ -11,7 +11,8 @@ import threading
 import time
 import weakref
 from _thread import start_new_thread
-from functools import cache
+from dataclasses import replace
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from fray._latch import Latch
@@ -72,7 +73,12 @@ class ClusterDirectory:
                 identity = os.environ.get("FRAY_ACTOR_IDENTITY", "")
             else:
                 identity = identity_of(self.namespace, wait)
-        return None if identity is None else completed(given, self.namespace, identity)
+        if identity is None:
+            return None
+        renew = getattr(self._cluster, "renew_identity", None)
+        if renew is not None:
+            given = replace(given, renew_identity=partial(renew, self.namespace))
+        return completed(given, self.namespace, identity)
 
     def endpoints(self, name: str) -> list[Endpoint]:
         """Return the endpoints of a name, the oldest first."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from fray.rpc._names import process_peer
@@ -26,3 +27,6 @@ class Settings:
     patience: float = 20.0
     """How much longer it may be silent before it is taken for gone."""
     connect_timeout: float = 10.0
+    renew_identity: Callable[[], None] | None = field(default=None, compare=False, repr=False)
+    """Brings the identity up to date; called when it lacks the authority of a server. None: another process
+    does that."""

@@ -6,13 +6,20 @@ import os
 import time
 import uuid
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TypeVar, overload
 
 from fray._pb import cluster_pb2 as pb
 from fray.cluster.attached import close_attached
 from fray.cluster.check import check_group, check_request, check_reservation
 from fray.cluster.context import job_context
-from fray.cluster.errors import JobFailedError, NotFoundError, UnsupportedError, WaitTimeoutError
+from fray.cluster.errors import (
+    ClusterError,
+    JobFailedError,
+    NotFoundError,
+    UnsupportedError,
+    WaitTimeoutError,
+)
 from fray.cluster.protocols import Metadata
 from fray.cluster.remote import spec as specs
 from fray.cluster.remote.connection import Connection
@@ -283,6 +290,16 @@ class FrayCluster:
                 found = own  # neither an agent nor a controller has others
             self._identities[namespace] = found
         return found
+
+    def renew_identity(self, namespace: str) -> None:
+        """Bring the file of `identity_of` up to date: a leader of the cluster that is new has to be in it.
+
+        The agent of a job does so by itself. What fails is left as it is.
+        """
+        if self._identities.get(namespace):
+            with suppress(ClusterError):
+                request = pb.IdentityRequest(namespace=namespace)
+                self._connection.call(self._connection.client.Identity, request)
 
     def close(self) -> None:
         """Close the connection. Jobs go on."""
