@@ -127,6 +127,9 @@ func (d *dialer) secure(ctx context.Context, c net.Conn) (net.Conn, error) {
 	}
 	secured := tls.Client(c, identity.ClientTLS())
 	if err := secured.HandshakeContext(ctx); err != nil {
+		if errors.Is(err, errUnknownAuthority) && identity.renew != nil {
+			identity.renew(ctx)
+		}
 		return nil, fmt.Errorf("TLS handshake, which a server without an identity does not take: %w", err)
 	}
 	return secured, nil

@@ -68,7 +68,13 @@ func identityOf(ctx context.Context, conn *grpc.ClientConn, namespace string) (*
 	if file == "" {
 		return nil, nil
 	}
-	return LoadIdentity(file)
+	id, err := LoadIdentity(file)
+	if err == nil {
+		id.renew = func(ctx context.Context) { // which fray run does, and agents do by themselves
+			_, _ = clusterapi.NewClientClient(conn).Identity(ctx, &clusterapi.IdentityRequest{Namespace: namespace})
+		}
+	}
+	return id, err
 }
 
 // dialCluster connects to the cluster API at this host's agent: on the loopback

@@ -2,6 +2,7 @@ package actorrpc
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
@@ -26,6 +27,9 @@ const (
 // authorities come and go. It may be used concurrently.
 type Identity struct {
 	file string // "": it stays as it is
+	// renew brings the file up to date, when a server's authority is not in it; nil:
+	// another process does.
+	renew func(context.Context)
 
 	mu    sync.Mutex
 	stamp stamp // of file, when it was read

@@ -294,12 +294,11 @@ class FrayCluster:
     def renew_identity(self, namespace: str) -> None:
         """Bring the file of `identity_of` up to date: a leader of the cluster that is new has to be in it.
 
-        The agent of a job does so by itself. What fails is left as it is.
+        Only fray run does so when it is asked; the agent of a job does by itself. What fails is left as it is.
         """
-        if self._identities.get(namespace):
-            with suppress(ClusterError):
-                request = pb.IdentityRequest(namespace=namespace)
-                self._connection.call(self._connection.client.Identity, request)
+        with suppress(ClusterError):
+            request = pb.IdentityRequest(namespace=namespace)
+            self._connection.call(self._connection.client.Identity, request)
 
     def close(self) -> None:
         """Close the connection. Jobs go on."""
