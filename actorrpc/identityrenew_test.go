@@ -72,7 +72,7 @@ func TestUnknownAuthorityIsAskedFor(t *testing.T) {
 		asked++
 		write(file(before, leader, before))
 	}
-	d := &dialer{config: Config{Identity: client}}
+	d := &dialer{shared: shared{config: Config{Identity: client}}}
 	for attempt, want := range []error{errUnknownAuthority, nil} {
 		c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", listener.Addr().String())
 		if err != nil {
