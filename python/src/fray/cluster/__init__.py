@@ -38,7 +38,6 @@ from fray.cluster.errors import (
     UnsupportedError,
     WaitTimeoutError,
 )
-from fray.cluster.local import LocalCluster
 from fray.cluster.protocols import Cluster, Metadata
 from fray.cluster.resources import CpuConfig, DeviceConfig, ResourceConfig, TpuConfig, parse_size
 from fray.cluster.types import (
@@ -69,6 +68,7 @@ from fray.cluster.types import (
 )
 
 if TYPE_CHECKING:
+    from fray.cluster.local import LocalCluster
     from fray.cluster.remote import FrayCluster
     from fray.rpc.local import LocalResolver
     from fray.rpc.resolver import ClusterResolver, FixedResolver, Resolver
@@ -135,7 +135,11 @@ _RESOLVERS = ("ClusterResolver", "FixedResolver", "LocalResolver", "Resolver")
 
 
 def __getattr__(name: str) -> Any:
-    # gRPC is slow to import, and a LocalCluster needs none.
+    # gRPC is slow to import, and a LocalCluster needs none; what a LocalCluster needs, other clusters do not.
+    if name == "LocalCluster":
+        from fray.cluster.local import LocalCluster
+
+        return LocalCluster
     if name == "FrayCluster":
         from fray.cluster.remote import FrayCluster
 

@@ -7,7 +7,6 @@ import os
 from typing import TYPE_CHECKING
 
 from fray.cluster.context import scoped_cluster
-from fray.cluster.local import LocalCluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,6 +41,8 @@ def cluster_of(spec: str) -> Cluster:
     if spec == "local":
         return cluster_of("")
     if not spec:
+        from fray.cluster.local import LocalCluster
+
         return LocalCluster()
     return import_backend(spec)(spec)
 
@@ -53,6 +54,8 @@ def import_backend(spec: str) -> Callable[[str], Cluster]:
         ValueError: the spec names no cluster.
     """
     if spec in ("", "local"):
+        import fray.cluster.local  # noqa: F401 - cluster_of needs it
+
         return cluster_of
     if spec.startswith("local:"):
         from fray.cluster.local.remote import connect

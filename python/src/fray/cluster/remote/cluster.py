@@ -7,7 +7,8 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TypeVar, overload
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeVar, overload
 
 from fray._pb import cluster_pb2 as pb
 from fray.cluster.attached import close_attached
@@ -33,7 +34,6 @@ from fray.cluster.remote.convert import (
 )
 from fray.cluster.remote.metadata import FrayMetadata
 from fray.cluster.remote.monitor import Monitor
-from fray.cluster.remote.ship import Shipper
 from fray.cluster.types import (
     JobGroupConfig,
     JobId,
@@ -45,6 +45,9 @@ from fray.cluster.types import (
     ReservationId,
     ReservationInfo,
 )
+
+if TYPE_CHECKING:
+    from fray.cluster.remote.ship import Shipper
 
 _ASK_AGAIN = 30.0  # seconds that one call waits for jobs
 _MARGIN = 15.0  # seconds that such a call may take beyond that
@@ -101,6 +104,12 @@ class FrayCluster:
         cluster._connect(parsed, parsed.namespace or None, None, 120.0)
         return cluster
 
+    @cached_property
+    def _shipper(self) -> Shipper:
+        from fray.cluster.remote.ship import Shipper  # for programs that launch jobs
+
+        return Shipper(self._connection)
+
     def _connect(
         self, spec: specs.Spec, namespace: str | None, token: str | Callable[[], str] | None, timeout: float
     ) -> None:
@@ -108,7 +117,6 @@ class FrayCluster:
         self._connection = Connection(spec, fixed if callable(fixed) else lambda: fixed, timeout)
         self._stub = self._connection.cluster
         self._namespace = namespace or os.environ.get("FRAY_NAMESPACE", "")
-        self._shipper = Shipper(self._connection)
         self._identities: dict[str, str] = {}  # files, by namespace
 
     # Jobs
@@ -294,7 +302,7 @@ class FrayCluster:
     def renew_identity(self, namespace: str) -> None:
         """Bring the file of `identity_of` up to date: a leader of the cluster that is new has to be in it.
 
-        Only fray run does so when it is asked; the agent of a job does by itself. What fails is left as it is.
+        Only fray run does so when it is asked; an agent does by itself. What fails is left as it is.
         """
         with suppress(ClusterError):
             request = pb.IdentityRequest(namespace=namespace)
