@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from fray.rpc import ActorContext
-from fray.v2 import ActorHandle, Entrypoint, JobHandle, JobRequest, current_client
+from fray.v2 import ActorHandle, ActorOptions, Entrypoint, JobHandle, JobRequest, current_client
 from jobs import succeed
 
 PATIENCE = 300.0  # seconds
@@ -74,8 +74,8 @@ def use(counter: ActorHandle, by: int) -> None:
 
 def create_two(report: str) -> None:
     client = current_client()
-    for name, lifetime in (("stays", "detached"), ("goes", "non_detached")):
-        handle = client.create_actor(Counter, name=name, lifetime=lifetime)  # type: ignore[arg-type]
+    for name, options in (("stays", ActorOptions(lifetime="detached")), ("goes", ActorOptions())):
+        handle = client.create_actor(Counter, name=name, options=options)
         assert handle.increment() == 1
     Path(report).touch()
 

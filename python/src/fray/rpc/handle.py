@@ -5,8 +5,9 @@ Sending calls is left to routes, and their results to futures.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, overload
 
 from fray._pb.actor_pb2 import Call
 from fray.rpc import _background, _trace
@@ -18,13 +19,25 @@ from fray.rpc.options import RpcOptions
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from typing_extensions import ParamSpec, TypeVar
+
     from fray.cluster.types import ActorId
     from fray.rpc._route import Route
 
+    T = TypeVar("T", default=Any)  # the class of an actor
+    P = ParamSpec("P", default=...)  # the parameters of a method
+    R = TypeVar("R", default=Any)  # its result
+else:  # defaults of type variables are for type checkers, before Python 3.13
+    from typing import ParamSpec, TypeVar
+
+    T, P, R = TypeVar("T"), ParamSpec("P"), TypeVar("R")
+
+Q = ParamSpec("Q")
+S = TypeVar("S")
 _UNSET: Any = object()
 
 
-class ActorMethod:
+class ActorMethod(Generic[P, R]):
     """One method of an actor. Calling it waits for the result."""
 
     __slots__ = ("_name", "_options", "_route")
@@ -33,7 +46,7 @@ class ActorMethod:
         """Use a handle."""
         self._route, self._name, self._options = route, name, options
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the method and return what it returned.
 
         Raises:
@@ -41,9 +54,10 @@ class ActorMethod:
         """
         future = self._future(args, kwargs)
         self._route.submit(future, False)
-        return future.wait_out()
+        result: R = future.wait_out()
+        return result
 
-    def remote(self, *args: Any, **kwargs: Any) -> ActorFuture[Any]:
+    def remote(self, *args: P.args, **kwargs: P.kwargs) -> ActorFuture[R]:
         """Call the method and return at once.
 
         Where more than 10,000 calls, or 256 MiB of their arguments, wait for the actor to be found, this one
@@ -68,7 +82,7 @@ class ActorMethod:
         retries: int = _UNSET,
         idempotent: bool = _UNSET,
         resolve_timeout: float = _UNSET,
-    ) -> ActorMethod:
+    ) -> ActorMethod[P, R]:
         """Return the method with other options for its calls, see RpcOptions."""
         changes = _changes(
             timeout=timeout, retries=retries, idempotent=idempotent, resolve_timeout=resolve_timeout
@@ -93,12 +107,13 @@ class ActorMethod:
         return f"<method {self._name} of actor {self._route.name}>"
 
 
-class ActorHandle:
+class ActorHandle(Generic[T]):
     """An actor, wherever it is. Its attributes are the methods that can be called.
 
         n = handle.increment(2)                # waits
         future = handle.increment.remote(2)    # does not
         n = await handle.increment.remote(2)   # in asyncio
+        n = handle[Counter.increment](2)       # checked by every type checker
 
     Calls are carried out in the order in which this process makes them, one after the other unless the actor
     allows more at once. The handle finds the actor again when it has moved or was restarted. It may be
@@ -143,14 +158,14 @@ class ActorHandle:
         retries: int = _UNSET,
         idempotent: bool = _UNSET,
         resolve_timeout: float = _UNSET,
-    ) -> ActorHandle:
+    ) -> ActorHandle[T]:
         """Return a handle of the same actor with other options for its calls, see RpcOptions."""
         changes = _changes(
             timeout=timeout, retries=retries, idempotent=idempotent, resolve_timeout=resolve_timeout
         )
         return self.with_options(replace(self._options, **changes))
 
-    def with_options(self, options: RpcOptions) -> ActorHandle:
+    def with_options(self, options: RpcOptions) -> ActorHandle[T]:
         """Return a handle of the same actor whose calls have these options."""
         return ActorHandle(self._route, options)
 
@@ -162,8 +177,23 @@ class ActorHandle:
         self.__dict__[name] = method  # so that the next time is quicker
         return method
 
-    def __getitem__(self, name: str) -> ActorMethod:
-        """Return a method, also one with the name of an attribute of handles."""
+    @overload
+    def __getitem__(
+        self, method: Callable[Concatenate[T, Q], Coroutine[Any, Any, S]]
+    ) -> ActorMethod[Q, S]: ...
+    @overload
+    def __getitem__(self, method: Callable[Concatenate[T, Q], S]) -> ActorMethod[Q, S]: ...
+    @overload
+    def __getitem__(self, method: str) -> ActorMethod: ...
+    def __getitem__(self, method: Any) -> ActorMethod[Any, Any]:
+        """Return a method, given by its name or as the function of the actor's class.
+
+        The name may be that of an attribute of handles. The function has its parameters and result for type
+        checkers, also for those without the plugin `fray.mypy_plugin`.
+        """
+        name = method if isinstance(method, str) else getattr(method, "__name__", None)
+        if not isinstance(name, str):
+            raise TypeError(f"{method!r} is no method; give its name, or the function of the actor's class")
         return ActorMethod(self._route, name, self._options)
 
     def __fray_actor__(self) -> tuple[str, str, str, str]:

@@ -28,21 +28,25 @@ from fray.cluster import (
     WaitTimeoutError,
 )
 from fray.v2.client import Client, FrayClient, LocalClient, current_client, set_current_client
+from fray.v2.options import ActorOptions, Lifetime
 from fray.v2.types import JobHandle, JobRequest
 
 if TYPE_CHECKING:
     from fray.rpc.future import ActorFuture
     from fray.rpc.handle import ActorHandle
-    from fray.v2.actor import ActorCreationError, ActorGroup, ActorStatus, Lifetime
+    from fray.v2.actor import ActorCreationError, ActorGroup, ActorStatus
+    from fray.v2.template import Actor
 
-_OF_ACTORS = ("ActorCreationError", "ActorGroup", "ActorStatus", "Lifetime")
+_OF_ACTORS = ("ActorCreationError", "ActorGroup", "ActorStatus")
 _OF_CALLS = ("ActorFuture", "ActorHandle")
 
 __all__ = [
+    "Actor",
     "ActorCreationError",
     "ActorFuture",
     "ActorGroup",
     "ActorHandle",
+    "ActorOptions",
     "ActorStatus",
     "Client",
     "CpuConfig",
@@ -74,4 +78,8 @@ def __getattr__(name: str) -> Any:
         from fray import rpc
 
         return getattr(rpc, name)
+    if name == "Actor":
+        from fray.v2.template import Actor
+
+        return Actor
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

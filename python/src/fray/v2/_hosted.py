@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from fray._host_run import Hosting, host_created
 from fray.cluster import (
@@ -27,7 +28,7 @@ from fray.cluster import (
     job_context,
 )
 from fray.rpc.handle import ActorHandle
-from fray.v2.actor import ActorCreationError, ActorSpec, ActorStatus, Lifetime, handle_of
+from fray.v2.actor import ActorCreationError, ActorSpec, ActorStatus, handle_of
 from fray.v2.types import ClusterJob, JobHandle
 
 _REMIND = 30.0  # seconds between two log lines on why an actor is not ready yet
@@ -51,7 +52,7 @@ def create(cluster: Cluster, spec: ActorSpec) -> tuple[HostedActor, bool]:
     try:
         return HostedActor(cluster, cluster.launch(request), spec.name), True
     except AlreadyExistsError as err:
-        if not spec.get_if_exists:
+        if not spec.options.get_if_exists:
             where = f"lives in namespace {cluster.namespace}" if cluster.namespace else "lives already"
             raise AlreadyExistsError(f'actor "{spec.name}" {where}; delete it, or set get_if_exists') from err
     living = {job.job_id for job in _jobs(cluster, spec.name) if not job.status.ended}
@@ -63,18 +64,18 @@ def create(cluster: Cluster, spec: ActorSpec) -> tuple[HostedActor, bool]:
 
 def _request(spec: ActorSpec) -> JobRequest:
     """Return the request for the job that hosts an actor."""
-    environment = spec.environment or EnvironmentConfig()
+    environment = spec.options.environment or EnvironmentConfig()
     variables = {**environment.env_vars, "FRAY_ACTOR_NAMES": json.dumps(spec.names)}
-    hosting = Hosting(spec.names, spec.max_concurrency)
+    hosting = Hosting(spec.names, spec.options.max_concurrency)
     args = (spec.actor_class, tuple(spec.args), dict(spec.kwargs), hosting)
     return JobRequest(
         name=job_name(spec.name),
         entrypoint=Entrypoint.from_callable(host_created, args=args),
         resources=spec.resources,
         environment=replace(environment, env_vars=variables),
-        max_retries_failure=spec.max_restarts,
+        max_retries_failure=spec.options.max_restarts,
         max_retries_preemption=-1,
-        detached=spec.lifetime is Lifetime.DETACHED,
+        detached=spec.options.detached,
         ports=("actor",),
     )
 
@@ -85,7 +86,7 @@ class HostedActor:
     def __init__(self, cluster: Cluster, job_id: JobId, name: str, created: bool = True) -> None:
         self._cluster, self._job_id, self._created = cluster, job_id, created
         self.name = name
-        self.handle: ActorHandle = handle_of(cluster, name)
+        self.handle: ActorHandle[Any] = handle_of(cluster, name)
         self.job: JobHandle = ClusterJob(cluster, job_id)
         self._reminded = time.monotonic()
 

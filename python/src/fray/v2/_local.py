@@ -38,7 +38,7 @@ from fray.cluster.check import check_request
 from fray.cluster.types import PythonCall
 from fray.rpc.handle import ActorHandle
 from fray.rpc.server import ActorServer
-from fray.v2.actor import ActorCreationError, ActorSpec, ActorStatus, Lifetime, handle_of
+from fray.v2.actor import ActorCreationError, ActorSpec, ActorStatus, handle_of
 from fray.v2.types import JobHandle
 
 _BACKOFF, _LONGEST_BACKOFF = 0.1, 5.0  # seconds between a failure and the next attempt, as of a LocalCluster
@@ -76,14 +76,14 @@ class LocalActors:
         with self._lock:
             self._reap()
             living = self._actors.get(key)
-            if living is not None and spec.get_if_exists:
+            if living is not None and spec.options.get_if_exists:
                 return living, False
             if living is not None:
                 raise AlreadyExistsError(
                     f'actor "{spec.name}" lives in namespace {key[0]}; delete it, or set get_if_exists'
                 )
             context = job_context()
-            owner = context if spec.lifetime is Lifetime.NON_DETACHED else None
+            owner = None if spec.options.detached else context
             job_id = JobId(f"actor-{spec.name}-{next(self._numbers)}")
             server = self._server(key[0], spec.names)
             self._failed.discard(key)
@@ -163,7 +163,7 @@ class LocalActors:
             raise ActorNotFoundError(f'no actor "{name}" was created in this process')
         actor.fail("it was made to fail")
 
-    def handle(self, name: str) -> ActorHandle:
+    def handle(self, name: str) -> ActorHandle[Any]:
         """Return what calls an actor of the caller's namespace."""
         return handle_of(self._cluster, name)
 
@@ -236,7 +236,7 @@ class LocalActor:
         self.owner = owner
         """The task with which it ends."""
         self.name, self.names = spec.name, spec.names
-        self.handle: ActorHandle = actors.handle(spec.name)
+        self.handle: ActorHandle[Any] = actors.handle(spec.name)
         self._changed = Changes()
         self._registered: list[str] | None = None  # None: not yet
         self._status = JobStatus.RUNNING
@@ -290,7 +290,7 @@ class LocalActor:
                 return
             registered: list[str] = []
             for name in self.names:
-                self.server.register(name, made, max_concurrency=self._spec.max_concurrency)
+                self.server.register(name, made, max_concurrency=self._spec.options.max_concurrency)
                 registered.append(name)
             self._registered = registered
             self._changed.notify_all()
@@ -300,7 +300,7 @@ class LocalActor:
         with self._changed.lock:
             if self._is_over(attempt or self._attempt):
                 return
-            failures, limit = self._attempt, self._spec.max_restarts
+            failures, limit = self._attempt, self._spec.options.max_restarts
             if not 0 <= limit < failures:
                 self._withdraw(lost=True)
                 self._registered = None

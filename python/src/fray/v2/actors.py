@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from dataclasses import replace
+from typing import Any
 
 from fray.cluster import Cluster, ClusterError, JobId, LocalCluster, NotFoundError
 from fray.rpc.handle import ActorHandle
@@ -15,7 +16,6 @@ from fray.v2.actor import (
     ActorGroup,
     ActorSpec,
     ActorStatus,
-    Lifetime,
     PendingActor,
     handle_of,
     wait_ready,
@@ -31,9 +31,9 @@ class Actors:
         self._lock = threading.Lock()
         self._created: list[PendingActor] = []
 
-    def create(self, spec: ActorSpec) -> ActorHandle:
+    def create(self, spec: ActorSpec) -> ActorHandle[Any]:
         """Create an actor and wait for it, see Client.create_actor."""
-        if spec.get_if_exists and self._cluster.metadata.lookup_all(spec.name):
+        if spec.options.get_if_exists and self._cluster.metadata.lookup_all(spec.name):
             return handle_of(self._cluster, spec.name)
         actor, created = self._begin(spec)
         try:
@@ -45,10 +45,12 @@ class Actors:
             raise
         return actor.handle
 
-    def create_group(self, spec: ActorSpec, count: int) -> ActorGroup:
+    def create_group(self, spec: ActorSpec, count: int) -> ActorGroup[Any]:
         """Begin to create actors, all or none, see Client.create_actor_group."""
         if count < 1:
             raise ValueError(f"count is {count}; a group has at least one actor")
+        if spec.options.get_if_exists:
+            raise ValueError("get_if_exists is for single actors; a group is always created")
         actors: list[PendingActor] = []
         try:
             for i in range(count):
@@ -62,7 +64,7 @@ class Actors:
     def _begin(self, spec: ActorSpec) -> tuple[PendingActor, bool]:
         actor: PendingActor
         actor, created = self._local.create(spec) if self._local else _hosted.create(self._cluster, spec)
-        if created and spec.lifetime is Lifetime.NON_DETACHED:
+        if created and not spec.options.detached:
             with self._lock:
                 self._created.append(actor)
         return actor, created
