@@ -204,10 +204,12 @@ type TerminationCause int32
 
 const (
 	TerminationCause_TERMINATION_CAUSE_UNSPECIFIED      TerminationCause = 0
-	TerminationCause_TERMINATION_CAUSE_ACTOR_UNMADE     TerminationCause = 1 // its class was not found, or its constructor failed
-	TerminationCause_TERMINATION_CAUSE_CALLABLE_REFUSED TerminationCause = 2 // the pickled callable cannot be run
+	TerminationCause_TERMINATION_CAUSE_ACTOR_UNMADE     TerminationCause = 1 // its constructor failed
+	TerminationCause_TERMINATION_CAUSE_CALLABLE_REFUSED TerminationCause = 2 // unpickling the callable failed
 	TerminationCause_TERMINATION_CAUSE_PROGRAM_MISSING  TerminationCause = 3 // its host does not have the program, or may not execute it
 	TerminationCause_TERMINATION_CAUSE_PACKAGE_MISSING  TerminationCause = 4 // its Python does not have the package fray
+	TerminationCause_TERMINATION_CAUSE_ACTOR_INVALID    TerminationCause = 5 // it can never be registered: its class, its options or its name are wrong
+	TerminationCause_TERMINATION_CAUSE_CALLABLE_INVALID TerminationCause = 6 // the callable can never run there: it is of another Python, or a module is missing
 )
 
 // Enum value maps for TerminationCause.
@@ -218,6 +220,8 @@ var (
 		2: "TERMINATION_CAUSE_CALLABLE_REFUSED",
 		3: "TERMINATION_CAUSE_PROGRAM_MISSING",
 		4: "TERMINATION_CAUSE_PACKAGE_MISSING",
+		5: "TERMINATION_CAUSE_ACTOR_INVALID",
+		6: "TERMINATION_CAUSE_CALLABLE_INVALID",
 	}
 	TerminationCause_value = map[string]int32{
 		"TERMINATION_CAUSE_UNSPECIFIED":      0,
@@ -225,6 +229,8 @@ var (
 		"TERMINATION_CAUSE_CALLABLE_REFUSED": 2,
 		"TERMINATION_CAUSE_PROGRAM_MISSING":  3,
 		"TERMINATION_CAUSE_PACKAGE_MISSING":  4,
+		"TERMINATION_CAUSE_ACTOR_INVALID":    5,
+		"TERMINATION_CAUSE_CALLABLE_INVALID": 6,
 	}
 )
 
@@ -4892,13 +4898,15 @@ const file_clusterapi_cluster_proto_rawDesc = "" +
 	"\x0fBAND_PRODUCTION\x10\x01\x12\x14\n" +
 	"\x10BAND_INTERACTIVE\x10\x02\x12\x0e\n" +
 	"\n" +
-	"BAND_BATCH\x10\x03*\xcf\x01\n" +
+	"BAND_BATCH\x10\x03*\x9c\x02\n" +
 	"\x10TerminationCause\x12!\n" +
 	"\x1dTERMINATION_CAUSE_UNSPECIFIED\x10\x00\x12\"\n" +
 	"\x1eTERMINATION_CAUSE_ACTOR_UNMADE\x10\x01\x12&\n" +
 	"\"TERMINATION_CAUSE_CALLABLE_REFUSED\x10\x02\x12%\n" +
 	"!TERMINATION_CAUSE_PROGRAM_MISSING\x10\x03\x12%\n" +
-	"!TERMINATION_CAUSE_PACKAGE_MISSING\x10\x042\xd4\b\n" +
+	"!TERMINATION_CAUSE_PACKAGE_MISSING\x10\x04\x12#\n" +
+	"\x1fTERMINATION_CAUSE_ACTOR_INVALID\x10\x05\x12&\n" +
+	"\"TERMINATION_CAUSE_CALLABLE_INVALID\x10\x062\xd4\b\n" +
 	"\aCluster\x12I\n" +
 	"\x06Launch\x12\x1e.fray.cluster.v1.LaunchRequest\x1a\x1f.fray.cluster.v1.LaunchResponse\x12X\n" +
 	"\vLaunchGroup\x12#.fray.cluster.v1.LaunchGroupRequest\x1a$.fray.cluster.v1.LaunchGroupResponse\x12>\n" +

@@ -230,7 +230,9 @@ class Controller(
         if end is not None:
             cause = {
                 TerminationCause.ACTOR_UNMADE: pb.TERMINATION_CAUSE_ACTOR_UNMADE,
+                TerminationCause.ACTOR_INVALID: pb.TERMINATION_CAUSE_ACTOR_INVALID,
                 TerminationCause.CALLABLE_REFUSED: pb.TERMINATION_CAUSE_CALLABLE_REFUSED,
+                TerminationCause.CALLABLE_INVALID: pb.TERMINATION_CAUSE_CALLABLE_INVALID,
                 TerminationCause.PROGRAM_MISSING: pb.TERMINATION_CAUSE_PROGRAM_MISSING,
                 TerminationCause.PACKAGE_MISSING: pb.TERMINATION_CAUSE_PACKAGE_MISSING,
             }[end.cause]

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from fray.rpc import ActorContext
+from fray.rpc import ActorContext, method
 from fray.v2 import ActorHandle, ActorOptions, Entrypoint, JobHandle, JobRequest, current_client
 from jobs import succeed
 
@@ -39,6 +39,21 @@ class Counter:
         while len(list(Path(barrier).iterdir())) < count and time.monotonic() < until:
             time.sleep(0.01)
         return len(list(Path(barrier).iterdir())) >= count
+
+
+class Grouped:
+    """Waits in one group and answers in the other."""
+
+    def meet(self, barrier: str, count: int) -> bool:
+        return Counter().meet(barrier, count)
+
+    @method(concurrency_group="io")
+    def meet_within(self, barrier: str, count: int) -> bool:
+        return Counter().meet(barrier, count)
+
+
+def make_grouped() -> Grouped:
+    return Grouped()
 
 
 class Informed:

@@ -115,25 +115,33 @@ class _TerminationCauseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Term
     DESCRIPTOR: _descriptor.EnumDescriptor
     TERMINATION_CAUSE_UNSPECIFIED: _TerminationCause.ValueType  # 0
     TERMINATION_CAUSE_ACTOR_UNMADE: _TerminationCause.ValueType  # 1
-    """its class was not found, or its constructor failed"""
+    """its constructor failed"""
     TERMINATION_CAUSE_CALLABLE_REFUSED: _TerminationCause.ValueType  # 2
-    """the pickled callable cannot be run"""
+    """unpickling the callable failed"""
     TERMINATION_CAUSE_PROGRAM_MISSING: _TerminationCause.ValueType  # 3
     """its host does not have the program, or may not execute it"""
     TERMINATION_CAUSE_PACKAGE_MISSING: _TerminationCause.ValueType  # 4
     """its Python does not have the package fray"""
+    TERMINATION_CAUSE_ACTOR_INVALID: _TerminationCause.ValueType  # 5
+    """it can never be registered: its class, its options or its name are wrong"""
+    TERMINATION_CAUSE_CALLABLE_INVALID: _TerminationCause.ValueType  # 6
+    """the callable can never run there: it is of another Python, or a module is missing"""
 
 class TerminationCause(_TerminationCause, metaclass=_TerminationCauseEnumTypeWrapper): ...
 
 TERMINATION_CAUSE_UNSPECIFIED: TerminationCause.ValueType  # 0
 TERMINATION_CAUSE_ACTOR_UNMADE: TerminationCause.ValueType  # 1
-"""its class was not found, or its constructor failed"""
+"""its constructor failed"""
 TERMINATION_CAUSE_CALLABLE_REFUSED: TerminationCause.ValueType  # 2
-"""the pickled callable cannot be run"""
+"""unpickling the callable failed"""
 TERMINATION_CAUSE_PROGRAM_MISSING: TerminationCause.ValueType  # 3
 """its host does not have the program, or may not execute it"""
 TERMINATION_CAUSE_PACKAGE_MISSING: TerminationCause.ValueType  # 4
 """its Python does not have the package fray"""
+TERMINATION_CAUSE_ACTOR_INVALID: TerminationCause.ValueType  # 5
+"""it can never be registered: its class, its options or its name are wrong"""
+TERMINATION_CAUSE_CALLABLE_INVALID: TerminationCause.ValueType  # 6
+"""the callable can never run there: it is of another Python, or a module is missing"""
 Global___TerminationCause: _TypeAlias = TerminationCause  # noqa: Y015
 
 @_typing.final

@@ -270,6 +270,18 @@ def _method(kind: type, name: str) -> Method | None:
     return Method(name, raw, bound=True)
 
 
+def misfit(table: MethodTable, groups: Mapping[str, int]) -> str:
+    """Return why objects of a class can never be registered with these concurrency groups, "" if they can."""
+    if not list(table):
+        return f"{table.class_name} has no method that can be called"
+    for m in table:
+        group = m.marks.concurrency_group
+        if group and group not in groups:
+            hint = f"; it has {', '.join(groups)}" if groups else ""
+            return f'{table.class_name}.{m.name} is of group "{group}", which concurrency_groups lacks{hint}'
+    return ""
+
+
 def methods_of(kind: type) -> MethodTable:
     """Return the methods of a class."""
     return _table(kind)

@@ -24,7 +24,7 @@ from fray.rpc._actor import Actor, Named
 from fray.rpc._core import Core, Limits
 from fray.rpc._listener import Listener
 from fray.rpc._mailbox import Mailbox
-from fray.rpc._methods import method, methods_of
+from fray.rpc._methods import method, methods_of, misfit
 from fray.rpc._names import random_name
 from fray.rpc._tls import identity_of
 from fray.rpc._wire import DEFAULT_MAX_MESSAGE
@@ -263,14 +263,8 @@ class ActorServer:
         table = methods_of(type(actor))
         if not name:
             raise ValueError("an actor needs a name")
-        if not list(table):
-            raise ValueError(f"{table.class_name} has no method that can be called")
-        for m in table:
-            group = m.marks.concurrency_group
-            if group and group not in groups:
-                raise ValueError(
-                    f'{table.class_name}.{m.name} is of group "{group}", which concurrency_groups lacks'
-                )
+        if problem := misfit(table, groups):
+            raise ValueError(problem)
         if any(n < 1 for n in (limit or 1, *groups.values())) or limit == 0:
             raise ValueError("max_concurrency and concurrency_groups are 1 at least")
         mailbox = self._core.mailbox_of(actor) or Mailbox(

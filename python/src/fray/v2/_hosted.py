@@ -28,17 +28,12 @@ from fray.cluster import (
     job_context,
 )
 from fray.rpc.handle import ActorHandle
-from fray.v2.actor import ActorCreationError, ActorSpec, ActorStatus, handle_of
+from fray.v2.actor import ActorCreationError, ActorSpec, ActorStatus, handle_of, job_name
 from fray.v2.types import ClusterJob, JobHandle
 
 _REMIND = 30.0  # seconds between two log lines on why an actor is not ready yet
 _ENDING = 120.0  # seconds for which the end of an actor that was deleted is awaited
 _log = logging.getLogger("fray")
-
-
-def job_name(actor: str) -> str:
-    """Return the name of the job that hosts an actor."""
-    return f"actor-{actor}"
 
 
 def create(cluster: Cluster, spec: ActorSpec) -> tuple[HostedActor, bool]:
@@ -66,7 +61,11 @@ def _request(spec: ActorSpec) -> JobRequest:
     """Return the request for the job that hosts an actor."""
     environment = spec.options.environment or EnvironmentConfig()
     variables = {**environment.env_vars, "FRAY_ACTOR_NAMES": json.dumps(spec.names)}
-    hosting = Hosting(spec.names, spec.options.max_concurrency)
+    hosting = Hosting(
+        spec.names,
+        spec.options.max_concurrency,
+        concurrency_groups=dict(spec.options.concurrency_groups),
+    )
     args = (spec.actor_class, tuple(spec.args), dict(spec.kwargs), hosting)
     return JobRequest(
         name=job_name(spec.name),
@@ -116,10 +115,11 @@ class HostedActor:
 
     def _terminated(self, end: Termination) -> ActorCreationError:
         match end.cause:
-            case TerminationCause.ACTOR_UNMADE:
+            case TerminationCause.ACTOR_UNMADE | TerminationCause.ACTOR_INVALID:
                 return ActorCreationError(self.name, end.message, end.type, end.trace)
             case (
                 TerminationCause.CALLABLE_REFUSED
+                | TerminationCause.CALLABLE_INVALID
                 | TerminationCause.PROGRAM_MISSING
                 | TerminationCause.PACKAGE_MISSING
             ):

@@ -290,7 +290,12 @@ class LocalActor:
                 return
             registered: list[str] = []
             for name in self.names:
-                self.server.register(name, made, max_concurrency=self._spec.options.max_concurrency)
+                self.server.register(
+                    name,
+                    made,
+                    max_concurrency=self._spec.options.max_concurrency,
+                    concurrency_groups=self._spec.options.concurrency_groups,
+                )
                 registered.append(name)
             self._registered = registered
             self._changed.notify_all()

@@ -13,6 +13,8 @@ from enum import StrEnum
 from typing import Any, Generic, Protocol, TypeVar
 
 from fray.cluster import Cluster, ClusterError, ResourceConfig, WaitTimeoutError
+from fray.cluster.check import name_problem
+from fray.rpc._methods import methods_of, misfit
 from fray.rpc.handle import ActorHandle
 from fray.rpc.resolver import ClusterResolver
 from fray.v2.options import ActorOptions
@@ -71,6 +73,22 @@ class ActorSpec:
     def names(self) -> tuple[str, ...]:
         """All names that it is registered by."""
         return (self.name, self.pool) if self.pool else (self.name,)
+
+
+def job_name(actor: str) -> str:
+    """Return the name of the job that hosts an actor."""
+    return f"actor-{actor}"
+
+
+def check_spec(spec: ActorSpec) -> None:
+    """Raise ActorCreationError if the actor can never be registered, as far as that can be seen here."""
+    for name in (*spec.names, job_name(spec.name)):
+        if problem := name_problem(name):
+            raise ActorCreationError(spec.name, problem)
+    if isinstance(spec.actor_class, type) and (
+        problem := misfit(methods_of(spec.actor_class), spec.options.concurrency_groups)
+    ):
+        raise ActorCreationError(spec.name, problem)
 
 
 class PendingActor(Protocol):

@@ -17,6 +17,7 @@ from fray.v2.actor import (
     ActorSpec,
     ActorStatus,
     PendingActor,
+    check_spec,
     handle_of,
     wait_ready,
 )
@@ -51,6 +52,7 @@ class Actors:
             raise ValueError(f"count is {count}; a group has at least one actor")
         if spec.options.get_if_exists:
             raise ValueError("get_if_exists is for single actors; a group is always created")
+        check_spec(spec)
         actors: list[PendingActor] = []
         try:
             for i in range(count):
@@ -62,6 +64,7 @@ class Actors:
         return ActorGroup(spec.name, actors)
 
     def _begin(self, spec: ActorSpec) -> tuple[PendingActor, bool]:
+        check_spec(spec)
         actor: PendingActor
         actor, created = self._local.create(spec) if self._local else _hosted.create(self._cluster, spec)
         if created and not spec.options.detached:
