@@ -30,6 +30,10 @@ class Counter:
     def pid(self) -> int:
         return os.getpid()
 
+    def hold(self, begun: str) -> None:
+        Path(begun).touch()
+        time.sleep(PATIENCE)
+
     def exit(self, status: int) -> None:
         os._exit(status)
 

@@ -37,6 +37,8 @@ class Hosting:
     allow_pickle: bool = False
     concurrency_groups: Mapping[str, int] = field(default_factory=dict)
     """How many calls at a time of the methods of each group."""
+    created: bool = False
+    """A client created it, and may kill it."""
 
 
 class InvalidActorError(Exception):

@@ -52,6 +52,8 @@ def serve(actor: Any, hosting: Hosting) -> int:
     registration = _Registration(actor, hosting)
     hosted = HostCluster(cluster, registration.rejected)
     server = ActorServer(hosted, host=_own_address(), allow_pickle=hosting.allow_pickle)
+    if hosting.created:
+        server.allow_kill()
     server.serve_background()
     sys.stderr.write(f"fray: {', '.join(hosting.names)} at {server.address}\n")
     registration.begin(server)

@@ -5,6 +5,8 @@ Connections are left to `_session` and `_grpc`, and the names of actors in the c
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 import time
 from collections import Counter
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
     from fray.rpc.codec import ActorRef
     from fray.rpc.context import Surroundings
 
+KILL: Final = "__fray_kill__"
+"""The method that no object has, by which clients end the processes of actors that they created."""
 MAX_PENDING: Final = 10_000
 """Calls of one connection that have not been answered."""
 _MAX_WAITING: Final = 1 << 30  # bytes of large arguments of calls that have not been answered
@@ -69,6 +73,8 @@ class Core:
         self.ledger: Ledger[ServerCall] = Ledger()
         self.loop = EventLoop("fray-actor-loop")
         self.draining = False
+        self.killable = False
+        """A call of the method KILL ends the process."""
         self._actors: dict[str, Actor] = {}
         self._lock = threading.Lock()
         self._active: set[ServerCall] = set()
@@ -118,6 +124,8 @@ class Core:
         message = call.message
         assert message is not None
         actor = self._actors.get(message.actor)
+        if message.method == KILL and self.killable and actor is not None:
+            os.kill(os.getpid(), signal.SIGKILL)  # what runs is given up: no method is asked
         try:
             if actor is None or self.draining or busy:
                 raise self._rejection(message.actor, actor, busy)

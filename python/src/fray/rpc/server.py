@@ -185,6 +185,10 @@ class ActorServer:
         if actor is not None and self._core.mailbox_of(actor.value) is None:
             actor.mailbox.stop()
 
+    def allow_kill(self) -> None:
+        """Let clients of the namespace end this process at once, as fray.v2.kill does."""
+        self._core.killable = True
+
     def serve(self) -> None:
         """Serve until `shutdown`. In the main thread SIGTERM does that, and so does Ctrl-C.
 

@@ -27,7 +27,15 @@ from fray.cluster import (
     TpuConfig,
     WaitTimeoutError,
 )
-from fray.v2.client import Client, FrayClient, LocalClient, current_client, set_current_client
+from fray.v2.client import (
+    Client,
+    FrayClient,
+    LocalClient,
+    current_client,
+    get_actor,
+    kill,
+    set_current_client,
+)
 from fray.v2.options import ActorOptions, Lifetime
 from fray.v2.types import JobHandle, JobRequest
 
@@ -64,6 +72,8 @@ __all__ = [
     "TpuConfig",
     "WaitTimeoutError",
     "current_client",
+    "get_actor",
+    "kill",
     "set_current_client",
 ]
 

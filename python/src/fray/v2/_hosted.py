@@ -27,11 +27,14 @@ from fray.cluster import (
     WaitTimeoutError,
     job_context,
 )
+from fray.rpc._core import KILL
+from fray.rpc.errors import ActorError, UnknownMethodError
 from fray.rpc.handle import ActorHandle
 from fray.v2.actor import ActorCreationError, ActorSpec, ActorStatus, handle_of, job_name
 from fray.v2.types import ClusterJob, JobHandle
 
 _REMIND = 30.0  # seconds between two log lines on why an actor is not ready yet
+_REACH = 2.0  # seconds to reach an actor that is to be killed; its job ends in any case
 _ENDING = 120.0  # seconds for which the end of an actor that was deleted is awaited
 _log = logging.getLogger("fray")
 
@@ -65,6 +68,7 @@ def _request(spec: ActorSpec) -> JobRequest:
         spec.names,
         spec.options.max_concurrency,
         concurrency_groups=dict(spec.options.concurrency_groups),
+        created=True,
     )
     args = (spec.actor_class, tuple(spec.args), dict(spec.kwargs), hosting)
     return JobRequest(
@@ -142,11 +146,48 @@ def delete(cluster: Cluster, name: str) -> None:
         RefusedError: there is one, but it belongs to a job that was not made for it.
         WaitTimeoutError: it is to end, but has not for a long time.
     """
+    job_id = _living(cluster, name)
+    cluster.terminate(job_id)
+    await_end(cluster, name, job_id)
+
+
+def kill(cluster: Cluster, name: str, no_restart: bool) -> None:
+    """End the process of an actor that `create` made, without grace, see Client.kill. Raises as `delete`."""
+    job_id = _living(cluster, name)
+    handle = handle_of(cluster, name).options(resolve_timeout=_REACH, timeout=_REACH)
+    there = bool(cluster.metadata.lookup_all(name))
+    reached = there and _asked(handle, "__fray_reach__")  # a method that no actor has
+    if not no_restart:
+        if reached:
+            _asked(handle, KILL)
+        return
+    cluster.terminate(job_id)  # before, so that no other attempt begins
+    if reached:
+        _asked(handle, KILL)
+    await_end(cluster, name, job_id)
+
+
+def _asked(handle: ActorHandle[Any], method: str) -> bool:
+    """Call a method, and report whether the actor was there."""
+    try:
+        handle[method]()
+    except UnknownMethodError:
+        return True
+    except ActorError as err:
+        return err.ran
+    return True
+
+
+def _living(cluster: Cluster, name: str) -> JobId:
+    """Return the job that was made for an actor and lives.
+
+    Raises:
+        ActorNotFoundError: there is no such actor.
+        RefusedError: it belongs to a job that was not made for it.
+    """
     for job in _jobs(cluster, name):
         if not job.status.ended:
-            cluster.terminate(job.job_id)
-            await_end(cluster, name, job.job_id)
-            return
+            return job.job_id
     endpoint = cluster.metadata.lookup(name)
     raise RefusedError(
         f'actor "{name}" was not created by create_actor: job {endpoint.job_id} hosts it; terminate that'

@@ -316,12 +316,22 @@ class LocalActor:
         message = f"it failed {failures} times, and was to be started again {limit} times: {why}"
         self._end(JobStatus.FAILED, ActorCreationError(self.name, message), lost=True)
 
+    def kill(self) -> None:
+        """End it for good; callers get no results of calls that run."""
+        self._end(JobStatus.STOPPED, lost=True)
+
     def _withdraw(self, lost: bool) -> None:
         """Unregister it; `lost`: callers get no results of calls that run."""
         for name in self._registered or []:
             self.server.unregister(name, lost=lost)
 
-    def _end(self, status: JobStatus, error: ActorCreationError | None = None, lost: bool = False) -> None:
+    def _end(
+        self,
+        status: JobStatus,
+        error: ActorCreationError | None = None,
+        *,
+        lost: bool = False,
+    ) -> None:
         with self._changed.lock:
             if self._status.ended:
                 return
@@ -329,7 +339,7 @@ class LocalActor:
             self._withdraw(lost)
             self._registered = []
             self._changed.notify_all()
-        self._actors.forget(self, failed=lost)
+        self._actors.forget(self, failed=lost and status is JobStatus.FAILED)
 
     def poll(self, seconds: float) -> bool:
         """Report whether it answers, see PendingActor."""

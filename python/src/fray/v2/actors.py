@@ -7,7 +7,7 @@ import threading
 from dataclasses import replace
 from typing import Any
 
-from fray.cluster import Cluster, ClusterError, JobId, LocalCluster, NotFoundError
+from fray.cluster import ActorNotFoundError, Cluster, ClusterError, JobId, LocalCluster, NotFoundError
 from fray.rpc.handle import ActorHandle
 from fray.v2 import _hosted
 from fray.v2._local import LocalActors, actors_of
@@ -82,6 +82,23 @@ class Actors:
             actor.terminate()
             return
         _hosted.delete(self._cluster, name)
+
+    def kill(self, name: str, no_restart: bool) -> None:
+        """End an actor without grace, see Client.kill."""
+        actor = self._local.find(name) if self._local else None
+        if actor is None:
+            _hosted.kill(self._cluster, name, no_restart)
+        elif no_restart:
+            actor.kill()
+        else:
+            actor.fail("it was killed")
+
+    def get(self, name: str) -> ActorHandle[Any]:
+        """Return a handle of an actor that there is, see Client.get_actor."""
+        there = self._cluster.metadata.lookup_all(name)
+        if not there and self.status(name) is ActorStatus.FAILED:
+            raise ActorNotFoundError(f'actor "{name}" has failed for good; create another one')
+        return handle_of(self._cluster, name)
 
     def status(self, name: str) -> ActorStatus:
         """Return where an actor is in its life, see Client.actor_status."""

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from contextvars import ContextVar, Token
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, overload, runtime_checkable
 
 from fray.cluster import Cluster, JobId, LocalCluster, NotFoundError, ResourceConfig
 from fray.cluster.context import scoped_cluster
@@ -115,6 +115,39 @@ class Client(Protocol):
         """
         ...
 
+    def kill(self, actor: ActorHandle[Any] | str, no_restart: bool = True) -> None:
+        """End an actor that was created from code at once, without grace, and return once it has ended.
+
+        Calls that run may have run: they end with MaybeExecutedError, unless they may be made again.
+
+        Args:
+            actor: A handle of it, or its name.
+            no_restart: Whether it ends for good. Otherwise it fails, and is started again as `max_restarts`
+                allows.
+
+        Raises:
+            ActorNotFoundError: there is none.
+            RefusedError: it is hosted by a job that was not made for it.
+            WaitTimeoutError: it is to end, but its job has not for two minutes.
+        """
+        ...
+
+    @overload
+    def get_actor(self, name: str) -> ActorHandle: ...
+    @overload
+    def get_actor(self, name: str, actor_class: Callable[..., T]) -> ActorHandle[T]: ...
+    def get_actor(self, name: str, actor_class: Any = None) -> ActorHandle:
+        """Return a handle of an actor that there is, or that is being created or restarted.
+
+        Args:
+            name: The name that it was created or registered by, in the namespace.
+            actor_class: Its class, for type checkers.
+
+        Raises:
+            ActorNotFoundError: there is none, or it has failed for good.
+        """
+        ...
+
     def actor_status(self, actor: ActorHandle[Any] | str) -> ActorStatus:
         """Return where an actor is in its life.
 
@@ -215,6 +248,15 @@ class _ClusterClient:
     def delete_actor(self, actor: ActorHandle[Any] | str) -> None:
         """End an actor that was created from code, see Client.delete_actor."""
         self._actors().delete(_name_of(actor))
+
+    def kill(self, actor: ActorHandle[Any] | str, no_restart: bool = True) -> None:
+        """End an actor at once, without grace, see Client.kill."""
+        self._actors().kill(_name_of(actor), no_restart)
+
+    def get_actor(self, name: str, actor_class: Any = None) -> ActorHandle:
+        """Return a handle of an actor that there is, see Client.get_actor."""
+        del actor_class
+        return self._actors().get(name)
 
     def actor_status(self, actor: ActorHandle[Any] | str) -> ActorStatus:
         """Return where an actor is in its life, see Client.actor_status."""
@@ -342,6 +384,20 @@ def current_client() -> Client:
     if cluster is not None:
         return _ClusterClient(cluster)
     return _client_of(os.environ.get("FRAY_CLIENT_SPEC") or os.environ.get("FRAY_CLUSTER_SPEC", ""))
+
+
+def kill(actor: ActorHandle | str, no_restart: bool = True) -> None:
+    """End an actor of the current client at once, without grace, see Client.kill."""
+    current_client().kill(actor, no_restart)
+
+
+@overload
+def get_actor(name: str) -> ActorHandle: ...
+@overload
+def get_actor(name: str, actor_class: Callable[..., T]) -> ActorHandle[T]: ...
+def get_actor(name: str, actor_class: Any = None) -> ActorHandle:
+    """Return a handle of an actor that there is, by the current client, see Client.get_actor."""
+    return current_client().get_actor(name, actor_class)
 
 
 @functools.cache
