@@ -11,7 +11,10 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
 
 from fray._pb import actor_pb2
+from fray.rpc._call_chain import here
 from fray.rpc._metrics import MethodStats
+from fray.rpc._output import Reports, in_task
+from fray.rpc.errors import Code
 
 if TYPE_CHECKING:
     from fray.rpc._call import ServerCall
@@ -66,6 +69,9 @@ class Actor:
     def __init__(self, named: Named, host: ActorHost) -> None:
         self.name, self.incarnation, self.value = named.name, named.incarnation, named.value
         self.table, self.mailbox = named.table, named.mailbox
+        self.tag = named.mailbox.name
+        """The first name of the object, which its lines of output have."""
+        self._reports = Reports() if in_task() else None
         self.allow_pickle = named.allow_pickle
         """Pickled arguments are decoded."""
         self.gone = False
@@ -92,7 +98,17 @@ class Actor:
         message = reply[0]
         code = message.error.code if message.HasField("error") else 0
         self.stats[call.method.name].add(monotonic() - call.arrived, code)
+        if code == Code.APPLICATION.number and self._reports is not None:
+            self._report(call, message.error.traceback)
         self._host.answered(call, reply, later)
+
+    def _report(self, call: ServerCall, traceback: str) -> None:
+        assert self._reports is not None
+        before, here.call = here.call, call  # for the name in its lines
+        try:
+            self._reports.raised(self.name, call.method.name, traceback)
+        finally:
+            here.call = before
 
     def on_loop(self, function: Callable[..., object], *args: Any) -> None:
         """Call a function on the event loop."""

@@ -62,6 +62,7 @@ class CalledActor(Protocol):
     """An actor, as its calls use it."""
 
     name: str
+    tag: str
     incarnation: str
     value: Any
     allow_pickle: bool
@@ -237,6 +238,11 @@ class ServerCall(Entry):
     def runs(self) -> bool:
         """Whether the method has begun and is not answered."""
         return self._phase is _Phase.RUNS
+
+    @property
+    def tag(self) -> str:
+        """The first name of the object."""
+        return self.actor.tag
 
     @property
     def method_name(self) -> str:

@@ -113,6 +113,11 @@ class Core:
         return next((a.mailbox for a in self._actors.values() if a.value is value), None)
 
     @property
+    def objects(self) -> int:
+        """How many objects have names."""
+        return len({id(actor.value) for actor in self._actors.values()})
+
+    @property
     def actors(self) -> dict[str, Actor]:
         """By name."""
         return self._actors

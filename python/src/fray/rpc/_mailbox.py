@@ -184,6 +184,8 @@ class Mailbox:
                 return _LoopQueue(ASYNC_CONCURRENCY if limit is None else limit, loop, threads)
             return SerialQueue(of) if (limit or 1) == 1 else _ThreadQueue(limit or 1, of)
 
+        self.name = name
+        """The first name of the object."""
         self._asynchronous = asynchronous
         self._limits = {"": limit, **groups}
         self._default = queue(limit, "")

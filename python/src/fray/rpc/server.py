@@ -26,6 +26,7 @@ from fray.rpc._listener import Listener
 from fray.rpc._mailbox import Mailbox
 from fray.rpc._methods import method, methods_of, misfit
 from fray.rpc._names import random_name
+from fray.rpc._output import OUTPUT, in_task, tag_lines
 from fray.rpc._tls import identity_of
 from fray.rpc._wire import DEFAULT_MAX_MESSAGE
 from fray.rpc.context import Surroundings
@@ -166,6 +167,8 @@ class ActorServer:
             raise
         with self._lock:
             self._registered[name] = known
+        if in_task() and self._core.objects > 1:
+            tag_lines()
         return ActorId(named.incarnation)
 
     def unregister(self, name: str, *, lost: bool = False) -> None:
@@ -278,6 +281,8 @@ class ActorServer:
 
     def _announce(self, named: Named, metadata: Mapping[str, str]) -> ActorId:
         about = {"protocol": "fray-actor/1", "language": "python", "class": named.table.class_name}
+        if in_task():
+            about[OUTPUT] = named.mailbox.name
         return self._registry().register(
             named.name, self.address, self._job_id, {**about, **metadata}, actor_id=ActorId(named.incarnation)
         )
