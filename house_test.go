@@ -266,7 +266,7 @@ func house() []room {
 		{name: "session", sees: []string{"schema", "state", "state/store", "clusterapi", "clusterapi/dial", "terminal", "stack", "configuration", "status"}},
 		{name: "follow", sees: []string{
 			"schema", "state", "sleep", "state/logtime", "state/store", "clusterapi", "clusterapi/keys", "clusterapi/dial", "terminal", "stack", "configuration",
-			"status", "session",
+			"status", "session", "controller/actors",
 		}},
 		{name: "hostagent", sees: []string{"schema", "state", "state/store", "state/keyring", "agent/notice", "agent", "release", "providers/gcp/host", "terminal", "stack"}},
 		{name: "migration", sees: []string{"schema", "state", "sleep", "state/store", "clusterapi/keys", "agent/bundle", "apply", "terminal", "stack"}},
