@@ -194,6 +194,8 @@ class JobRequest:
     name_clash: NameClash = NameClash.ERROR
     detached: bool = False
     """Whether it lives on when the job that launched it ends."""
+    session: str = ""
+    """Of the client, see FrayCluster.session: it ends with that, unless it is detached. "": with none."""
     timeout_seconds: float | None = None
     """The longest an attempt may take."""
     scheduling_timeout_seconds: float | None = None

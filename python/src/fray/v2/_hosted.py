@@ -46,7 +46,7 @@ def create(cluster: Cluster, spec: ActorSpec) -> tuple[HostedActor, bool]:
         AlreadyExistsError: an actor of that name lives, and getting that was not asked for.
         ClusterError: see fray.cluster.Cluster.launch.
     """
-    request = _request(spec)
+    request = _request(spec, _session(cluster, spec))
     try:
         return HostedActor(cluster, cluster.launch(request), spec.name), True
     except AlreadyExistsError as err:
@@ -60,7 +60,13 @@ def create(cluster: Cluster, spec: ActorSpec) -> tuple[HostedActor, bool]:
     return HostedActor(cluster, job_id, spec.name, created=created), created
 
 
-def _request(spec: ActorSpec) -> JobRequest:
+def _session(cluster: Cluster, spec: ActorSpec) -> str:
+    """Return the session with which an actor ends, "" if it ends with a job, or lives until it is deleted."""
+    session = getattr(cluster, "session", None)  # which a LocalCluster does without: it ends with its process
+    return "" if session is None or spec.options.detached else session()
+
+
+def _request(spec: ActorSpec, session: str = "") -> JobRequest:
     """Return the request for the job that hosts an actor."""
     environment = spec.options.environment or EnvironmentConfig()
     variables = {**environment.env_vars, "FRAY_ACTOR_NAMES": json.dumps(spec.names)}
@@ -80,6 +86,7 @@ def _request(spec: ActorSpec) -> JobRequest:
         max_retries_preemption=-1,
         detached=spec.options.detached,
         ports=("actor",),
+        session=session,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -110,11 +111,19 @@ class Actors:
         assert self._local is not None
         self._local.fail(name)
 
-    def shutdown(self) -> None:
-        """End what was created and is not detached."""
+    def terminate(self) -> list[PendingActor]:
+        """Have what was created and is not detached end, and return it."""
         with self._lock:
             created, self._created = self._created, []
         _end(created)
+        return created
+
+    def await_end(self, actors: Sequence[PendingActor]) -> None:
+        """Wait until these have ended."""
+        for actor in actors:
+            if self._local is None:  # those of this process have
+                with contextlib.suppress(NotFoundError):
+                    self._cluster.wait(JobId(actor.job.job_id))
 
 
 def _end(actors: list[PendingActor]) -> None:

@@ -162,7 +162,7 @@ class Client(Protocol):
         The client cannot be used afterwards.
 
         Args:
-            wait: Return only when the jobs have ended, however long their grace is.
+            wait: Return only when jobs and actors have ended, however long their grace is.
         """
         ...
 
@@ -279,14 +279,15 @@ class _ClusterClient:
             self._closed = True
             jobs, self._jobs = self._jobs, []
             creator = self._creator
-        if creator is not None:
-            creator.shutdown()
+        actors = creator.terminate() if creator is not None else []
         for job_id in jobs:
             with contextlib.suppress(NotFoundError):  # it ended long ago
                 self.cluster.terminate(job_id)
         for job_id in jobs if wait else ():
             with contextlib.suppress(NotFoundError):
                 self.cluster.wait(job_id)
+        if wait and creator is not None:
+            creator.await_end(actors)
 
     def __enter__(self) -> Self:
         """Make this the current client until the end, which shuts it down."""

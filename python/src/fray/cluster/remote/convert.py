@@ -72,6 +72,7 @@ def request_to(
         user=request.user or "",
         name_clash=_CLASH[request.name_clash],
         detached=request.detached,
+        session=request.session,
         timeout=_duration(request.timeout_seconds),
         scheduling_timeout=_duration(request.scheduling_timeout_seconds),
         stop_grace=_duration(request.stop_grace_seconds),
