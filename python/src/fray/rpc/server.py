@@ -17,7 +17,7 @@ from typing import Any
 from fray._latch import Latch
 from fray.cluster.context import job_context
 from fray.cluster.current import current_cluster
-from fray.cluster.errors import AlreadyExistsError, ClusterUnavailableError, RefusedError
+from fray.cluster.errors import AccessDeniedError, AlreadyExistsError, ClusterUnavailableError, RefusedError
 from fray.cluster.protocols import Cluster, Metadata
 from fray.cluster.types import ActorId, JobId, Namespace
 from fray.rpc._actor import Actor, Named
@@ -73,7 +73,7 @@ class ActorServer:
                 calls have the current cluster.
             host: The address to bind to.
             port: The port, 0 for FRAY_PORT_ACTOR where that is set, else for any.
-            namespace: Of the actors; None: that of the cluster.
+            namespace: Of the actors; None: that of the cluster. Jobs may give their own only.
             max_message_bytes: The largest arguments of a call and the largest result, in bytes; decoding one
                 takes at most as much memory again.
             allow_pickle: Take pickled arguments, which run whatever code the sender names, from peers that
@@ -83,6 +83,7 @@ class ActorServer:
             patience: How long it may be silent after a ping before its connection is closed, in seconds.
 
         Raises:
+            AccessDeniedError: this is a job of another namespace than that.
             ValueError: `host` is not of this machine, there is no identity and `insecure` is not set.
             OSError: the address cannot be bound to, or the identity not read.
             TypeError: `cluster` is neither a cluster nor the registry of one.
@@ -90,8 +91,13 @@ class ActorServer:
         context = job_context()
         environ = context.environ if context else os.environ
         path = environ.get("FRAY_ACTOR_IDENTITY", "")
+        if context is not None and namespace not in (None, context.namespace):
+            raise AccessDeniedError(
+                f'a job of namespace "{context.namespace}" may not host actors of namespace "{namespace}"; '
+                "leave namespace out, or host them by a job of that namespace"
+            )
         identity = identity_of(path) if path else None
-        self._registry = _registry_of(cluster)
+        self._registry = _registry_of(cluster, namespace)
         self._job_id = context.job_id if context else JobId("")
         self.namespace = Namespace(cluster.namespace if namespace is None else namespace)
         """The scope of the actors' names."""
@@ -316,16 +322,23 @@ class ActorServer:
         threading.Thread(target=self.shutdown, args=(grace,), name="fray-actor-shutdown").start()
 
 
-def _registry_of(cluster: Cluster | Metadata) -> Callable[[], Metadata]:
+def _registry_of(cluster: Cluster | Metadata, namespace: str | None) -> Callable[[], Metadata]:
     """Return what gives the registry; a cluster's may be of another namespace later."""
     if isinstance(cluster, Metadata):
+        if namespace not in (None, cluster.namespace):
+            raise AccessDeniedError(
+                f'the registry is of namespace "{cluster.namespace}", not "{namespace}"; give the cluster itself'
+            )
         return lambda: cluster
     if not hasattr(cluster, "metadata"):
         raise TypeError(
             f"an ActorServer registers its actors in a cluster, got {cluster!r}; "
             "write ActorServer(current_cluster(), host=..., port=...)"
         )
-    return lambda: cluster.metadata
+    of_namespace: Callable[[str], Metadata] | None = getattr(cluster, "metadata_of", None)
+    if namespace is None or of_namespace is None:
+        return lambda: cluster.metadata
+    return lambda: cluster.metadata if cluster.namespace == namespace else of_namespace(namespace)
 
 
 def _narrowed(host: str) -> str:
