@@ -14,7 +14,7 @@ import fray.rpc
 LAYERS = (
     "_amid _background _event_loop _fork _gcp_api _names _outcome _parameters _promise _questions"
     " _receive_turn _trace _wire errors _codec _codec.common",
-    "_call_chain _failure _http _large _metrics _reply _settings _tls _writer"
+    "_call_chain _failure _http _idle _large _metrics _reply _settings _tls _writer"
     " _codec.arrays _codec.checking _codec.pickling _codec.weighing",
     "_ledger _output _pending _reader _resolve _selfcall _codec.lowering",
     "_dial _target _resolve_cluster _codec.packing _codec.text",
