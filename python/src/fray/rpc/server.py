@@ -327,7 +327,7 @@ def _registry_of(cluster: Cluster | Metadata, namespace: str | None) -> Callable
     if isinstance(cluster, Metadata):
         if namespace not in (None, cluster.namespace):
             raise AccessDeniedError(
-                f'the registry is of namespace "{cluster.namespace}", not "{namespace}"; give the cluster itself'
+                f'the registry is of namespace "{cluster.namespace}", not "{namespace}"; give the cluster'
             )
         return lambda: cluster
     if not hasattr(cluster, "metadata"):
