@@ -31,18 +31,21 @@ from fray.v2.client import Client, FrayClient, LocalClient, current_client, set_
 from fray.v2.types import JobHandle, JobRequest
 
 if TYPE_CHECKING:
+    from fray.rpc.actor_pool import ActorPool
     from fray.rpc.future import ActorFuture
     from fray.rpc.handle import ActorHandle
+    from fray.rpc.waiting import as_completed, wait
     from fray.v2.actor import ActorCreationError, ActorGroup, ActorStatus, Lifetime
 
 _OF_ACTORS = ("ActorCreationError", "ActorGroup", "ActorStatus", "Lifetime")
-_OF_CALLS = ("ActorFuture", "ActorHandle")
+_OF_CALLS = ("ActorFuture", "ActorHandle", "ActorPool", "as_completed", "wait")
 
 __all__ = [
     "ActorCreationError",
     "ActorFuture",
     "ActorGroup",
     "ActorHandle",
+    "ActorPool",
     "ActorStatus",
     "Client",
     "CpuConfig",
@@ -59,8 +62,10 @@ __all__ = [
     "ResourceConfig",
     "TpuConfig",
     "WaitTimeoutError",
+    "as_completed",
     "current_client",
     "set_current_client",
+    "wait",
 ]
 
 
