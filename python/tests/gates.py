@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
+from pathlib import Path
 from typing import Any
 
 
@@ -60,3 +62,29 @@ class Mortal:
         if dies:
             os._exit(1)
         return value
+
+
+class Flaky:
+    """Raises as often as it is told to, and counts its runs."""
+
+    def __init__(self) -> None:
+        self._runs = 0
+
+    def fails(self, times: int) -> int:
+        self._runs += 1
+        if self._runs <= times:
+            raise ValueError(self._runs)
+        return self._runs
+
+    def runs(self) -> int:
+        return self._runs
+
+
+class Busy(Log):
+    """Is busy until a file exists."""
+
+    def until(self, path: str) -> str:
+        Path(f"{path}.begun").touch()
+        while not Path(path).exists():
+            time.sleep(0.01)
+        return path
