@@ -53,6 +53,7 @@ type Error struct {
 	Suggestions []string // names that were perhaps meant
 	// Type and Traceback are of the exception that the method raised.
 	Type      string
+	Bases     []string // further types that it is of: base classes in Python, types of the errors that one in Go wraps
 	Traceback string
 	Cause     *Error // what that was raised from
 
@@ -151,6 +152,9 @@ func (e *Error) Wire() *wire.Error {
 	for _, name := range e.Suggestions {
 		w.Near = append(w.Near, valid(name))
 	}
+	for _, name := range e.Bases {
+		w.Bases = append(w.Bases, valid(name))
+	}
 	for i, c := range orderedCodes() {
 		if c == e.Code {
 			w.Code = wire.Code(i + 1)
@@ -173,7 +177,7 @@ func fromWire(w *wire.Error, depth int) *Error {
 	}
 	e := &Error{
 		Code: CodeInternal, Message: w.GetMessage(), Ran: w.GetRan(), Actor: w.GetActor(), Method: w.GetMethod(), Argument: w.GetArgument(),
-		Suggestions: w.GetNear(), Type: w.GetType(), Traceback: w.GetTraceback(), Cause: fromWire(w.GetCause(), depth-1),
+		Suggestions: w.GetNear(), Type: w.GetType(), Bases: w.GetBases(), Traceback: w.GetTraceback(), Cause: fromWire(w.GetCause(), depth-1),
 	}
 	if i := int(w.GetCode()) - 1; i >= 0 && i < len(orderedCodes()) {
 		e.Code = orderedCodes()[i]
