@@ -51,7 +51,7 @@ class Log:
         raise ValueError(text)
 
 
-class Mortal:
+class Fragile:
     """Notes what it works on in a file, and dies of some of it."""
 
     def __init__(self, notes: str) -> None:

@@ -13,7 +13,7 @@ from fray.rpc import ActorFuture, ActorHandle, ActorPool, ActorServer, FixedReso
 from fray.rpc.errors import ApplicationError, EncodingError, MaybeExecutedError, UnavailableError
 from fray.v2 import Client, LocalClient
 from fray.v2.client import _ClusterClient
-from gates import Gate, Mortal
+from gates import Gate, Fragile
 from test_v2_actors import Elsewhere
 from waiting import eventually
 
@@ -239,7 +239,7 @@ def hosted() -> Iterator[Client]:
 def test_actors_that_die_take_their_work_with_them(hosted: Client, tmp_path: Path) -> None:
     """Each value is begun once; that of an actor which dies fails, and the actor is started again."""
     notes = tmp_path / "notes"
-    pool = ActorPool(hosted.create_actor_group(Mortal, str(notes), name="worker", count=2))
+    pool = ActorPool(hosted.create_actor_group(Fragile, str(notes), name="worker", count=2))
     for value in range(6):
         pool.submit(lambda worker, value: worker.work.remote(value, value == 2), value)
     outcomes: list[Any] = []

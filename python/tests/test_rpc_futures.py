@@ -114,7 +114,7 @@ def test_many_threads_wait_while_calls_end(gate: ActorHandle) -> None:
 
 
 def test_a_future_that_ends_while_the_library_counts_is_counted_once() -> None:
-    """Whoever holds its lock sees it pending until that is released, and is told of the end then."""
+    """Under its lock it stays pending, and its end is reported once that is released."""
     with Scripted() as server:
         answers = threading.Event()
         server.on_call = lambda server, call: server.run(call) if answers.wait(LIMIT) else None
