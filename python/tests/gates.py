@@ -67,8 +67,8 @@ class Fragile:
 class Flaky:
     """Raises as often as it is told to, and counts its runs."""
 
-    def __init__(self) -> None:
-        self._runs = 0
+    def __init__(self, runs: int = 0) -> None:
+        self._runs = runs
 
     def fails(self, times: int) -> int:
         self._runs += 1

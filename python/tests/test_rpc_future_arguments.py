@@ -20,7 +20,8 @@ from fray.rpc.errors import (
     TooLargeError,
     UnavailableError,
 )
-from gates import Gate, Log
+from fray.v2 import LocalClient
+from gates import Flaky, Gate, Log
 from ports import listen
 from scripted import Break, Scripted
 
@@ -239,6 +240,19 @@ def test_held_calls_of_a_pool_count_as_load(gate: ActorHandle, server: ActorServ
     assert [pool.note(i) for i in range(3)] == [0, 1, 2]  # or these would wait behind it
     gate.open(1)
     assert held.result(LIMIT) == 1
+
+
+def test_arguments_of_constructors() -> None:
+    """`create_actor` waits for them, as it waits for the actor."""
+    with LocalClient() as client:
+        log = client.create_actor(Log, name="log")
+        flaky = client.create_actor(Flaky, log.note.remote(1), name="flaky")
+        with pytest.raises(ApplicationError, match=r"flaky.fails: ValueError: 2"):
+            flaky.fails(99)
+        with pytest.raises(ApplicationError, match=r"log.fail: ValueError: why"):
+            client.create_actor(Flaky, runs=log.fail.remote("why"), name="other")
+        group = client.create_actor_group(Flaky, runs=log.note.remote(2), name="group", count=2)
+        assert [actor.runs() for actor in group.handles] == [2, 2]
 
 
 def test_order_of_many_threads(gate: ActorHandle, log: ActorHandle) -> None:

@@ -7,6 +7,7 @@ import threading
 from dataclasses import replace
 
 from fray.cluster import Cluster, ClusterError, JobId, LocalCluster, NotFoundError
+from fray.rpc._arguments import futures_among, resolved
 from fray.rpc.handle import ActorHandle
 from fray.v2 import _hosted
 from fray.v2._local import LocalActors, actors_of
@@ -60,6 +61,7 @@ class Actors:
         return ActorGroup(spec.name, actors)
 
     def _begin(self, spec: ActorSpec) -> tuple[PendingActor, bool]:
+        spec = _awaited(spec)
         actor: PendingActor
         actor, created = self._local.create(spec) if self._local else _hosted.create(self._cluster, spec)
         if created and spec.lifetime is Lifetime.NON_DETACHED:
@@ -93,6 +95,15 @@ class Actors:
         with self._lock:
             created, self._created = self._created, []
         _end(created)
+
+
+def _awaited(spec: ActorSpec) -> ActorSpec:
+    """Wait for futures among the constructor's arguments, and return the spec with their results instead."""
+    args = tuple(spec.args)
+    if not futures_among(args, spec.kwargs):
+        return spec
+    args, kwargs = resolved(args, spec.kwargs)
+    return replace(spec, args=args, kwargs=kwargs)
 
 
 def _end(actors: list[PendingActor]) -> None:
