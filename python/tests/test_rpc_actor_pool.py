@@ -13,7 +13,7 @@ from fray.rpc import ActorFuture, ActorHandle, ActorPool, ActorServer, FixedReso
 from fray.rpc.errors import ApplicationError, EncodingError, MaybeExecutedError, UnavailableError
 from fray.v2 import Client, LocalClient
 from fray.v2.client import _ClusterClient
-from gates import Gate, Fragile
+from gates import Fragile, Gate
 from test_v2_actors import Elsewhere
 from waiting import eventually
 
