@@ -274,6 +274,5 @@ def test_order_of_many_threads(gate: ActorHandle, log: ActorHandle) -> None:
     for future in futures:
         future.result(LIMIT)
     noted = [value[0] for value in log.noted()]
-    for thread in range(4):
-        own = [value for value in noted if value.startswith(f"{thread} ")]
-        assert own == [f"{thread} {i}" for i in range(50)]
+    for n in range(4):
+        assert [value for value in noted if value.startswith(f"{n} ")] == [f"{n} {i}" for i in range(50)]

@@ -130,7 +130,8 @@ def test_a_future_that_ends_while_the_library_counts_is_counted_once() -> None:
             future._ends_within(LIMIT)
             assert future.done()
             assert future._state == "PENDING"
-            future._waiters.append(Waiter())
+            waiter: Any = Waiter()
+            future._waiters.append(waiter)
         assert cf.wait([future], LIMIT).done == {future}
         assert (told, future._state) == ([future], "FINISHED")
 
@@ -148,12 +149,12 @@ def test_wrap_future(gate: ActorHandle) -> None:
 
 
 def test_gather_takes_futures_as_they_are(gate: ActorHandle) -> None:
-    async def main() -> list[Any]:
+    async def main() -> tuple[Any, ...]:
         return await asyncio.gather(
             gate.passes.remote(1), gate.passes.remote(2), gate.open.remote(2), gate.open.remote(1)
         )
 
-    assert asyncio.run(main()) == [1, 2, None, None]
+    assert list(asyncio.run(main())) == [1, 2, None, None]
 
 
 def test_cancelling_what_asyncio_waits_for_cancels_the_call(gate: ActorHandle) -> None:

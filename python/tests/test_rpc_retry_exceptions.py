@@ -238,7 +238,7 @@ def test_a_cancelled_call_does_not_run_again() -> None:
     def on_call(server: Scripted, call: actor_pb2.Call) -> None:
         server.run(call)
 
-    with Scripted(on_call) as server:  # type: ignore[arg-type]
+    with Scripted(on_call) as server:
         handle = FixedResolver(server.address).handle("counter").options(retries=9, retry_exceptions=True)
         future = handle.increment.remote(5)
         server.wait(lambda: server.runs)
@@ -264,12 +264,12 @@ def test_declared_retries_are_for_losses_too() -> None:
         handle = FixedResolver(server.address).handle("counter")
         handle.warm()
         eventually(lambda: handle._route.retries)
-        for events, options, runs, kind in (
-            ("r", {}, 2, None),
-            ("rr", {}, 2, MaybeExecutedError),
-            ("r", {"retries": 0}, 1, MaybeExecutedError),
+        for events, retries, runs, kind in (
+            ("r", None, 2, None),
+            ("rr", None, 2, MaybeExecutedError),
+            ("r", 0, 1, MaybeExecutedError),
         ):
             server.runs.clear()
             server.on_call = Script(events)
-            error = handle.increment.options(**options).remote(5).exception(LIMIT)
+            error = handle.increment.options(retries=retries).remote(5).exception(LIMIT)
             assert (len(server.runs), type(error)) == (runs, kind or type(None))

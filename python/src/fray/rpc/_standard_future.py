@@ -8,7 +8,7 @@ from __future__ import annotations
 import concurrent.futures
 import threading
 from concurrent.futures import _base
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fray.rpc._promise import Promise
 
@@ -39,25 +39,27 @@ class StandardFuture(Promise, concurrent.futures.Future[T]):
         super().__init__()  # of Promise, which does not call that of Future
         self._shown: _Shown | None = None
 
-    @property
-    def _condition(self) -> Any:  # type: ignore[override]
-        return self._show().lock
+    if not TYPE_CHECKING:  # to which these are the attributes that a Future has
 
-    @property
-    def _waiters(self) -> Any:  # type: ignore[override]
-        return self._show().waiters
+        @property
+        def _condition(self) -> Any:
+            return self._show().lock
 
-    @property
-    def _state(self) -> Any:  # type: ignore[override]
-        return self._show().state
+        @property
+        def _waiters(self) -> Any:
+            return self._show().waiters
 
-    @property
-    def _result(self) -> Any:  # type: ignore[override]
-        return self.result() if self.done() and self.exception() is None else None
+        @property
+        def _state(self) -> Any:
+            return self._show().state
 
-    @property
-    def _exception(self) -> Any:  # type: ignore[override]
-        return self.exception() if self.done() and not self.cancelled() else None
+        @property
+        def _result(self) -> Any:
+            return self.result() if self.done() and self.exception() is None else None
+
+        @property
+        def _exception(self) -> Any:
+            return self.exception() if self.done() and not self.cancelled() else None
 
     def _show(self) -> _Shown:
         shown = self._shown
