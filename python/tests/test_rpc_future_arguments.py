@@ -10,7 +10,8 @@ import numpy
 import pytest
 
 from fray._pb import actor_pb2
-from fray.rpc import ActorHandle, ActorServer, FixedResolver, LeastLoaded
+from fray.rpc import ActorHandle, ActorServer, FixedResolver, LeastLoaded, RpcOptions
+from fray.rpc.codec import Codec
 from fray.rpc.errors import (
     ApplicationError,
     CancelledError,
@@ -121,21 +122,60 @@ def test_a_call_whose_argument_fails_fails_so(gate: ActorHandle, log: ActorHandl
     assert log.noted() == ["after"]
 
 
-def test_a_value_that_no_codec_carries(gate: ActorHandle, log: ActorHandle) -> None:
-    """An object's own code may raise while it is encoded, on a thread of fray."""
-    future, beside = gate.passes.remote(1), gate.passes.remote(1)
-
-    class Bad:
-        def __fray_actor__(self) -> None:
-            raise LookupError("no such actor")
-
-    calls = [log.note.remote(future, {1}), log.note.remote(future, Bad()), log.note.remote(beside)]
-    gate.open(1)
+def test_what_cannot_be_encoded(gate: ActorHandle, log: ActorHandle) -> None:
+    """Is an error of the call at once, or of the future where it is the result of one."""
+    future, ended = log.note.remote({1: 2}, gate.passes.remote(1)), log.note.remote({1: 2})
+    by_json = log.with_options(RpcOptions(codec=Codec.JSON)).note
+    held, after = by_json.remote(future), log.note.remote("after")
     with pytest.raises(EncodingError, match=r"log.note: args\[1\]: a set is carried by no codec"):
-        calls[0].result(LIMIT)
-    with pytest.raises(EncodingError, match="the arguments cannot be encoded: LookupError: no such actor"):
-        calls[1].result(LIMIT)
-    assert calls[2].result(LIMIT) == 1
+        log.note.remote(future, {1})
+    gate.open(1)
+    assert ended.result(LIMIT) == {1: 2}
+    with pytest.raises(EncodingError, match=r"log.note: args\[1\]: a set is carried by no codec"):
+        log.note.remote(ended, {1})
+    with pytest.raises(EncodingError, match=r"log.note: args\[0\]: a map key that is no string"):
+        by_json.remote(ended)
+    with pytest.raises(EncodingError, match=r"log.note: args\[0\]: a map key that is no string"):
+        held.result(LIMIT)
+    assert after.result(LIMIT) == "after"
+    assert log.noted() == [[{1: 2}, 1], {1: 2}, "after"]
+
+
+def test_a_fault_while_encoding_ends_the_call_alone(gate: ActorHandle, log: ActorHandle) -> None:
+    future = gate.passes.remote(1)
+    held, after = log.note.remote(future), log.note.remote("after")
+
+    def fails() -> None:
+        raise LookupError("no such value")
+
+    held.encode = fails
+    gate.open(1)
+    with pytest.raises(EncodingError, match="the arguments cannot be encoded: LookupError: no such value"):
+        held.result(LIMIT)
+    assert after.result(LIMIT) == "after"
+    assert log.noted() == ["after"]
+
+
+def test_arguments_are_those_of_the_time_of_the_call(gate: ActorHandle, log: ActorHandle) -> None:
+    values: list[Any] = [1, {"a": [2]}]
+    held = log.note.remote(gate.passes.remote(1), other=values)
+    values[1]["a"].append(3)
+    values.clear()
+    gate.open(1)
+    held.result(LIMIT)
+    assert log.noted() == [[1, [1, {"a": [2]}]]]
+
+
+class Relay:
+    def call(self, value: Any, other: ActorHandle) -> Any:
+        return other.note(value)
+
+
+def test_handles_beside_futures(gate: ActorHandle, log: ActorHandle, server: ActorServer) -> None:
+    server.register("relay", Relay())
+    held = FixedResolver(server.address).handle("relay").call.remote(gate.passes.remote(1), log)
+    gate.open(1)
+    assert held.result(LIMIT) == 1
     assert log.noted() == [1]
 
 

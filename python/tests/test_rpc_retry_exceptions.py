@@ -247,6 +247,25 @@ def test_a_cancelled_call_does_not_run_again() -> None:
         assert len(server.runs) == 1
 
 
+def test_a_call_that_is_cancelled_between_two_runs() -> None:
+    with Scripted() as server:
+        handle = FixedResolver(server.address).handle("counter").options(retries=9, retry_exceptions=True)
+        assert handle.first() == 1
+        route = handle._route
+        eventually(lambda: route._channel)
+        server.on_call = Script("x")
+        with route._delivering:  # no thread sends it again before that is released
+            future = handle.increment.remote(5)
+            eventually(lambda: route.returned)
+            assert future.cancel()
+        route.deliver()
+        error = future.exception(LIMIT)
+        assert isinstance(error, CancelledError)
+        assert error.ran
+        assert handle.last() == 3
+        assert server.runs == [[], [5], []]
+
+
 def test_the_declaration_is_listed(server: ActorServer) -> None:
     server.register("flaky", Flaky())
     listed = server._core.list_methods(actor_pb2.ListMethodsRequest(actor="flaky")).methods

@@ -5,7 +5,7 @@ Waiting for them is left to `_route`, and encoding to `handle`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import Any
 
@@ -19,6 +19,29 @@ def futures_among(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Acto
     if kwargs:
         found += [value for value in kwargs.values() if isinstance(value, ActorFuture)]
     return found
+
+
+def without_futures(
+    args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+    """Return the arguments with None in the places of futures."""
+
+    def other(value: Any) -> Any:
+        return None if isinstance(value, ActorFuture) else value
+
+    return tuple(map(other, args)), {name: other(value) for name, value in kwargs.items()}
+
+
+def with_futures(
+    others: tuple[Sequence[Any], Mapping[str, Any]], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+    """Return other arguments, with the futures that are among these in their places."""
+
+    def chosen(value: Any, other: Any) -> Any:
+        return value if isinstance(value, ActorFuture) else other
+
+    by_position = tuple(map(chosen, args, others[0]))
+    return by_position, {name: chosen(value, others[1][name]) for name, value in kwargs.items()}
 
 
 def resolved(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], Mapping[str, Any]]:

@@ -237,7 +237,7 @@ class OngoingCall(StandardFuture[T]):
         if stuck is None:
             return False
         problem = _selfcall.problem(call)
-        self._give_up(lambda _: problem)
+        self.give_up(lambda _: problem)
         stuck.drop(problem)  # before the one that runs can return and let it begin
         return True
 
@@ -250,7 +250,7 @@ class OngoingCall(StandardFuture[T]):
         if self._claim.acquire(False):
             self._settle(answer, error)
 
-    def _give_up(self, error: Callable[[bool], ActorError]) -> None:
+    def give_up(self, error: Callable[[bool], ActorError]) -> None:
         """End the call, though another thread may be sending it; `error` gets whether it may have run."""
         if not self._claim.acquire(False):
             return
@@ -282,7 +282,7 @@ class OngoingCall(StandardFuture[T]):
             return DeadlineError("the deadline passed", ran=ran)
 
         if not self._finished:
-            self._give_up(late)
+            self.give_up(late)
 
     def stamp(self) -> bool:
         """Write what is left of its time into the call. If that is nothing, end the call and return False."""

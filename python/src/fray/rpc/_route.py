@@ -18,7 +18,7 @@ from fray.rpc._backlog import Backlog
 from fray.rpc._channel import Channel, channels
 from fray.rpc._resolve import Endpoint
 from fray.rpc._target import Target
-from fray.rpc.errors import ActorError, CancelledError, Code, DeniedError, UnavailableError
+from fray.rpc.errors import ActorError, CancelledError, Code, DeniedError, UnavailableError, cancelled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -267,6 +267,8 @@ class Route:
                 self._wait_for_others()
             future, error = self.returned.popleft()
             future.sent = future.channel = None
+            if future.cancelled_by:  # while it was on neither its server nor its way there
+                future.give_up(cancelled)
             future.arrived = False
             future.attempts += 1
             future.call.attempt = future.attempts

@@ -85,7 +85,7 @@ class ActorFuture(OngoingCall[T]):
         self.cancelled_by = True
         channel = self.channel
         if channel is None or not channel.cancel(self):
-            self._give_up(cancelled)
+            self.give_up(cancelled)
         return True
 
     def add_done_callback(self, callback: Callable[[ActorFuture[T]], object]) -> None:

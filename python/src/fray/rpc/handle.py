@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from fray._pb.actor_pb2 import Call
 from fray.rpc import _background, _trace
-from fray.rpc._arguments import futures_among, resolved
-from fray.rpc.codec import CodecError, encode_args
-from fray.rpc.errors import EncodingError
+from fray.rpc._arguments import futures_among, resolved, with_futures, without_futures
+from fray.rpc.codec import CodecError, decode_args, encode_args
+from fray.rpc.errors import ActorError, EncodingError
 from fray.rpc.future import ActorFuture
 from fray.rpc.options import RpcOptions
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from fray.rpc._wire import Buffer
 
 _UNSET: Any = object()
+_UNBOUNDED = 1 << 62  # bytes; what this process has already
 
 
 class ActorMethod:
@@ -109,13 +110,32 @@ class ActorMethod:
         kwargs: Mapping[str, Any],
     ) -> None:
         """Have futures among the arguments take their results' places, now or when they have ended."""
+        if not all(each.done() for each in awaited):
+            args, kwargs = self._copied(args, kwargs)
 
         def encode() -> None:
             future.call.args, future.buffers = self._encoded(*resolved(args, kwargs))
 
-        future.hold(awaited, encode)
-        if not future.held:
-            future.write_arguments()
+        if not all(each.done() for each in awaited):
+            future.hold(awaited, encode)
+            return
+        try:
+            encode()
+        except EncodingError:
+            raise
+        except ActorError as err:
+            future.fail(err)
+
+    def _copied(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+        """Return the arguments as they are now; futures, and large arrays and bytes, are the same objects."""
+        codec = self._options.codec
+        data, buffers = self._encoded(*without_futures(args, kwargs))
+        copies = decode_args(
+            codec, data, buffers, on_actor=self._route.on_actor, allow_pickle=True, memory=_UNBOUNDED
+        )
+        return with_futures(copies, args, kwargs)
 
     def _encoded(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[bytes, list[Buffer]]:
         try:
