@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 V = TypeVar("V")
 
-_GONE: Final = frozenset({Code.UNKNOWN_ACTOR, Code.UNAVAILABLE, Code.STOPPING})
-"""Errors of a call whose actor was not there, and did not come while the call waited for it."""
+_GONE: Final = frozenset({Code.UNKNOWN_ACTOR, Code.UNAVAILABLE, Code.STOPPING, "actor_dead"})
+"""Codes of errors of a call whose actor is gone, or did not come while the call waited for it."""
 
 
 class Group(Protocol):
