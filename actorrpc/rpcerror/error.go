@@ -118,8 +118,8 @@ func (e *Error) Typed() error {
 // for it. So it is where a method calls its own actor, which runs one at a time, or calls
 // another that calls back so.
 //
-// It is noticed where it is certain: the methods wait by actorrpc.Call, CallRaw, Broadcast
-// or Future.Result, with the contexts that they were given (or such as only add values), and
+// It is noticed where it is certain: the methods wait by actorrpc.Call, CallRaw, Broadcast,
+// Wait or Future.Result, with the contexts that they were given (or such as only add values), and
 // the calls of a chain are of one client. A context with a deadline or a cancel of its own, and one of
 // [context.WithoutCancel], may be for what goes on beside the method. Such calls wait.
 type SelfCallError struct {
