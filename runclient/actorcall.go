@@ -61,6 +61,8 @@ type methodJSON struct {
 	Doc              string   `json:"doc,omitempty"`
 	Idempotent       bool     `json:"idempotent,omitempty"`
 	ConcurrencyGroup string   `json:"concurrency_group,omitempty"`
+	Retries          uint32   `json:"retries,omitempty"`
+	RetryExceptions  []string `json:"retry_exceptions,omitempty"`
 }
 
 // DescribeActor prints the methods of an actor.
@@ -68,7 +70,9 @@ func DescribeActor(a *terminal.Terminal, methods []*wire.Method, asJSON bool) er
 	if asJSON {
 		out := []methodJSON{}
 		for _, m := range methods {
-			out = append(out, methodJSON{m.GetName(), m.GetSignature(), m.GetParams(), m.GetDoc(), m.GetIdempotent(), m.GetConcurrencyGroup()})
+			out = append(out, methodJSON{
+				m.GetName(), m.GetSignature(), m.GetParams(), m.GetDoc(), m.GetIdempotent(), m.GetConcurrencyGroup(), m.GetRetries(), m.GetRetryExceptions(),
+			})
 		}
 		return a.PrintJSON(out)
 	}
@@ -80,6 +84,12 @@ func DescribeActor(a *terminal.Terminal, methods []*wire.Method, asJSON bool) er
 		}
 		if m.GetConcurrencyGroup() != "" {
 			notes = append(notes, "group "+m.GetConcurrencyGroup())
+		}
+		if n := m.GetRetries(); n > 0 {
+			notes = append(notes, fmt.Sprintf("retries %d", n))
+		}
+		if names := m.GetRetryExceptions(); len(names) > 0 {
+			notes = append(notes, "retried after "+strings.Join(names, ", "))
 		}
 		if m.GetDoc() != "" {
 			notes = append(notes, m.GetDoc())

@@ -35,11 +35,12 @@ type order struct {
 	Odd       bool    `json:"odd"`  // instead: {"lr": what no codec carries}
 	Timeout   float64 `json:"timeout"`
 	Retries   int     `json:"retries"`
-	Resolve   float64 `json:"resolve"` // seconds
-	Max       uint64  `json:"max"`     // bytes of a message
-	Trace     string  `json:"trace"`   // W3C traceparent
-	Cluster   string  `json:"cluster"` // address of the registry that knows the actor, instead of its own
-	Job       string  `json:"job"`     // that is to host it
+	RetryOf   string  `json:"retry_of"` // type of the errors that are retried; "*": all
+	Resolve   float64 `json:"resolve"`  // seconds
+	Max       uint64  `json:"max"`      // bytes of a message
+	Trace     string  `json:"trace"`    // W3C traceparent
+	Cluster   string  `json:"cluster"`  // address of the registry that knows the actor, instead of its own
+	Job       string  `json:"job"`      // that is to host it
 }
 
 // answer is what came of it.
@@ -258,7 +259,15 @@ func (c *goCaller) handle(t *testing.T, o order) actorrpc.Handle {
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 func options(o order) actorrpc.RPCOptions {
-	return actorrpc.RPCOptions{Timeout: seconds(o.Timeout), Retries: o.Retries}
+	out := actorrpc.RPCOptions{Timeout: seconds(o.Timeout), Retries: o.Retries}
+	switch o.RetryOf {
+	case "":
+	case "*":
+		out.RetryErrors = &actorrpc.ErrorFilter{}
+	default:
+		out.RetryErrors = &actorrpc.ErrorFilter{Types: []string{o.RetryOf}}
+	}
+	return out
 }
 
 func arguments(t *testing.T, o order) []any {

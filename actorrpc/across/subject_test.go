@@ -36,6 +36,16 @@ func (s *subject) Seen() []int { return s.seen }
 
 func (s *subject) Fail(text string) error { return lessonError{text, errors.New("inner")} }
 
+// Flaky fails until it has run so often; Declared does, too.
+func (s *subject) Flaky(times int) (int, error) {
+	if s.n++; s.n <= times {
+		return 0, fmt.Errorf("not yet: %w", lessonError{"no such lesson", errors.New("inner")})
+	}
+	return s.n, nil
+}
+
+func (s *subject) Declared(times int) (int, error) { return s.Flaky(times) }
+
 type lessonError struct {
 	text  string
 	inner error
@@ -119,7 +129,8 @@ func serve(text string, in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	methods := map[string]host.MethodOptions{"add": {Params: []string{"by"}}, "total": {Idempotent: true}}
+	methods := map[string]host.MethodOptions{"add": {Params: []string{"by"}}, "total": {Idempotent: true},
+		"declared": {Retries: 2, RetryErrors: []string{"across.lessonError"}}}
 	for _, name := range []string{"subject", "other"} {
 		if _, err := server.Register(name, &subject{seen: []int{}}, host.Options{Methods: methods}); err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -114,7 +115,7 @@ func (c *call) perform() (out *answer) {
 			return
 		}
 		if problem := recover(); problem != nil {
-			out = c.failed(panicError(problem, ran))
+			out = c.raised(panicError(problem, ran))
 			return
 		}
 		// runtime.Goexit: this goroutine ends after what is deferred.
@@ -145,7 +146,7 @@ func (c *call) invoke(ran *bool) *answer {
 	results := c.method.function.Call(in)
 	if c.method.fails {
 		if err, ok := reflect.TypeAssert[error](results[len(results)-1]); ok && err != nil {
-			return c.failed(methodError(ctx, err))
+			return c.raised(methodError(ctx, err))
 		}
 	}
 	var result any
@@ -180,6 +181,16 @@ func (c *call) failed(e *rpcerror.Error) *answer {
 		reply.Incarnation = c.actor.incarnation
 	}
 	return &answer{reply: reply}
+}
+
+// raised is the answer of a method that returned an error or panicked, with what it declares of retries.
+func (c *call) raised(e *rpcerror.Error) *answer {
+	out := c.failed(e)
+	if o := c.method.options; out.reply.GetError().GetCode() == wire.Code_CODE_APPLICATION && (o.Retries > 0 || len(o.RetryErrors) > 0) {
+		matches := func(name string) bool { return name == "*" || name == e.Type || slices.Contains(e.Bases, name) }
+		out.reply.Error.Retry = &wire.Retry{Retries: uint32(o.Retries), Matches: slices.ContainsFunc(o.RetryErrors, matches)}
+	}
+	return out
 }
 
 // answer hands out the reply; nil: it was handed out before.

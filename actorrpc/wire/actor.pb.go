@@ -768,9 +768,13 @@ type Error struct {
 	Argument string                 `protobuf:"bytes,6,opt,name=argument,proto3" json:"argument,omitempty"` // path of the offending one: "args[1].lr", "kwargs.x[3]", "result[0]"
 	Near     []string               `protobuf:"bytes,7,rep,name=near,proto3" json:"near,omitempty"`
 	// Of the exception, for APPLICATION. Nothing of it is ever unpickled.
-	Type          string `protobuf:"bytes,8,opt,name=type,proto3" json:"type,omitempty"`           // "ValueError", "package.module.Error"
-	Traceback     string `protobuf:"bytes,9,opt,name=traceback,proto3" json:"traceback,omitempty"` // as its language prints it
-	Cause         *Error `protobuf:"bytes,10,opt,name=cause,proto3" json:"cause,omitempty"`        // what it was raised from
+	Type      string `protobuf:"bytes,8,opt,name=type,proto3" json:"type,omitempty"`           // "ValueError", "package.module.Error"
+	Traceback string `protobuf:"bytes,9,opt,name=traceback,proto3" json:"traceback,omitempty"` // as its language prints it
+	Cause     *Error `protobuf:"bytes,10,opt,name=cause,proto3" json:"cause,omitempty"`        // what it was raised from
+	// Further types that it is of, for callers that retry by type: the base classes in
+	// Python, in Go the types of the errors that it wraps.
+	Bases         []string `protobuf:"bytes,16,rep,name=bases,proto3" json:"bases,omitempty"`
+	Retry         *Retry   `protobuf:"bytes,17,opt,name=retry,proto3" json:"retry,omitempty"` // what the method declares of retries; absent: nothing
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -875,6 +879,73 @@ func (x *Error) GetCause() *Error {
 	return nil
 }
 
+func (x *Error) GetBases() []string {
+	if x != nil {
+		return x.Bases
+	}
+	return nil
+}
+
+func (x *Error) GetRetry() *Retry {
+	if x != nil {
+		return x.Retry
+	}
+	return nil
+}
+
+// Retry is what a method declares of runs after one that raised. Options of the caller come before it.
+type Retry struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Retries       uint32                 `protobuf:"varint,1,opt,name=retries,proto3" json:"retries,omitempty"` // how often the call may be sent again, as Method.retries
+	Matches       bool                   `protobuf:"varint,2,opt,name=matches,proto3" json:"matches,omitempty"` // this error is one of those after which it is
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Retry) Reset() {
+	*x = Retry{}
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Retry) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Retry) ProtoMessage() {}
+
+func (x *Retry) ProtoReflect() protoreflect.Message {
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Retry.ProtoReflect.Descriptor instead.
+func (*Retry) Descriptor() ([]byte, []int) {
+	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Retry) GetRetries() uint32 {
+	if x != nil {
+		return x.Retries
+	}
+	return 0
+}
+
+func (x *Retry) GetMatches() bool {
+	if x != nil {
+		return x.Matches
+	}
+	return false
+}
+
 // Cancel asks that a call is not begun, or ended if its language can. It is answered by its Reply.
 type Cancel struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -885,7 +956,7 @@ type Cancel struct {
 
 func (x *Cancel) Reset() {
 	*x = Cancel{}
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[5]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -897,7 +968,7 @@ func (x *Cancel) String() string {
 func (*Cancel) ProtoMessage() {}
 
 func (x *Cancel) ProtoReflect() protoreflect.Message {
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[5]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -910,7 +981,7 @@ func (x *Cancel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cancel.ProtoReflect.Descriptor instead.
 func (*Cancel) Descriptor() ([]byte, []int) {
-	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{5}
+	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Cancel) GetSeq() uint64 {
@@ -931,7 +1002,7 @@ type Ping struct {
 
 func (x *Ping) Reset() {
 	*x = Ping{}
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[6]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -943,7 +1014,7 @@ func (x *Ping) String() string {
 func (*Ping) ProtoMessage() {}
 
 func (x *Ping) ProtoReflect() protoreflect.Message {
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[6]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -956,7 +1027,7 @@ func (x *Ping) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ping.ProtoReflect.Descriptor instead.
 func (*Ping) Descriptor() ([]byte, []int) {
-	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{6}
+	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Ping) GetId() uint64 {
@@ -982,7 +1053,7 @@ type Pong struct {
 
 func (x *Pong) Reset() {
 	*x = Pong{}
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[7]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -994,7 +1065,7 @@ func (x *Pong) String() string {
 func (*Pong) ProtoMessage() {}
 
 func (x *Pong) ProtoReflect() protoreflect.Message {
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[7]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1007,7 +1078,7 @@ func (x *Pong) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pong.ProtoReflect.Descriptor instead.
 func (*Pong) Descriptor() ([]byte, []int) {
-	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{7}
+	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Pong) GetId() uint64 {
@@ -1028,7 +1099,7 @@ type Close struct {
 
 func (x *Close) Reset() {
 	*x = Close{}
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[8]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1040,7 +1111,7 @@ func (x *Close) String() string {
 func (*Close) ProtoMessage() {}
 
 func (x *Close) ProtoReflect() protoreflect.Message {
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[8]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1053,7 +1124,7 @@ func (x *Close) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Close.ProtoReflect.Descriptor instead.
 func (*Close) Descriptor() ([]byte, []int) {
-	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{8}
+	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Close) GetError() *Error {
@@ -1073,7 +1144,7 @@ type ListMethodsRequest struct {
 
 func (x *ListMethodsRequest) Reset() {
 	*x = ListMethodsRequest{}
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[9]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1085,7 +1156,7 @@ func (x *ListMethodsRequest) String() string {
 func (*ListMethodsRequest) ProtoMessage() {}
 
 func (x *ListMethodsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[9]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1098,7 +1169,7 @@ func (x *ListMethodsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMethodsRequest.ProtoReflect.Descriptor instead.
 func (*ListMethodsRequest) Descriptor() ([]byte, []int) {
-	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{9}
+	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListMethodsRequest) GetActor() string {
@@ -1127,7 +1198,7 @@ type ListMethodsResponse struct {
 
 func (x *ListMethodsResponse) Reset() {
 	*x = ListMethodsResponse{}
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[10]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1139,7 +1210,7 @@ func (x *ListMethodsResponse) String() string {
 func (*ListMethodsResponse) ProtoMessage() {}
 
 func (x *ListMethodsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[10]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1152,7 +1223,7 @@ func (x *ListMethodsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMethodsResponse.ProtoReflect.Descriptor instead.
 func (*ListMethodsResponse) Descriptor() ([]byte, []int) {
-	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{10}
+	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ListMethodsResponse) GetMethods() []*Method {
@@ -1190,14 +1261,16 @@ type Method struct {
 	Doc              string                 `protobuf:"bytes,3,opt,name=doc,proto3" json:"doc,omitempty"`             // its first paragraph
 	Idempotent       bool                   `protobuf:"varint,4,opt,name=idempotent,proto3" json:"idempotent,omitempty"`
 	ConcurrencyGroup string                 `protobuf:"bytes,5,opt,name=concurrency_group,json=concurrencyGroup,proto3" json:"concurrency_group,omitempty"`
-	Params           []string               `protobuf:"bytes,6,rep,name=params,proto3" json:"params,omitempty"` // names, "" where they have none
+	Params           []string               `protobuf:"bytes,6,rep,name=params,proto3" json:"params,omitempty"`                                           // names, "" where they have none
+	Retries          uint32                 `protobuf:"varint,9,opt,name=retries,proto3" json:"retries,omitempty"`                                        // how often a call that may have run is sent again
+	RetryExceptions  []string               `protobuf:"bytes,10,rep,name=retry_exceptions,json=retryExceptions,proto3" json:"retry_exceptions,omitempty"` // types after which it is run again, too; "*": all
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
 
 func (x *Method) Reset() {
 	*x = Method{}
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[11]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1209,7 +1282,7 @@ func (x *Method) String() string {
 func (*Method) ProtoMessage() {}
 
 func (x *Method) ProtoReflect() protoreflect.Message {
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[11]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1222,7 +1295,7 @@ func (x *Method) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Method.ProtoReflect.Descriptor instead.
 func (*Method) Descriptor() ([]byte, []int) {
-	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{11}
+	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Method) GetName() string {
@@ -1267,6 +1340,20 @@ func (x *Method) GetParams() []string {
 	return nil
 }
 
+func (x *Method) GetRetries() uint32 {
+	if x != nil {
+		return x.Retries
+	}
+	return 0
+}
+
+func (x *Method) GetRetryExceptions() []string {
+	if x != nil {
+		return x.RetryExceptions
+	}
+	return nil
+}
+
 type ListActorsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Prefix        string                 `protobuf:"bytes,1,opt,name=prefix,proto3" json:"prefix,omitempty"`
@@ -1277,7 +1364,7 @@ type ListActorsRequest struct {
 
 func (x *ListActorsRequest) Reset() {
 	*x = ListActorsRequest{}
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[12]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1289,7 +1376,7 @@ func (x *ListActorsRequest) String() string {
 func (*ListActorsRequest) ProtoMessage() {}
 
 func (x *ListActorsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[12]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1302,7 +1389,7 @@ func (x *ListActorsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListActorsRequest.ProtoReflect.Descriptor instead.
 func (*ListActorsRequest) Descriptor() ([]byte, []int) {
-	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{12}
+	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListActorsRequest) GetPrefix() string {
@@ -1329,7 +1416,7 @@ type ListActorsResponse struct {
 
 func (x *ListActorsResponse) Reset() {
 	*x = ListActorsResponse{}
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[13]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1341,7 +1428,7 @@ func (x *ListActorsResponse) String() string {
 func (*ListActorsResponse) ProtoMessage() {}
 
 func (x *ListActorsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[13]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1354,7 +1441,7 @@ func (x *ListActorsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListActorsResponse.ProtoReflect.Descriptor instead.
 func (*ListActorsResponse) Descriptor() ([]byte, []int) {
-	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{13}
+	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListActorsResponse) GetActors() []*Actor {
@@ -1385,7 +1472,7 @@ type Actor struct {
 
 func (x *Actor) Reset() {
 	*x = Actor{}
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[14]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1397,7 +1484,7 @@ func (x *Actor) String() string {
 func (*Actor) ProtoMessage() {}
 
 func (x *Actor) ProtoReflect() protoreflect.Message {
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[14]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1410,7 +1497,7 @@ func (x *Actor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Actor.ProtoReflect.Descriptor instead.
 func (*Actor) Descriptor() ([]byte, []int) {
-	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{14}
+	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Actor) GetName() string {
@@ -1507,7 +1594,7 @@ const file_actorrpc_wire_actor_proto_rawDesc = "" +
 	"\abuffers\x18\x04 \x03(\fR\abuffers\x12!\n" +
 	"\fbuffer_sizes\x18\x05 \x03(\x04R\vbufferSizes\x12*\n" +
 	"\x05error\x18\x06 \x01(\v2\x14.fray.actor.v1.ErrorR\x05error\x12 \n" +
-	"\vincarnation\x18\a \x01(\tR\vincarnation\"\x98\x02\n" +
+	"\vincarnation\x18\a \x01(\tR\vincarnation\"\xda\x02\n" +
 	"\x05Error\x12'\n" +
 	"\x04code\x18\x01 \x01(\x0e2\x13.fray.actor.v1.CodeR\x04code\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x10\n" +
@@ -1519,7 +1606,12 @@ const file_actorrpc_wire_actor_proto_rawDesc = "" +
 	"\x04type\x18\b \x01(\tR\x04type\x12\x1c\n" +
 	"\ttraceback\x18\t \x01(\tR\ttraceback\x12*\n" +
 	"\x05cause\x18\n" +
-	" \x01(\v2\x14.fray.actor.v1.ErrorR\x05cause\"\x1a\n" +
+	" \x01(\v2\x14.fray.actor.v1.ErrorR\x05cause\x12\x14\n" +
+	"\x05bases\x18\x10 \x03(\tR\x05bases\x12*\n" +
+	"\x05retry\x18\x11 \x01(\v2\x14.fray.actor.v1.RetryR\x05retry\";\n" +
+	"\x05Retry\x12\x18\n" +
+	"\aretries\x18\x01 \x01(\rR\aretries\x12\x18\n" +
+	"\amatches\x18\x02 \x01(\bR\amatches\"\x1a\n" +
 	"\x06Cancel\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\",\n" +
 	"\x04Ping\x12\x0e\n" +
@@ -1536,7 +1628,7 @@ const file_actorrpc_wire_actor_proto_rawDesc = "" +
 	"\amethods\x18\x01 \x03(\v2\x15.fray.actor.v1.MethodR\amethods\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\x04R\x02id\x12*\n" +
 	"\x05error\x18\x03 \x01(\v2\x14.fray.actor.v1.ErrorR\x05error\x12 \n" +
-	"\vincarnation\x18\x04 \x01(\tR\vincarnation\"\xb1\x01\n" +
+	"\vincarnation\x18\x04 \x01(\tR\vincarnation\"\xf6\x01\n" +
 	"\x06Method\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
 	"\tsignature\x18\x02 \x01(\tR\tsignature\x12\x10\n" +
@@ -1545,7 +1637,10 @@ const file_actorrpc_wire_actor_proto_rawDesc = "" +
 	"idempotent\x18\x04 \x01(\bR\n" +
 	"idempotent\x12+\n" +
 	"\x11concurrency_group\x18\x05 \x01(\tR\x10concurrencyGroup\x12\x16\n" +
-	"\x06params\x18\x06 \x03(\tR\x06params\";\n" +
+	"\x06params\x18\x06 \x03(\tR\x06params\x12\x18\n" +
+	"\aretries\x18\t \x01(\rR\aretries\x12)\n" +
+	"\x10retry_exceptions\x18\n" +
+	" \x03(\tR\x0fretryExceptions\";\n" +
 	"\x11ListActorsRequest\x12\x16\n" +
 	"\x06prefix\x18\x01 \x01(\tR\x06prefix\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\x04R\x02id\"R\n" +
@@ -1605,7 +1700,7 @@ func file_actorrpc_wire_actor_proto_rawDescGZIP() []byte {
 }
 
 var file_actorrpc_wire_actor_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_actorrpc_wire_actor_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_actorrpc_wire_actor_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_actorrpc_wire_actor_proto_goTypes = []any{
 	(Codec)(0),                  // 0: fray.actor.v1.Codec
 	(Code)(0),                   // 1: fray.actor.v1.Code
@@ -1614,49 +1709,51 @@ var file_actorrpc_wire_actor_proto_goTypes = []any{
 	(*Call)(nil),                // 4: fray.actor.v1.Call
 	(*Reply)(nil),               // 5: fray.actor.v1.Reply
 	(*Error)(nil),               // 6: fray.actor.v1.Error
-	(*Cancel)(nil),              // 7: fray.actor.v1.Cancel
-	(*Ping)(nil),                // 8: fray.actor.v1.Ping
-	(*Pong)(nil),                // 9: fray.actor.v1.Pong
-	(*Close)(nil),               // 10: fray.actor.v1.Close
-	(*ListMethodsRequest)(nil),  // 11: fray.actor.v1.ListMethodsRequest
-	(*ListMethodsResponse)(nil), // 12: fray.actor.v1.ListMethodsResponse
-	(*Method)(nil),              // 13: fray.actor.v1.Method
-	(*ListActorsRequest)(nil),   // 14: fray.actor.v1.ListActorsRequest
-	(*ListActorsResponse)(nil),  // 15: fray.actor.v1.ListActorsResponse
-	(*Actor)(nil),               // 16: fray.actor.v1.Actor
+	(*Retry)(nil),               // 7: fray.actor.v1.Retry
+	(*Cancel)(nil),              // 8: fray.actor.v1.Cancel
+	(*Ping)(nil),                // 9: fray.actor.v1.Ping
+	(*Pong)(nil),                // 10: fray.actor.v1.Pong
+	(*Close)(nil),               // 11: fray.actor.v1.Close
+	(*ListMethodsRequest)(nil),  // 12: fray.actor.v1.ListMethodsRequest
+	(*ListMethodsResponse)(nil), // 13: fray.actor.v1.ListMethodsResponse
+	(*Method)(nil),              // 14: fray.actor.v1.Method
+	(*ListActorsRequest)(nil),   // 15: fray.actor.v1.ListActorsRequest
+	(*ListActorsResponse)(nil),  // 16: fray.actor.v1.ListActorsResponse
+	(*Actor)(nil),               // 17: fray.actor.v1.Actor
 }
 var file_actorrpc_wire_actor_proto_depIdxs = []int32{
 	3,  // 0: fray.actor.v1.Frame.handshake:type_name -> fray.actor.v1.Handshake
 	4,  // 1: fray.actor.v1.Frame.call:type_name -> fray.actor.v1.Call
 	5,  // 2: fray.actor.v1.Frame.reply:type_name -> fray.actor.v1.Reply
-	7,  // 3: fray.actor.v1.Frame.cancel:type_name -> fray.actor.v1.Cancel
-	8,  // 4: fray.actor.v1.Frame.ping:type_name -> fray.actor.v1.Ping
-	9,  // 5: fray.actor.v1.Frame.pong:type_name -> fray.actor.v1.Pong
-	10, // 6: fray.actor.v1.Frame.close:type_name -> fray.actor.v1.Close
-	11, // 7: fray.actor.v1.Frame.list_methods:type_name -> fray.actor.v1.ListMethodsRequest
-	12, // 8: fray.actor.v1.Frame.methods:type_name -> fray.actor.v1.ListMethodsResponse
-	14, // 9: fray.actor.v1.Frame.list_actors:type_name -> fray.actor.v1.ListActorsRequest
-	15, // 10: fray.actor.v1.Frame.actors:type_name -> fray.actor.v1.ListActorsResponse
+	8,  // 3: fray.actor.v1.Frame.cancel:type_name -> fray.actor.v1.Cancel
+	9,  // 4: fray.actor.v1.Frame.ping:type_name -> fray.actor.v1.Ping
+	10, // 5: fray.actor.v1.Frame.pong:type_name -> fray.actor.v1.Pong
+	11, // 6: fray.actor.v1.Frame.close:type_name -> fray.actor.v1.Close
+	12, // 7: fray.actor.v1.Frame.list_methods:type_name -> fray.actor.v1.ListMethodsRequest
+	13, // 8: fray.actor.v1.Frame.methods:type_name -> fray.actor.v1.ListMethodsResponse
+	15, // 9: fray.actor.v1.Frame.list_actors:type_name -> fray.actor.v1.ListActorsRequest
+	16, // 10: fray.actor.v1.Frame.actors:type_name -> fray.actor.v1.ListActorsResponse
 	0,  // 11: fray.actor.v1.Call.codec:type_name -> fray.actor.v1.Codec
 	0,  // 12: fray.actor.v1.Reply.codec:type_name -> fray.actor.v1.Codec
 	6,  // 13: fray.actor.v1.Reply.error:type_name -> fray.actor.v1.Error
 	1,  // 14: fray.actor.v1.Error.code:type_name -> fray.actor.v1.Code
 	6,  // 15: fray.actor.v1.Error.cause:type_name -> fray.actor.v1.Error
-	6,  // 16: fray.actor.v1.Close.error:type_name -> fray.actor.v1.Error
-	13, // 17: fray.actor.v1.ListMethodsResponse.methods:type_name -> fray.actor.v1.Method
-	6,  // 18: fray.actor.v1.ListMethodsResponse.error:type_name -> fray.actor.v1.Error
-	16, // 19: fray.actor.v1.ListActorsResponse.actors:type_name -> fray.actor.v1.Actor
-	4,  // 20: fray.actor.v1.Actors.Invoke:input_type -> fray.actor.v1.Call
-	11, // 21: fray.actor.v1.Actors.ListMethods:input_type -> fray.actor.v1.ListMethodsRequest
-	14, // 22: fray.actor.v1.Actors.ListActors:input_type -> fray.actor.v1.ListActorsRequest
-	5,  // 23: fray.actor.v1.Actors.Invoke:output_type -> fray.actor.v1.Reply
-	12, // 24: fray.actor.v1.Actors.ListMethods:output_type -> fray.actor.v1.ListMethodsResponse
-	15, // 25: fray.actor.v1.Actors.ListActors:output_type -> fray.actor.v1.ListActorsResponse
-	23, // [23:26] is the sub-list for method output_type
-	20, // [20:23] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	7,  // 16: fray.actor.v1.Error.retry:type_name -> fray.actor.v1.Retry
+	6,  // 17: fray.actor.v1.Close.error:type_name -> fray.actor.v1.Error
+	14, // 18: fray.actor.v1.ListMethodsResponse.methods:type_name -> fray.actor.v1.Method
+	6,  // 19: fray.actor.v1.ListMethodsResponse.error:type_name -> fray.actor.v1.Error
+	17, // 20: fray.actor.v1.ListActorsResponse.actors:type_name -> fray.actor.v1.Actor
+	4,  // 21: fray.actor.v1.Actors.Invoke:input_type -> fray.actor.v1.Call
+	12, // 22: fray.actor.v1.Actors.ListMethods:input_type -> fray.actor.v1.ListMethodsRequest
+	15, // 23: fray.actor.v1.Actors.ListActors:input_type -> fray.actor.v1.ListActorsRequest
+	5,  // 24: fray.actor.v1.Actors.Invoke:output_type -> fray.actor.v1.Reply
+	13, // 25: fray.actor.v1.Actors.ListMethods:output_type -> fray.actor.v1.ListMethodsResponse
+	16, // 26: fray.actor.v1.Actors.ListActors:output_type -> fray.actor.v1.ListActorsResponse
+	24, // [24:27] is the sub-list for method output_type
+	21, // [21:24] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_actorrpc_wire_actor_proto_init() }
@@ -1683,7 +1780,7 @@ func file_actorrpc_wire_actor_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_actorrpc_wire_actor_proto_rawDesc), len(file_actorrpc_wire_actor_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   15,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

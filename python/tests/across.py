@@ -29,6 +29,10 @@ from fray.rpc.resolver import handle_of
 LONGEST = 3600.0
 
 
+class LessonError(LookupError):
+    pass
+
+
 class Subject:
     """The actor that both languages have; subject_test.go has it in Go."""
 
@@ -55,6 +59,16 @@ class Subject:
 
     def fail(self, text: str) -> None:
         raise ValueError(text) from KeyError("inner")
+
+    def flaky(self, times: int) -> int:
+        self._n += 1
+        if self._n <= times:
+            raise LessonError("no such lesson")
+        return self._n
+
+    @method(retries=2, retry_exceptions=[LookupError])
+    def declared(self, times: int) -> int:
+        return self.flaky(times)
 
     def odd(self) -> Any:
         return {"deep": [1, {1, 2}]}
@@ -210,9 +224,16 @@ class Caller:
 def options_of(order: dict[str, Any]) -> RpcOptions:
     return RpcOptions(
         timeout=order.get("timeout") or None,
-        retries=order.get("retries") or 0,
+        retries=order.get("retries") or None,
+        retry_exceptions=_retried(order.get("retry_of") or ""),
         resolve_timeout=order.get("resolve") or 60.0,
     )
+
+
+def _retried(kind: str) -> bool | list[str] | None:
+    if not kind:
+        return None
+    return kind == "*" or [kind]
 
 
 def in_cluster(order: dict[str, Any]) -> ClusterResolver:

@@ -13,19 +13,19 @@ import fray.rpc
 # From the bottom up: a module may import those of earlier layers, and none of its own.
 LAYERS = (
     "_amid _background _event_loop _fork _gcp_api _names _outcome _parameters _promise _questions"
-    " _receive_turn _trace _wire errors _codec _codec.common",
-    "_call_chain _failure _http _idle _large _metrics _reply _settings _tls _writer"
+    " _receive_turn _retry _trace _wire errors _codec _codec.common",
+    "_call_chain _failure _http _idle _large _metrics _reply _settings _standard_future _tls _writer"
     " _codec.arrays _codec.checking _codec.pickling _codec.weighing",
     "_ledger _output _pending _reader _resolve _selfcall _codec.lowering",
     "_dial _target _resolve_cluster _codec.packing _codec.text",
     "_connection codec",
-    "options",
-    "future",
-    "_backlog _channel",
-    "_route",
+    "_result options",
+    "_ongoing",
+    "_backlog _channel future",
+    "_arguments _route waiting",
     "handle",
     "resolver",
-    "client context gcp pool",
+    "actor_pool client context gcp pool",
     "_methods",
     "_call",
     "_serial_queue",

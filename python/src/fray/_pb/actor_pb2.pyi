@@ -395,6 +395,8 @@ class Error(_message.Message):
     TYPE_FIELD_NUMBER: _builtins.int
     TRACEBACK_FIELD_NUMBER: _builtins.int
     CAUSE_FIELD_NUMBER: _builtins.int
+    BASES_FIELD_NUMBER: _builtins.int
+    RETRY_FIELD_NUMBER: _builtins.int
     code: Global___Code.ValueType
     message: _builtins.str
     """of an exception, what its language prints: "ValueError: no such lesson" """
@@ -416,6 +418,16 @@ class Error(_message.Message):
     def cause(self) -> Global___Error:
         """what it was raised from"""
 
+    @_builtins.property
+    def bases(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Further types that it is of, for callers that retry by type: the base classes in
+        Python, in Go the types of the errors that it wraps.
+        """
+
+    @_builtins.property
+    def retry(self) -> Global___Retry:
+        """what the method declares of retries; absent: nothing"""
+
     def __init__(
         self,
         *,
@@ -429,14 +441,42 @@ class Error(_message.Message):
         type: _builtins.str = ...,
         traceback: _builtins.str = ...,
         cause: Global___Error | None = ...,
+        bases: _abc.Iterable[_builtins.str] | None = ...,
+        retry: Global___Retry | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["cause", b"cause"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["cause", b"cause", "retry", b"retry"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["actor", b"actor", "argument", b"argument", "cause", b"cause", "code", b"code", "message", b"message", "method", b"method", "near", b"near", "ran", b"ran", "traceback", b"traceback", "type", b"type"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["actor", b"actor", "argument", b"argument", "bases", b"bases", "cause", b"cause", "code", b"code", "message", b"message", "method", b"method", "near", b"near", "ran", b"ran", "retry", b"retry", "traceback", b"traceback", "type", b"type"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Error: _TypeAlias = Error  # noqa: Y015
+
+@_typing.final
+class Retry(_message.Message):
+    """Retry is what a method declares of runs after one that raised. Options of the caller come before it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RETRIES_FIELD_NUMBER: _builtins.int
+    MATCHES_FIELD_NUMBER: _builtins.int
+    retries: _builtins.int
+    """how often the call may be sent again, as Method.retries"""
+    matches: _builtins.bool
+    """this error is one of those after which it is"""
+    def __init__(
+        self,
+        *,
+        retries: _builtins.int = ...,
+        matches: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["matches", b"matches", "retries", b"retries"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Retry: _TypeAlias = Retry  # noqa: Y015
 
 @_typing.final
 class Cancel(_message.Message):
@@ -594,6 +634,8 @@ class Method(_message.Message):
     IDEMPOTENT_FIELD_NUMBER: _builtins.int
     CONCURRENCY_GROUP_FIELD_NUMBER: _builtins.int
     PARAMS_FIELD_NUMBER: _builtins.int
+    RETRIES_FIELD_NUMBER: _builtins.int
+    RETRY_EXCEPTIONS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     signature: _builtins.str
     """as its language writes it: "add(n: int, by: int = 1) -> int" """
@@ -601,9 +643,15 @@ class Method(_message.Message):
     """its first paragraph"""
     idempotent: _builtins.bool
     concurrency_group: _builtins.str
+    retries: _builtins.int
+    """how often a call that may have run is sent again"""
     @_builtins.property
     def params(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """names, "" where they have none"""
+
+    @_builtins.property
+    def retry_exceptions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """types after which it is run again, too; "*": all"""
 
     def __init__(
         self,
@@ -614,10 +662,12 @@ class Method(_message.Message):
         idempotent: _builtins.bool = ...,
         concurrency_group: _builtins.str = ...,
         params: _abc.Iterable[_builtins.str] | None = ...,
+        retries: _builtins.int = ...,
+        retry_exceptions: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["concurrency_group", b"concurrency_group", "doc", b"doc", "idempotent", b"idempotent", "name", b"name", "params", b"params", "signature", b"signature"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["concurrency_group", b"concurrency_group", "doc", b"doc", "idempotent", b"idempotent", "name", b"name", "params", b"params", "retries", b"retries", "retry_exceptions", b"retry_exceptions", "signature", b"signature"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

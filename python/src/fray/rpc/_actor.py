@@ -135,6 +135,8 @@ class Actor:
                 idempotent=m.marks.idempotent,
                 concurrency_group=m.marks.concurrency_group,
                 params=m.params,
+                retries=m.marks.retries,
+                retry_exceptions=sorted(m.marks.retry_exceptions),
             )
             for m in sorted(self.table, key=lambda m: m.name)
         ]

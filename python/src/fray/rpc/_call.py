@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from fray._pb import actor_pb2
 from fray.rpc import _trace
 from fray.rpc._call_chain import call_deadline, here, task_call
-from fray.rpc._failure import raised
+from fray.rpc._failure import clip, raised
 from fray.rpc._ledger import Caller, Entry
 from fray.rpc._reply import Answerer, Reply, error_reply
+from fray.rpc._retry import base_names, matches
 from fray.rpc._wire import payload_of
 from fray.rpc.codec import CodecError, CodecTooLargeError, decode_args, encode_result
 from fray.rpc.context import ActorContext
@@ -174,7 +175,7 @@ class ServerCall(Entry):
             if type(result) is CoroutineType:
                 result = self.actor.run_coroutine(result)
         except BaseException as err:
-            return self._over(self._failed(raised(err, 1)))
+            return self._over(self._raised(err))
         finally:
             here.call = None
             if token is not None:
@@ -213,9 +214,9 @@ class ServerCall(Entry):
         try:
             result = await getattr(self.actor.value, self.method.name)(*args, **kwargs)
         except asyncio.CancelledError as err:
-            return self._over(self._failed(self.why or raised(err, 1)))
+            return self._over(self._failed(self.why) if self.why else self._raised(err))
         except BaseException as err:
-            return self._over(self._failed(raised(err, 1)))
+            return self._over(self._raised(err))
         finally:
             if timer is not None:
                 timer.cancel()
@@ -365,6 +366,15 @@ class ServerCall(Entry):
             seq=self.seq, codec=self.codec, result=data, incarnation=self.actor.incarnation
         )
         return reply, [b if type(b) is bytes else bytes(b) for b in buffers] if buffers else ()
+
+    def _raised(self, err: BaseException) -> Reply:
+        """Return the reply of a method that raised, with what its caller needs to know to call it again."""
+        reply = self._failed(raised(err, 1))
+        wire, marks = reply[0].error, self.method.marks
+        wire.bases.extend(map(clip, base_names(type(err))))
+        if marks.retry:
+            wire.retry.retries, wire.retry.matches = marks.retries, matches(marks.retry_exceptions, wire)
+        return reply
 
     def _failed(self, err: ActorError) -> Reply:
         return error_reply(self.seq, self.actor.incarnation, err.at(self.actor.name, self.method.name))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from _thread import allocate_lock
 from collections.abc import Callable
+from contextlib import suppress
 
 
 class Promise:
@@ -40,6 +41,11 @@ class Promise:
         self._callbacks.append(callback)
         if self._finished:
             self._call_back()
+
+    def off_done(self, callback: Callable[[], None]) -> None:
+        """Take back what `on_done` was given, if it was not called."""
+        with suppress(ValueError):
+            (self._callbacks or []).remove(callback)
 
     def _end(self) -> None:
         """Make known that it has ended, by the thread that claimed it."""

@@ -11,18 +11,21 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, overload
 
 from fray._pb.actor_pb2 import Call
 from fray.rpc import _background, _trace
-from fray.rpc.codec import CodecError, encode_args
-from fray.rpc.errors import EncodingError
+from fray.rpc._arguments import futures_among, resolved, with_futures, without_futures
+from fray.rpc.codec import CodecError, decode_args, encode_args
+from fray.rpc.errors import ActorError, EncodingError
 from fray.rpc.future import ActorFuture
 from fray.rpc.options import RpcOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from typing_extensions import ParamSpec, TypeVar
 
     from fray.cluster.types import ActorId
+    from fray.rpc._retry import Exceptions
     from fray.rpc._route import Route
+    from fray.rpc._wire import Buffer
 
     T = TypeVar("T", default=Any)  # the class of an actor
     P = ParamSpec("P", default=...)  # the parameters of a method
@@ -35,6 +38,7 @@ else:  # defaults of type variables are for type checkers, before Python 3.13
 Q = ParamSpec("Q")
 S = TypeVar("S")
 _UNSET: Any = object()
+_UNBOUNDED = 1 << 62  # bytes; what this process has already
 
 
 class ActorMethod(Generic[P, R]):
@@ -53,7 +57,8 @@ class ActorMethod(Generic[P, R]):
             ActorError: the call failed; the subclass is the kind of failure.
         """
         future = self._future(args, kwargs)
-        self._route.submit(future, False)
+        if not future.done():
+            self._route.submit(future, False)
         result: R = future.wait_out()
         return result
 
@@ -62,6 +67,9 @@ class ActorMethod(Generic[P, R]):
 
         Where more than 10,000 calls, or 256 MiB of their arguments, wait for the actor to be found, this one
         waits until there is room, or the call is over.
+
+        Futures among the arguments stand for their results: the call is sent when they have ended, and before
+        all later ones to the actor. If one fails, so does the call, with the same error; it does not run.
 
         Arrays and `bytearray`s of 8 KiB and more are sent from where they are, again too if the connection
         breaks: do not write to them before the call has ended. What is smaller is copied at once.
@@ -72,36 +80,84 @@ class ActorMethod(Generic[P, R]):
         future = self._future(args, kwargs)
         if future.deadline is not None:
             _background.deadlines().add(future.deadline, future)
-        self._route.submit(future, True)
+        if not future.done():
+            self._route.submit(future, True)
         return future
 
     def options(
         self,
         *,
         timeout: float | None = _UNSET,
-        retries: int = _UNSET,
+        retries: int | None = _UNSET,
+        retry_exceptions: Exceptions | None = _UNSET,
         idempotent: bool = _UNSET,
         resolve_timeout: float = _UNSET,
     ) -> ActorMethod[P, R]:
         """Return the method with other options for its calls, see RpcOptions."""
         changes = _changes(
-            timeout=timeout, retries=retries, idempotent=idempotent, resolve_timeout=resolve_timeout
+            timeout=timeout,
+            retries=retries,
+            retry_exceptions=retry_exceptions,
+            idempotent=idempotent,
+            resolve_timeout=resolve_timeout,
         )
         return ActorMethod(self._route, self._name, replace(self._options, **changes))
 
     def _future(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> ActorFuture[Any]:
         route, options = self._route, self._options
-        codec = options.codec
-        try:
-            data, buffers = encode_args(codec, args, kwargs)
-        except CodecError as err:
-            raise EncodingError(err.problem, actor=route.name, method=self._name, argument=err.path) from err
-        call = Call(actor=route.name, method=self._name, codec=codec, args=data)  # type: ignore[arg-type]
+        awaited = futures_among(args, kwargs)
+        data, buffers = self._encoded(args, kwargs) if not awaited else (b"", [])
+        call = Call(actor=route.name, method=self._name, codec=options.codec, args=data)  # type: ignore[arg-type]
         if trace := _trace.current():
             call.trace = trace
         future: ActorFuture[Any] = ActorFuture(route, call, buffers, options)
         future.deadline = options.deadline()
+        if awaited:
+            self._resolve(future, awaited, args, kwargs)
         return future
+
+    def _resolve(
+        self,
+        future: ActorFuture[Any],
+        awaited: Sequence[ActorFuture[Any]],
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+    ) -> None:
+        """Have futures among the arguments take their results' places, now or when they have ended."""
+        if not all(each.done() for each in awaited):
+            args, kwargs = self._copied(args, kwargs)
+
+        def encode() -> None:
+            future.call.args, future.buffers = self._encoded(*resolved(args, kwargs))
+
+        if not all(each.done() for each in awaited):
+            future.hold(awaited, encode)
+            return
+        try:
+            encode()
+        except EncodingError:
+            raise
+        except ActorError as err:
+            future.fail(err)
+
+    def _copied(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+        """Return the arguments as they are now; futures, and large arrays and bytes, are the same objects."""
+        codec = self._options.codec
+        data, buffers = self._encoded(*without_futures(args, kwargs))
+        copies = decode_args(
+            codec, data, buffers, on_actor=self._route.on_actor, allow_pickle=True, memory=_UNBOUNDED
+        )
+        return with_futures(copies, args, kwargs)
+
+    def _encoded(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[bytes, list[Buffer]]:
+        try:
+            return encode_args(self._options.codec, args, kwargs)
+        except CodecError as err:
+            raise EncodingError(
+                err.problem, actor=self._route.name, method=self._name, argument=err.path
+            ) from err
 
     def __repr__(self) -> str:
         return f"<method {self._name} of actor {self._route.name}>"
@@ -155,13 +211,18 @@ class ActorHandle(Generic[T]):
         self,
         *,
         timeout: float | None = _UNSET,
-        retries: int = _UNSET,
+        retries: int | None = _UNSET,
+        retry_exceptions: Exceptions | None = _UNSET,
         idempotent: bool = _UNSET,
         resolve_timeout: float = _UNSET,
     ) -> ActorHandle[T]:
         """Return a handle of the same actor with other options for its calls, see RpcOptions."""
         changes = _changes(
-            timeout=timeout, retries=retries, idempotent=idempotent, resolve_timeout=resolve_timeout
+            timeout=timeout,
+            retries=retries,
+            retry_exceptions=retry_exceptions,
+            idempotent=idempotent,
+            resolve_timeout=resolve_timeout,
         )
         return self.with_options(replace(self._options, **changes))
 

@@ -40,13 +40,15 @@ from fray.v2.options import ActorOptions, Lifetime
 from fray.v2.types import JobHandle, JobRequest
 
 if TYPE_CHECKING:
+    from fray.rpc.actor_pool import ActorPool
     from fray.rpc.future import ActorFuture
     from fray.rpc.handle import ActorHandle
+    from fray.rpc.waiting import as_completed, wait
     from fray.v2.actor import ActorCreationError, ActorGroup, ActorStatus
     from fray.v2.template import Actor
 
 _OF_ACTORS = ("ActorCreationError", "ActorGroup", "ActorStatus")
-_OF_CALLS = ("ActorFuture", "ActorHandle")
+_OF_CALLS = ("ActorFuture", "ActorHandle", "ActorPool", "as_completed", "wait")
 
 __all__ = [
     "Actor",
@@ -55,6 +57,7 @@ __all__ = [
     "ActorGroup",
     "ActorHandle",
     "ActorOptions",
+    "ActorPool",
     "ActorStatus",
     "Client",
     "CpuConfig",
@@ -71,10 +74,12 @@ __all__ = [
     "ResourceConfig",
     "TpuConfig",
     "WaitTimeoutError",
+    "as_completed",
     "current_client",
     "get_actor",
     "kill",
     "set_current_client",
+    "wait",
 ]
 
 

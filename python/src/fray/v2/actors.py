@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from fray.cluster import ActorNotFoundError, Cluster, ClusterError, JobId, LocalCluster, NotFoundError
+from fray.rpc._arguments import futures_among, resolved
 from fray.rpc.handle import ActorHandle
 from fray.v2 import _hosted
 from fray.v2._local import LocalActors, actors_of
@@ -66,6 +67,7 @@ class Actors:
 
     def _begin(self, spec: ActorSpec) -> tuple[PendingActor, bool]:
         check_spec(spec)
+        spec = _awaited(spec)
         actor: PendingActor
         actor, created = self._local.create(spec) if self._local else _hosted.create(self._cluster, spec)
         if created and not spec.options.detached:
@@ -124,6 +126,15 @@ class Actors:
             if self._local is None:  # those of this process have
                 with contextlib.suppress(NotFoundError):
                     self._cluster.wait(JobId(actor.job.job_id))
+
+
+def _awaited(spec: ActorSpec) -> ActorSpec:
+    """Wait for futures among the constructor's arguments, and return the spec with their results instead."""
+    args = tuple(spec.args)
+    if not futures_among(args, spec.kwargs):
+        return spec
+    args, kwargs = resolved(args, spec.kwargs)
+    return replace(spec, args=args, kwargs=kwargs)
 
 
 def _end(actors: list[PendingActor]) -> None:
