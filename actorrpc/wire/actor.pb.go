@@ -719,6 +719,7 @@ type StreamRequest struct {
 	WindowBytes uint64                 `protobuf:"varint,2,opt,name=window_bytes,json=windowBytes,proto3" json:"window_bytes,omitempty"` // likewise, of their results and buffers; one item may be larger; 0: 8 MiB
 	// received: of a call that is sent again, how many items the caller has. The server goes on after them.
 	Received      uint64 `protobuf:"varint,3,opt,name=received,proto3" json:"received,omitempty"`
+	Taken         uint64 `protobuf:"varint,5,opt,name=taken,proto3" json:"taken,omitempty"`              // likewise, as in StreamAck
 	OrOne         bool   `protobuf:"varint,4,opt,name=or_one,json=orOne,proto3" json:"or_one,omitempty"` // a result that is no stream is taken as well
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -771,6 +772,13 @@ func (x *StreamRequest) GetWindowBytes() uint64 {
 func (x *StreamRequest) GetReceived() uint64 {
 	if x != nil {
 		return x.Received
+	}
+	return 0
+}
+
+func (x *StreamRequest) GetTaken() uint64 {
+	if x != nil {
+		return x.Taken
 	}
 	return 0
 }
@@ -1784,11 +1792,12 @@ const file_actorrpc_wire_actor_proto_rawDesc = "" +
 	"timeout_ns\x18\v \x01(\x04R\ttimeoutNs\x12\x16\n" +
 	"\x06caller\x18\f \x01(\tR\x06caller\x12\x14\n" +
 	"\x05trace\x18\r \x01(\tR\x05trace\x124\n" +
-	"\x06stream\x18\x10 \x01(\v2\x1c.fray.actor.v1.StreamRequestR\x06stream\"\x88\x01\n" +
+	"\x06stream\x18\x10 \x01(\v2\x1c.fray.actor.v1.StreamRequestR\x06stream\"\x9e\x01\n" +
 	"\rStreamRequest\x12!\n" +
 	"\fwindow_items\x18\x01 \x01(\rR\vwindowItems\x12!\n" +
 	"\fwindow_bytes\x18\x02 \x01(\x04R\vwindowBytes\x12\x1a\n" +
-	"\breceived\x18\x03 \x01(\x04R\breceived\x12\x15\n" +
+	"\breceived\x18\x03 \x01(\x04R\breceived\x12\x14\n" +
+	"\x05taken\x18\x05 \x01(\x04R\x05taken\x12\x15\n" +
 	"\x06or_one\x18\x04 \x01(\bR\x05orOne\"\xb2\x01\n" +
 	"\x05Items\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12\x14\n" +

@@ -361,6 +361,7 @@ class StreamRequest(_message.Message):
     WINDOW_ITEMS_FIELD_NUMBER: _builtins.int
     WINDOW_BYTES_FIELD_NUMBER: _builtins.int
     RECEIVED_FIELD_NUMBER: _builtins.int
+    TAKEN_FIELD_NUMBER: _builtins.int
     OR_ONE_FIELD_NUMBER: _builtins.int
     window_items: _builtins.int
     """that the server sends before the caller acknowledges some; 0: 1,000"""
@@ -368,6 +369,8 @@ class StreamRequest(_message.Message):
     """likewise, of their results and buffers; one item may be larger; 0: 8 MiB"""
     received: _builtins.int
     """received: of a call that is sent again, how many items the caller has. The server goes on after them."""
+    taken: _builtins.int
+    """likewise, as in StreamAck"""
     or_one: _builtins.bool
     """a result that is no stream is taken as well"""
     def __init__(
@@ -376,11 +379,12 @@ class StreamRequest(_message.Message):
         window_items: _builtins.int = ...,
         window_bytes: _builtins.int = ...,
         received: _builtins.int = ...,
+        taken: _builtins.int = ...,
         or_one: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["or_one", b"or_one", "received", b"received", "window_bytes", b"window_bytes", "window_items", b"window_items"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["or_one", b"or_one", "received", b"received", "taken", b"taken", "window_bytes", b"window_bytes", "window_items", b"window_items"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
