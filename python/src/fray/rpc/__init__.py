@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from fray.rpc.resolver import Resolver as Resolver
     from fray.rpc.server import ActorServer as ActorServer
     from fray.rpc.server import method as method
+    from fray.rpc.stream import ActorStream as ActorStream
 
 # Programs that only serve, or only call, import half of it.
 _HOMES = {
@@ -50,6 +51,7 @@ _HOMES = {
     "ActorHandle": "handle",
     "ActorMethod": "handle",
     "ActorServer": "server",
+    "ActorStream": "stream",
     "ClusterResolver": "resolver",
     "ConnectionSettings": "options",
     "FixedResolver": "resolver",

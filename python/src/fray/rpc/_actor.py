@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from fray.rpc._call import ServerCall
     from fray.rpc._mailbox import Mailbox
     from fray.rpc._methods import Method, MethodTable
-    from fray.rpc._reply import Reply
+    from fray.rpc._reply import Answerer, Reply
+    from fray.rpc._stream import ServerStream
     from fray.rpc.codec import ActorRef
     from fray.rpc.context import Surroundings
 
@@ -29,6 +30,10 @@ class ActorHost(Protocol):
 
     def answered(self, call: ServerCall, reply: Reply, later: bool) -> None:
         """Take a reply to its caller."""
+        ...
+
+    def opened(self, call: ServerCall, stream: ServerStream) -> Answerer | None:
+        """Note the stream of a call that runs; return what it goes to."""
         ...
 
     def on_loop(self, function: Callable[[], object]) -> None:
@@ -94,6 +99,10 @@ class Actor:
         self.stats[call.method.name].add(monotonic() - call.arrived, code)
         self._host.answered(call, reply, later)
 
+    def opened(self, call: ServerCall, stream: ServerStream) -> Answerer | None:
+        """Note the stream of a call that runs; return what it goes to."""
+        return self._host.opened(call, stream)
+
     def on_loop(self, function: Callable[..., object], *args: Any) -> None:
         """Call a function on the event loop."""
         self._host.on_loop(lambda: function(*args))
@@ -119,6 +128,7 @@ class Actor:
                 idempotent=m.marks.idempotent,
                 concurrency_group=m.marks.concurrency_group,
                 params=m.params,
+                streams=m.streams,
             )
             for m in sorted(self.table, key=lambda m: m.name)
         ]

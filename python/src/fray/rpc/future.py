@@ -6,6 +6,7 @@ protocols are known here.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Generator, Sequence, Sized
 from contextlib import suppress
 from math import inf
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
 from fray.cluster.context import scoped_guard
 from fray.rpc import _background, _selfcall
+from fray.rpc._inbox import Inbox
 from fray.rpc._promise import Promise
 from fray.rpc._wire import payload_of
 from fray.rpc.codec import Codec, CodecError, CodecTooLargeError, decode_result
@@ -23,16 +25,19 @@ from fray.rpc.errors import (
     DeadlineError,
     DeniedError,
     EncodingError,
+    MalformedError,
     MaybeExecutedError,
     TooLargeError,
     cancelled,
     of_wire,
 )
 from fray.rpc.options import MAX_BREAKS
+from fray.rpc.stream import ActorStream, AwaitedStream, stream_of
 
 if TYPE_CHECKING:
     from fray._pb import actor_pb2
     from fray.rpc._call_chain import ChainedCall
+    from fray.rpc._inbox import Arrival
     from fray.rpc._outcome import Answer, Sent
     from fray.rpc._settings import Settings
     from fray.rpc._wire import Buffer
@@ -122,6 +127,10 @@ class FutureChannel(Protocol):
         """Note that a call was answered."""
         ...
 
+    def acknowledge(self, future: ActorFuture[Any], taken: int) -> None:
+        """Report how many items of a call's stream were taken."""
+        ...
+
     def lost(self) -> None:
         """Restore a broken connection."""
         ...
@@ -134,6 +143,7 @@ class ActorFuture(Promise, Generic[T]):
         "__weakref__",
         "_answer",
         "_error",
+        "_stream",
         "_value",
         "arrived",
         "attempts",
@@ -143,6 +153,7 @@ class ActorFuture(Promise, Generic[T]):
         "cancelled_by",
         "channel",
         "deadline",
+        "inbox",
         "later",
         "lost",
         "may_have_run",
@@ -181,11 +192,13 @@ class ActorFuture(Promise, Generic[T]):
         self.cancelled_by = False
         self.may_have_run = False  # on a server that is lost
         self.arrived = False  # perhaps, over an earlier connection to the same server
+        self.inbox: Inbox | None = None  # of a call that is answered by a stream, once that has begun
+        self._stream: weakref.ref[ActorStream[Any]] | None = None
 
     # For users
 
     def result(self, timeout: float | None = None) -> T:
-        """Return what the method returned.
+        """Return what the method returned; of one that is a generator an ActorStream, once it has begun.
 
         Args:
             timeout: The longest wait in seconds; None: without end. The call goes on when it is over.
@@ -194,8 +207,10 @@ class ActorFuture(Promise, Generic[T]):
             TimeoutError: the wait was over.
             ActorError: the call failed; the subclass is the kind of failure.
         """
-        if not self._finished:
+        if not self._finished and self.inbox is None:
             self._wait(timeout)
+        if self.inbox is not None:
+            return cast("T", self._items())
         if self._error is not None:
             raise self._error
         return self._decoded()
@@ -209,9 +224,9 @@ class ActorFuture(Promise, Generic[T]):
         Raises:
             TimeoutError: the wait was over before the call.
         """
-        if not self._finished:
+        if not self._finished and self.inbox is None:
             self._wait(timeout)
-        if self._error is None:
+        if self._error is None and self.inbox is None:
             try:
                 self._decoded()
             except ActorError as err:
@@ -231,7 +246,7 @@ class ActorFuture(Promise, Generic[T]):
             return False
         self.cancelled_by = True
         channel = self.channel
-        if channel is None or not channel.cancel(self):
+        if self.inbox is not None or channel is None or not channel.cancel(self):
             self._give_up(cancelled)
         return True
 
@@ -250,7 +265,7 @@ class ActorFuture(Promise, Generic[T]):
         """Wait in asyncio. Cancelling the task that waits cancels the call."""
         import asyncio
 
-        if self._finished:
+        if self._finished or self.inbox is not None:
             return self.result()
         loop = asyncio.get_running_loop()
         changed: asyncio.Future[None] = loop.create_future()
@@ -263,7 +278,7 @@ class ActorFuture(Promise, Generic[T]):
             with suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(wake)
 
-        self.on_done(finished)
+        self.on_answer(finished)
         if self.later:
             loop.call_soon(self._flush)  # once for all that are awaited in this turn
         suspect = _selfcall.suspect(self.call.method)
@@ -275,6 +290,19 @@ class ActorFuture(Promise, Generic[T]):
             self.cancel()
             raise
         return self.result()
+
+    def __iter__(self) -> ActorStream[Any]:
+        """Iterate over the items of a method that is a generator, see ActorStream.
+
+        Raises:
+            TypeError: the method is none.
+            ActorError: as `result` does.
+        """
+        return stream_of(self.result())
+
+    def __aiter__(self) -> AwaitedStream[Any]:
+        """Do the same in asyncio."""
+        return AwaitedStream(self)
 
     def __repr__(self) -> str:
         state = "pending" if not self._finished else "failed" if self._error else "done"
@@ -289,7 +317,8 @@ class ActorFuture(Promise, Generic[T]):
         suspect = _selfcall.suspect(self.call.method)
         if limit is None and suspect is None and scoped_guard() is None:
             self._waiter.acquire()
-            self._waiter.release()
+            with suppress(RuntimeError):  # see Promise._begin
+                self._waiter.release()
             return
         wake = _WAKE if suspect is None else _selfcall.CHECK_INTERVAL
         while True:
@@ -322,13 +351,15 @@ class ActorFuture(Promise, Generic[T]):
             channel = self.channel
             if channel is not None and scoped_guard() is None and _selfcall.suspect(self.call.method) is None:
                 channel.attend(self, inf if self.deadline is None else self.deadline - monotonic())
-            if not self._finished:
+            if not self._finished and self.inbox is None:
                 self._wait(None if self.deadline is None else max(0.0, self.deadline - monotonic()))
         except TimeoutError:
             self.expire()
         except BaseException:  # KeyboardInterrupt, or a job that is stopped
             self.cancel()
             raise
+        if self.inbox is not None and self.deadline is not None:
+            _background.deadlines().add(self.deadline, self)  # from here on no thread waits for all of it
         return self.result()
 
     def _flush(self) -> None:
@@ -359,6 +390,8 @@ class ActorFuture(Promise, Generic[T]):
     def _settle(self, answer: Answer | None, error: ActorError | None) -> None:
         self._answer, self._error = answer, error
         self._end()
+        if self.inbox is not None:
+            self.inbox.wake()
 
     def fail(self, error: ActorError) -> None:
         """End the call with an error. One that has ended stays as it is."""
@@ -385,6 +418,9 @@ class ActorFuture(Promise, Generic[T]):
 
     def answered(self, answer: Answer) -> None:
         """Take what became of the call, on the thread of the connection's reader: without waiting."""
+        if answer.items is not None:
+            self._streamed(answer.items, answer.buffers)
+            return
         reply = answer.reply
         channel = cast("FutureChannel", self.channel)
         if reply is None:
@@ -394,6 +430,8 @@ class ActorFuture(Promise, Generic[T]):
         channel.forget(self.call.seq)
         if reply.HasField("error"):
             self.route.rejected(self, of_wire(reply.error))
+        elif reply.streamed and (self.inbox is None or reply.items != self.inbox.received):
+            self.fail(MalformedError(f"the stream had {reply.items} items, and not all have come", ran=True))
         else:
             if not self.route.incarnation:
                 self.route.learned(self, reply.incarnation)
@@ -403,6 +441,8 @@ class ActorFuture(Promise, Generic[T]):
         """Whether a call that may have run is to be sent again. It counts as such."""
         if self._finished or self.cancelled_by or self.breaks >= MAX_BREAKS:
             return False
+        if self.inbox is not None and self.inbox.received:
+            return False  # what its loop has had is not taken back
         self.breaks += 1
         if self.options.idempotent or self.call.method in self.route.idempotent:
             return True
@@ -410,6 +450,49 @@ class ActorFuture(Promise, Generic[T]):
             self.retries -= 1
             return True
         return False
+
+    def _streamed(self, items: actor_pb2.Items, buffers: Sequence[memoryview]) -> None:
+        """Take items of a stream, on the thread of the connection's reader. Raises MalformedFrameError."""
+        inbox = self.inbox
+        if inbox is None:
+            inbox = Inbox(self.options.stream_window)
+        if not self._finished:
+            inbox.add(items, buffers)
+        if self.inbox is None:
+            self.inbox = inbox
+            self._begin()
+
+    def _items(self) -> ActorStream[Any]:
+        """Return the stream, always the same one."""
+        stream = None if self._stream is None else self._stream()
+        if stream is None:
+            if self._stream is not None:
+                left = CancelledError("the stream was left before", ran=True)
+                raise left.at(self.route.name, self.call.method)
+            stream = ActorStream(self)
+            self._stream = weakref.ref(stream)
+        return stream
+
+    # For streams
+
+    def stream_error(self) -> ActorError | None:
+        """Return why the call ended, None if the method came to its end."""
+        return self._error
+
+    def acknowledge(self, taken: int) -> None:
+        """Report to the server how many items were taken."""
+        channel = self.channel
+        if channel is not None:
+            channel.acknowledge(self, taken)
+
+    def leave(self) -> None:
+        """Cancel the call, if it has not ended."""
+        self.cancelled_by = True
+        self._give_up(cancelled)
+
+    def read_item(self, item: Arrival) -> Any:
+        """Decode an item. Raises ActorError."""
+        return self._read(item.codec, item.data, item.buffers)
 
     def fail_maybe(self) -> None:
         """End a call that may have run, and whose result is lost."""
@@ -430,33 +513,39 @@ class ActorFuture(Promise, Generic[T]):
             if self._error is not None:
                 raise self._error
             return cast("list[T]", self._value)[0]
-        reply, settings = answer.reply, self.route.settings
-        pickles = settings.allow_pickle and bool(settings.identity)
+        reply = answer.reply
         try:
-            if int(reply.codec) == Codec.PICKLE and not pickles:
-                raise DeniedError("pickle is refused: allow_pickle and an identity are needed", ran=True)
             return cast(
-                "T",
-                decode_result(
-                    reply.codec,
-                    payload_of(answer.buffers, reply.result),
-                    answer.buffers,
-                    on_actor=self.route.on_actor,
-                    allow_pickle=pickles,
-                    memory=settings.max_message_bytes,
-                ),
+                "T", self._read(reply.codec, payload_of(answer.buffers, reply.result), answer.buffers)
             )
-        except DeniedError as err:
-            self._error = err.at(self.route.name, self.call.method)
-        except CodecTooLargeError as err:
-            too_large = TooLargeError(err.problem, ran=True)
-            self._error = too_large.at(self.route.name, self.call.method)
-        except CodecError as err:
-            error = EncodingError(f"the result cannot be read: {err.problem}", ran=True, argument=err.path)
-            self._error = error.at(self.route.name, self.call.method)
-        except Exception as err:  # such as of a reference that leads nowhere
-            error = EncodingError(f"the result cannot be read: {err}", ran=True)
-            self._error = error.at(self.route.name, self.call.method)
+        except ActorError as err:
+            self._error = err
         answer.buffers = ()  # the error's traceback refers to it
         self._answer = None
         raise self._error
+
+    def _read(self, codec: int, data: Buffer, buffers: Sequence[memoryview]) -> Any:
+        """Decode a result. Raises ActorError."""
+        settings = self.route.settings
+        pickles = settings.allow_pickle and bool(settings.identity)
+        problem: ActorError
+        try:
+            if int(codec) == Codec.PICKLE and not pickles:
+                raise DeniedError("pickle is refused: allow_pickle and an identity are needed", ran=True)
+            return decode_result(
+                codec,
+                data,
+                buffers,
+                on_actor=self.route.on_actor,
+                allow_pickle=pickles,
+                memory=settings.max_message_bytes,
+            )
+        except DeniedError as err:
+            problem = err
+        except CodecTooLargeError as err:
+            problem = TooLargeError(err.problem, ran=True)
+        except CodecError as err:
+            problem = EncodingError(f"the result cannot be read: {err.problem}", ran=True, argument=err.path)
+        except Exception as err:  # such as of a reference that leads nowhere
+            problem = EncodingError(f"the result cannot be read: {err}", ran=True)
+        raise problem.at(self.route.name, self.call.method)

@@ -68,10 +68,15 @@ class ActorMethod:
         retries: int = _UNSET,
         idempotent: bool = _UNSET,
         resolve_timeout: float = _UNSET,
+        stream_window: int = _UNSET,
     ) -> ActorMethod:
         """Return the method with other options for its calls, see RpcOptions."""
         changes = _changes(
-            timeout=timeout, retries=retries, idempotent=idempotent, resolve_timeout=resolve_timeout
+            timeout=timeout,
+            retries=retries,
+            idempotent=idempotent,
+            resolve_timeout=resolve_timeout,
+            stream_window=stream_window,
         )
         return ActorMethod(self._route, self._name, replace(self._options, **changes))
 
@@ -85,6 +90,8 @@ class ActorMethod:
         call = Call(actor=route.name, method=self._name, codec=codec, args=data)  # type: ignore[arg-type]
         if trace := _trace.current():
             call.trace = trace
+        if options.stream_window:
+            call.stream.window_items, call.stream.or_one = options.stream_window, True
         future: ActorFuture[Any] = ActorFuture(route, call, buffers, options)
         future.deadline = options.deadline()
         return future
@@ -143,10 +150,15 @@ class ActorHandle:
         retries: int = _UNSET,
         idempotent: bool = _UNSET,
         resolve_timeout: float = _UNSET,
+        stream_window: int = _UNSET,
     ) -> ActorHandle:
         """Return a handle of the same actor with other options for its calls, see RpcOptions."""
         changes = _changes(
-            timeout=timeout, retries=retries, idempotent=idempotent, resolve_timeout=resolve_timeout
+            timeout=timeout,
+            retries=retries,
+            idempotent=idempotent,
+            resolve_timeout=resolve_timeout,
+            stream_window=stream_window,
         )
         return self.with_options(replace(self._options, **changes))
 
