@@ -1,10 +1,14 @@
-"""A network between a client and a server that cuts the first connection after so many bytes."""
+"""A network between a client and a server that cuts connections, and what became of a stream over it."""
 
 from __future__ import annotations
 
 import contextlib
 import socket
 import threading
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from fray.rpc.errors import ActorError
 
 
 class Cutter:
@@ -67,3 +71,17 @@ class Cutter:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def collect(
+    items: Iterable[Any], each: Callable[[], object] = lambda: None
+) -> tuple[list[Any], ActorError | None]:
+    """Iterate to the end; return the items and the error at the end, None if there is none."""
+    got = []
+    try:
+        for item in items:
+            got.append(item)
+            each()
+    except ActorError as err:
+        return got, err
+    return got, None
