@@ -40,6 +40,7 @@ type arrival struct {
 	codec   wire.Codec
 	result  []byte
 	buffers [][]byte
+	whole   bool // it is no item but all that the method returned
 }
 
 func (a arrival) size() int64 {
@@ -92,7 +93,7 @@ func (b *inbox) add(f *wire.Items, buffers [][]byte) error {
 		if n > len(buffers) {
 			return &wire.MalformedError{Problem: "an item of a stream is said to have buffers that did not come"}
 		}
-		one := arrival{f.GetCodec(), result, buffers[:n:n]}
+		one := arrival{codec: f.GetCodec(), result: result, buffers: buffers[:n:n]}
 		buffers = buffers[n:]
 		if f.GetFirst()+uint64(i) <= b.received {
 			continue

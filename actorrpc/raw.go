@@ -16,8 +16,14 @@ type Raw struct {
 
 // CallRaw calls a method with arguments that are encoded already.
 func CallRaw(ctx context.Context, h Handle, method string, args Raw) (Raw, error) {
-	c, err := h.encodeRaw(method, args)
-	if err != nil {
+	if h.actor == nil {
+		return Raw{}, ofNoActor(method)
+	}
+	c := newCall(h.actor, request{
+		name: h.Name(), method: method, options: h.options.withDefaults(h.client.config.Options),
+		codec: args.Codec, args: args.Data, buffers: args.Buffers,
+	})
+	if err := c.measure(h.client.config.MaxMessageBytes); err != nil {
 		return Raw{}, err
 	}
 	c.perform(ctx, h.client.waiters(ctx))
@@ -32,18 +38,4 @@ func (c *call) raw() (Raw, error) {
 		return Raw{}, c.decode(new(any))
 	}
 	return Raw{Codec: codec.Kind(c.reply.GetCodec()), Data: c.reply.GetResult(), Buffers: c.results}, nil
-}
-
-func (h Handle) encodeRaw(method string, args Raw) (*call, error) {
-	if h.actor == nil {
-		return nil, ofNoActor(method)
-	}
-	c := newCall(h.actor, request{
-		name: h.Name(), method: method, options: h.options.withDefaults(h.client.config.Options),
-		codec: args.Codec, args: args.Data, buffers: args.Buffers,
-	})
-	if err := c.measure(h.client.config.MaxMessageBytes); err != nil {
-		return nil, err
-	}
-	return c, nil
 }

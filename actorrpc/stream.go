@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"iter"
 
-	"github.com/fray-ml/fray/actorrpc/codec"
 	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
@@ -40,22 +39,31 @@ func Stream[T any](ctx context.Context, h Handle, method string, args ...any) it
 	}
 }
 
-// StreamRaw calls a method with arguments that are encoded already. The items are those of
-// its stream or, of a method that does not stream, the one result.
-func StreamRaw(ctx context.Context, h Handle, method string, args Raw) iter.Seq2[Raw, error] {
-	return func(yield func(Raw, error) bool) {
-		c, err := h.encodeRaw(method, args)
+// Result is what a method returned, or one item of the stream by which it answers.
+type Result struct {
+	Value any // the tree, see package codec
+	Item  bool
+}
+
+// Results calls a method whether it streams or not, and loops over the items or the one result.
+func Results(ctx context.Context, h Handle, method string, args ...any) iter.Seq2[Result, error] {
+	return func(yield func(Result, error) bool) {
+		c, err := h.encode(method, args)
 		if err != nil {
-			yield(Raw{}, err)
+			yield(Result{}, err)
 			return
 		}
 		c.inbox = newInbox(c.options)
 		c.inbox.orOne = true
 		err = c.loop(ctx, h.client, func(one arrival) (more bool, err error) {
-			return yield(Raw{codec.Kind(one.codec), one.result, one.buffers}, nil), nil
+			result := Result{Item: !one.whole}
+			if err := decodeItem(h.client, c, one, &result.Value); err != nil {
+				return false, err
+			}
+			return yield(result, nil), nil
 		})
 		if err != nil {
-			yield(Raw{}, err)
+			yield(Result{}, err)
 		}
 	}
 }
@@ -118,7 +126,7 @@ func (c *call) last(each func(arrival) (more bool, err error)) error {
 	case c.err != nil:
 		return c.err.Typed()
 	case !c.reply.GetStreamed() && c.inbox.orOne:
-		_, err := each(arrival{c.reply.GetCodec(), c.reply.GetResult(), c.results})
+		_, err := each(arrival{c.reply.GetCodec(), c.reply.GetResult(), c.results, true})
 		return err
 	case !c.reply.GetStreamed():
 		return c.named(&rpcerror.Error{Code: rpcerror.CodeEncoding, Message: "it returned one result and no stream: call it by actorrpc.Call", Ran: true})

@@ -324,7 +324,8 @@ def test_items_that_cannot_be_carried(handle: ActorHandle) -> None:
 
 def test_the_deadline_is_that_of_the_whole_stream(feed: Feed, handle: ActorHandle) -> None:
     for begin in ("__call__", "remote"):
-        got, timeout = [], 0.1
+        got: list[int] = []
+        timeout = 0.1
         while not got:  # on a busy machine it may not begin in time
             timeout *= 2
             with suppress(DeadlineError):
