@@ -85,6 +85,9 @@ func (b *inbox) add(f *wire.Items, buffers [][]byte) error {
 	if f.GetFirst() == 0 || f.GetFirst() > b.received+1 {
 		return &wire.MalformedError{Problem: fmt.Sprintf("item %d of a stream of which %d had come", f.GetFirst(), b.received)}
 	}
+	if last := f.GetFirst() - 1 + uint64(len(f.GetResults())); last > b.acked+b.items || last > b.received && b.queued > 2*b.bytes {
+		return &wire.MalformedError{Problem: "more of a stream than its caller takes"}
+	}
 	for i, result := range f.GetResults() {
 		n := 0
 		if i < len(f.GetBuffers()) {
@@ -97,9 +100,6 @@ func (b *inbox) add(f *wire.Items, buffers [][]byte) error {
 		buffers = buffers[n:]
 		if f.GetFirst()+uint64(i) <= b.received {
 			continue
-		}
-		if b.received-b.acked >= b.items || b.queued > b.bytes {
-			return &wire.MalformedError{Problem: "more of a stream than its caller takes"}
 		}
 		b.received++
 		b.queued += one.size()
