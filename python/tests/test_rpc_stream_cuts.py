@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from actors import PATIENCE
-from cutting import Cutter, collect
 from fray._pb import actor_pb2
 from fray.cluster import LocalCluster
 from fray.rpc import ActorServer, FixedResolver, method
 from fray.rpc.codec import encode_result
 from fray.rpc.errors import MaybeExecutedError
 from scripted import Scripted, packed
+from streamed import Cutter, collect
 
 
 class Feed:

@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 
 from actors import PATIENCE
-from cutting import collect
 from fray.cluster import LocalCluster
 from fray.rpc import ActorHandle, ActorServer, ActorStream, FixedResolver
 from fray.rpc.errors import (
@@ -29,6 +28,7 @@ from fray.rpc.errors import (
     TooLargeError,
 )
 from general import General
+from streamed import collect
 from waiting import eventually
 
 
