@@ -24,6 +24,9 @@ type RPCOptions struct {
 	// Idempotent declares that running the method more than once does no harm: a call
 	// that may have run is sent again until its deadline.
 	Idempotent bool
+	// StreamWindow is how many items of a stream its method may be ahead of the loop that
+	// takes them; 0: 1,000. It is at most 8 MiB of them ahead in any case, or one item.
+	StreamWindow int
 }
 
 // withDefaults are the options with what is missing taken from base.
@@ -38,6 +41,9 @@ func (o RPCOptions) withDefaults(base RPCOptions) RPCOptions {
 		o.RetryErrors = base.RetryErrors
 	}
 	o.Idempotent = o.Idempotent || base.Idempotent
+	if o.StreamWindow == 0 {
+		o.StreamWindow = base.StreamWindow
+	}
 	return o
 }
 

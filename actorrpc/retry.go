@@ -109,6 +109,8 @@ func (a *actor) lost(c *call, err *rpcerror.Error) {
 	defer c.settled()
 	c.loss = err
 	switch {
+	case c.inbox.begun(): // what its loop has had is not taken back
+		c.fail(err)
 	case c.repeatable():
 		c.findBy = time.Time{}
 		a.enqueue(c)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"math"
 	"os"
 
@@ -79,6 +80,38 @@ func (s *subject) Wait(ctx context.Context) error {
 func (s *subject) Left(ctx context.Context) bool {
 	_, ok := ctx.Deadline()
 	return ok
+}
+
+func (s *subject) Count(n int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		defer func() { s.n++ }()
+		for i := range n {
+			if !yield(i) {
+				return
+			}
+		}
+	}
+}
+
+func (s *subject) Dry(n int) iter.Seq2[int, error] {
+	return func(yield func(int, error) bool) {
+		for i := range n {
+			if !yield(i, nil) {
+				return
+			}
+		}
+		yield(0, errors.New("the well is dry"))
+	}
+}
+
+func (s *subject) Blobs(n, size int) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for range n {
+			if !yield(make([]byte, size)) {
+				return
+			}
+		}
+	}
 }
 
 func (s *subject) Forward(ctx context.Context, to codec.ActorRef, name string, args []any) (any, error) {

@@ -38,10 +38,14 @@ type call struct {
 	entry    *entry   // of the ledger; nil: seq is 0
 	to       answerer // without an entry
 	memory   uint64   // bytes that its arguments may take when they are decoded
+	takes    taking
+	// itemLimit is on an item of a stream, in bytes; 0: the server's
+	itemLimit uint64
 
 	mu     sync.Mutex
 	phase  phase
 	cancel context.CancelCauseFunc // while it runs, nil for methods that take no context
+	stream *stream                 // nil until the method has returned an iterator
 }
 
 // phase is how far a call is.
@@ -149,6 +153,9 @@ func (c *call) invoke(ran *bool) *answer {
 			return c.raised(methodError(ctx, err))
 		}
 	}
+	if c.method.streams {
+		return c.produce(ctx, results[0])
+	}
 	var result any
 	if c.method.result {
 		result = results[0].Interface()
@@ -199,11 +206,17 @@ func (c *call) answer(a *answer, unhurried bool) {
 		return
 	}
 	c.count(a.reply.GetError())
-	to := c.to
-	if c.entry != nil {
-		to = c.server.ledger.finish(c.entry, a)
+	s, to, kept := c.streaming(), c.to, int64(0)
+	if s != nil {
+		kept = s.seal(a)
 	}
-	if to != nil {
+	if c.entry != nil {
+		to = c.server.ledger.finish(c.entry, a, kept)
+	}
+	switch {
+	case s != nil:
+		s.finish(a)
+	case to != nil:
 		to.answer(a.reply, a.buffers, unhurried)
 	}
 	c.server.leave() // now: what has no reply before the last frame did not run
@@ -238,10 +251,13 @@ func (c *call) stop(e *rpcerror.Error) {
 		return
 	}
 	c.mu.Lock()
-	cancel := c.cancel
+	cancel, s := c.cancel, c.stream
 	c.mu.Unlock()
 	if cancel != nil {
 		cancel(e)
+	}
+	if s != nil {
+		s.stop(e)
 	}
 }
 

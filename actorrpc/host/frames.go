@@ -23,12 +23,16 @@ type connection struct {
 	session  *session
 	caller   string
 	limit    uint64 // of what the client takes, in bytes
+	streams  bool   // the client takes them as the answer to any call
 	done     chan struct{}
 	pending  atomic.Int64
 	deferred deferred
 }
 
-var _ answerer = (*connection)(nil)
+var (
+	_ answerer = (*connection)(nil)
+	_ sink     = (*connection)(nil)
+)
 
 // maxPeerName is how long Handshake.peer may be, in bytes.
 const maxPeerName = 64
@@ -52,6 +56,7 @@ func (s *Server) serveFrames(raw net.Conn) {
 		closeWith(raw, c.wire, stopping(false))
 		return
 	}
+	defer c.leaveStreams()
 	defer close(c.done)
 	defer s.leaveConnection(c)
 	watch := newWatch(c.wire, wire.Silence{Every: s.cfg.Keepalive, Patience: s.cfg.Patience}, func() {
@@ -107,7 +112,7 @@ func (c *connection) handshake() *rpcerror.Error {
 		return &rpcerror.Error{Code: rpcerror.CodeDenied, Message: "peers of another namespace are not served"}
 	}
 	c.caller = strings.Clone(peer.GetPeer())
-	c.limit = peer.GetMaxMessageBytes()
+	c.limit, c.streams = peer.GetMaxMessageBytes(), peer.GetStreams()
 	if c.net.SetReadDeadline(time.Time{}) != nil {
 		return malformed("the peer has left")
 	}
@@ -160,6 +165,10 @@ func (c *connection) handle(f *wire.Frame, buffers [][]byte) *rpcerror.Error {
 		if running := c.server.ledger.running(c.session, kind.Cancel.GetSeq()); running != nil {
 			running.stop(cancelledByCaller())
 		}
+	case *wire.Frame_StreamAck:
+		if s := c.server.ledger.stream(c.session, kind.StreamAck.GetSeq()); s != nil {
+			s.ack(kind.StreamAck.GetTaken())
+		}
 	case *wire.Frame_Ping:
 		c.server.ledger.ack(c.session, kind.Ping.GetAcked())
 		c.post(&wire.Frame{Kind: &wire.Frame_Pong{Pong: &wire.Pong{Id: kind.Ping.GetId()}}})
@@ -188,6 +197,7 @@ func (c *connection) call(in *wire.Call, buffers [][]byte, rejection *rpcerror.E
 	k := &call{
 		server: c.server, in: in, buffers: buffers, caller: c.caller, arrived: now, to: c,
 		deadline: deadlineOf(now, in.GetTimeoutNs()), memory: c.server.cfg.MaxMessageBytes,
+		takes: takingOf(in, c.streams), itemLimit: c.limit,
 	}
 	if n := c.pending.Add(1); n > int64(c.server.cfg.MaxPending) && rejection == nil {
 		rejection = busy("%d calls of this connection are not answered (max_pending)", n-1)
@@ -205,9 +215,12 @@ func (c *connection) call(in *wire.Call, buffers [][]byte, rejection *rpcerror.E
 	switch v {
 	case dispositionNew:
 		k.answer(a, false)
-	case dispositionReplay:
-		c.answer(a.reply, a.buffers, false)
-	case dispositionAwait:
+	case dispositionReplay, dispositionAwait:
+		if s := c.server.ledger.stream(c.session, in.GetSeq()); s != nil {
+			s.attach(c, in.GetStream())
+		} else if v == dispositionReplay {
+			c.answer(a.reply, a.buffers, false)
+		}
 	case dispositionOld:
 		c.pending.Add(-1)
 	case dispositionLost:

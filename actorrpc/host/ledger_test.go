@@ -29,7 +29,7 @@ func TestLedgerForgetsTheOldestReplies(t *testing.T) {
 			if v, _ := l.begin(s, c, discarded{}); v != dispositionNew {
 				t.Fatalf("got %s, want new", v)
 			}
-			l.finish(c.entry, result(2000))
+			l.finish(c.entry, result(2000), 0)
 		}
 	}
 	if l.bytes > 10_000 {
@@ -49,7 +49,7 @@ func TestLedgerForgetsCallersWhoAreAway(t *testing.T) {
 	again := l.open("a", now)
 	c := numbered(7, 0)
 	l.begin(s, c, discarded{})
-	l.finish(c.entry, result(10))
+	l.finish(c.entry, result(10), 0)
 	l.close(s, now)
 	l.close(again, now)
 	if other := l.open("never calls", now); other != nil {
@@ -99,7 +99,7 @@ func TestLedgerRunsEachCallOnce(t *testing.T) {
 					} else {
 						ran[seq] = true
 					}
-					l.finish(c.entry, a)
+					l.finish(c.entry, a, 0)
 					delete(pending, seq)
 					return
 				}

@@ -214,6 +214,8 @@ type Frame struct {
 	//	*Frame_Methods
 	//	*Frame_ListActors
 	//	*Frame_Actors
+	//	*Frame_Items
+	//	*Frame_StreamAck
 	Kind          isFrame_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -355,6 +357,24 @@ func (x *Frame) GetActors() *ListActorsResponse {
 	return nil
 }
 
+func (x *Frame) GetItems() *Items {
+	if x != nil {
+		if x, ok := x.Kind.(*Frame_Items); ok {
+			return x.Items
+		}
+	}
+	return nil
+}
+
+func (x *Frame) GetStreamAck() *StreamAck {
+	if x != nil {
+		if x, ok := x.Kind.(*Frame_StreamAck); ok {
+			return x.StreamAck
+		}
+	}
+	return nil
+}
+
 type isFrame_Kind interface {
 	isFrame_Kind()
 }
@@ -403,6 +423,14 @@ type Frame_Actors struct {
 	Actors *ListActorsResponse `protobuf:"bytes,11,opt,name=actors,proto3,oneof"`
 }
 
+type Frame_Items struct {
+	Items *Items `protobuf:"bytes,16,opt,name=items,proto3,oneof"`
+}
+
+type Frame_StreamAck struct {
+	StreamAck *StreamAck `protobuf:"bytes,17,opt,name=stream_ack,json=streamAck,proto3,oneof"`
+}
+
 func (*Frame_Handshake) isFrame_Kind() {}
 
 func (*Frame_Call) isFrame_Kind() {}
@@ -425,6 +453,10 @@ func (*Frame_ListActors) isFrame_Kind() {}
 
 func (*Frame_Actors) isFrame_Kind() {}
 
+func (*Frame_Items) isFrame_Kind() {}
+
+func (*Frame_StreamAck) isFrame_Kind() {}
+
 // Handshake is the first frame of both sides.
 type Handshake struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
@@ -435,6 +467,7 @@ type Handshake struct {
 	MaxPending      uint32                 `protobuf:"varint,5,opt,name=max_pending,json=maxPending,proto3" json:"max_pending,omitempty"`                  // the server: calls of one connection that have not been answered
 	Language        string                 `protobuf:"bytes,6,opt,name=language,proto3" json:"language,omitempty"`                                         // "go" or "python"
 	Pickle          bool                   `protobuf:"varint,7,opt,name=pickle,proto3" json:"pickle,omitempty"`                                            // the sender takes codec pickle
+	Streams         bool                   `protobuf:"varint,12,opt,name=streams,proto3" json:"streams,omitempty"`                                         // the client: any of its calls may be answered by a stream, also one without Call.stream
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -518,6 +551,13 @@ func (x *Handshake) GetPickle() bool {
 	return false
 }
 
+func (x *Handshake) GetStreams() bool {
+	if x != nil {
+		return x.Streams
+	}
+	return false
+}
+
 // Call asks for one run of a method.
 type Call struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
@@ -533,12 +573,13 @@ type Call struct {
 	Attempt uint32 `protobuf:"varint,6,opt,name=attempt,proto3" json:"attempt,omitempty"` // how often it was sent before
 	Codec   Codec  `protobuf:"varint,7,opt,name=codec,proto3,enum=fray.actor.v1.Codec" json:"codec,omitempty"`
 	// args is an array of two: the positional arguments, an array, and the named ones, a map.
-	Args          []byte   `protobuf:"bytes,8,opt,name=args,proto3" json:"args,omitempty"`
-	Buffers       [][]byte `protobuf:"bytes,9,rep,name=buffers,proto3" json:"buffers,omitempty"`                                     // gRPC: what args refers to out of band
-	BufferSizes   []uint64 `protobuf:"varint,10,rep,packed,name=buffer_sizes,json=bufferSizes,proto3" json:"buffer_sizes,omitempty"` // frames: the same, which follow the frame
-	TimeoutNs     uint64   `protobuf:"varint,11,opt,name=timeout_ns,json=timeoutNs,proto3" json:"timeout_ns,omitempty"`              // left until the deadline, 0: none
-	Caller        string   `protobuf:"bytes,12,opt,name=caller,proto3" json:"caller,omitempty"`                                      // gRPC: as Handshake.peer
-	Trace         string   `protobuf:"bytes,13,opt,name=trace,proto3" json:"trace,omitempty"`                                        // W3C traceparent, ""
+	Args          []byte         `protobuf:"bytes,8,opt,name=args,proto3" json:"args,omitempty"`
+	Buffers       [][]byte       `protobuf:"bytes,9,rep,name=buffers,proto3" json:"buffers,omitempty"`                                     // gRPC: what args refers to out of band
+	BufferSizes   []uint64       `protobuf:"varint,10,rep,packed,name=buffer_sizes,json=bufferSizes,proto3" json:"buffer_sizes,omitempty"` // frames: the same, which follow the frame
+	TimeoutNs     uint64         `protobuf:"varint,11,opt,name=timeout_ns,json=timeoutNs,proto3" json:"timeout_ns,omitempty"`              // left until the deadline, 0: none
+	Caller        string         `protobuf:"bytes,12,opt,name=caller,proto3" json:"caller,omitempty"`                                      // gRPC: as Handshake.peer
+	Trace         string         `protobuf:"bytes,13,opt,name=trace,proto3" json:"trace,omitempty"`                                        // W3C traceparent, ""
+	Stream        *StreamRequest `protobuf:"bytes,16,opt,name=stream,proto3" json:"stream,omitempty"`                                      // absent: see Handshake.streams
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -664,6 +705,229 @@ func (x *Call) GetTrace() string {
 	return ""
 }
 
+func (x *Call) GetStream() *StreamRequest {
+	if x != nil {
+		return x.Stream
+	}
+	return nil
+}
+
+// StreamRequest says that a call may be answered by a stream: Items, and then the Reply.
+type StreamRequest struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	WindowItems uint32                 `protobuf:"varint,1,opt,name=window_items,json=windowItems,proto3" json:"window_items,omitempty"` // that the server sends before the caller acknowledges some; 0: 1,000
+	WindowBytes uint64                 `protobuf:"varint,2,opt,name=window_bytes,json=windowBytes,proto3" json:"window_bytes,omitempty"` // likewise, of their results and buffers; one item may be larger; 0: 8 MiB
+	// received: of a call that is sent again, how many items the caller has. The server goes on after them.
+	Received      uint64 `protobuf:"varint,3,opt,name=received,proto3" json:"received,omitempty"`
+	Taken         uint64 `protobuf:"varint,5,opt,name=taken,proto3" json:"taken,omitempty"`              // likewise, as in StreamAck
+	OrOne         bool   `protobuf:"varint,4,opt,name=or_one,json=orOne,proto3" json:"or_one,omitempty"` // a result that is no stream is taken as well
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StreamRequest) Reset() {
+	*x = StreamRequest{}
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StreamRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StreamRequest) ProtoMessage() {}
+
+func (x *StreamRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StreamRequest.ProtoReflect.Descriptor instead.
+func (*StreamRequest) Descriptor() ([]byte, []int) {
+	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *StreamRequest) GetWindowItems() uint32 {
+	if x != nil {
+		return x.WindowItems
+	}
+	return 0
+}
+
+func (x *StreamRequest) GetWindowBytes() uint64 {
+	if x != nil {
+		return x.WindowBytes
+	}
+	return 0
+}
+
+func (x *StreamRequest) GetReceived() uint64 {
+	if x != nil {
+		return x.Received
+	}
+	return 0
+}
+
+func (x *StreamRequest) GetTaken() uint64 {
+	if x != nil {
+		return x.Taken
+	}
+	return 0
+}
+
+func (x *StreamRequest) GetOrOne() bool {
+	if x != nil {
+		return x.OrOne
+	}
+	return false
+}
+
+// Items are items of a stream, in order and without gaps: the method's results, one after the other.
+type Items struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Seq           uint64                 `protobuf:"varint,1,opt,name=seq,proto3" json:"seq,omitempty"`     // of the Call
+	First         uint64                 `protobuf:"varint,2,opt,name=first,proto3" json:"first,omitempty"` // number of the first one here, from 1 on
+	Codec         Codec                  `protobuf:"varint,3,opt,name=codec,proto3,enum=fray.actor.v1.Codec" json:"codec,omitempty"`
+	Results       [][]byte               `protobuf:"bytes,4,rep,name=results,proto3" json:"results,omitempty"`         // none, with first 1: the stream has begun
+	Buffers       []uint32               `protobuf:"varint,5,rep,packed,name=buffers,proto3" json:"buffers,omitempty"` // how many of buffer_sizes each has; absent: none has any
+	BufferSizes   []uint64               `protobuf:"varint,6,rep,packed,name=buffer_sizes,json=bufferSizes,proto3" json:"buffer_sizes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Items) Reset() {
+	*x = Items{}
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Items) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Items) ProtoMessage() {}
+
+func (x *Items) ProtoReflect() protoreflect.Message {
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Items.ProtoReflect.Descriptor instead.
+func (*Items) Descriptor() ([]byte, []int) {
+	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Items) GetSeq() uint64 {
+	if x != nil {
+		return x.Seq
+	}
+	return 0
+}
+
+func (x *Items) GetFirst() uint64 {
+	if x != nil {
+		return x.First
+	}
+	return 0
+}
+
+func (x *Items) GetCodec() Codec {
+	if x != nil {
+		return x.Codec
+	}
+	return Codec_CODEC_UNSPECIFIED
+}
+
+func (x *Items) GetResults() [][]byte {
+	if x != nil {
+		return x.Results
+	}
+	return nil
+}
+
+func (x *Items) GetBuffers() []uint32 {
+	if x != nil {
+		return x.Buffers
+	}
+	return nil
+}
+
+func (x *Items) GetBufferSizes() []uint64 {
+	if x != nil {
+		return x.BufferSizes
+	}
+	return nil
+}
+
+// StreamAck acknowledges items that the caller's program has taken: the server forgets them, and sends more.
+type StreamAck struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Seq           uint64                 `protobuf:"varint,1,opt,name=seq,proto3" json:"seq,omitempty"`
+	Taken         uint64                 `protobuf:"varint,2,opt,name=taken,proto3" json:"taken,omitempty"` // how many from the first on
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StreamAck) Reset() {
+	*x = StreamAck{}
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StreamAck) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StreamAck) ProtoMessage() {}
+
+func (x *StreamAck) ProtoReflect() protoreflect.Message {
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StreamAck.ProtoReflect.Descriptor instead.
+func (*StreamAck) Descriptor() ([]byte, []int) {
+	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *StreamAck) GetSeq() uint64 {
+	if x != nil {
+		return x.Seq
+	}
+	return 0
+}
+
+func (x *StreamAck) GetTaken() uint64 {
+	if x != nil {
+		return x.Taken
+	}
+	return 0
+}
+
 // Reply answers the Call of the same seq.
 type Reply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -674,13 +938,15 @@ type Reply struct {
 	BufferSizes   []uint64               `protobuf:"varint,5,rep,packed,name=buffer_sizes,json=bufferSizes,proto3" json:"buffer_sizes,omitempty"`
 	Error         *Error                 `protobuf:"bytes,6,opt,name=error,proto3" json:"error,omitempty"`             // absent: it returned
 	Incarnation   string                 `protobuf:"bytes,7,opt,name=incarnation,proto3" json:"incarnation,omitempty"` // that answered
+	Streamed      bool                   `protobuf:"varint,10,opt,name=streamed,proto3" json:"streamed,omitempty"`     // it ends a stream, which has result unset; gRPC: it is an item
+	Items         uint64                 `protobuf:"varint,11,opt,name=items,proto3" json:"items,omitempty"`           // that the stream had
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Reply) Reset() {
 	*x = Reply{}
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[3]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -692,7 +958,7 @@ func (x *Reply) String() string {
 func (*Reply) ProtoMessage() {}
 
 func (x *Reply) ProtoReflect() protoreflect.Message {
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[3]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -705,7 +971,7 @@ func (x *Reply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reply.ProtoReflect.Descriptor instead.
 func (*Reply) Descriptor() ([]byte, []int) {
-	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{3}
+	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Reply) GetSeq() uint64 {
@@ -757,6 +1023,20 @@ func (x *Reply) GetIncarnation() string {
 	return ""
 }
 
+func (x *Reply) GetStreamed() bool {
+	if x != nil {
+		return x.Streamed
+	}
+	return false
+}
+
+func (x *Reply) GetItems() uint64 {
+	if x != nil {
+		return x.Items
+	}
+	return 0
+}
+
 // Error is why a call failed; the texts are the same in every language.
 type Error struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
@@ -781,7 +1061,7 @@ type Error struct {
 
 func (x *Error) Reset() {
 	*x = Error{}
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[4]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -793,7 +1073,7 @@ func (x *Error) String() string {
 func (*Error) ProtoMessage() {}
 
 func (x *Error) ProtoReflect() protoreflect.Message {
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[4]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -806,7 +1086,7 @@ func (x *Error) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Error.ProtoReflect.Descriptor instead.
 func (*Error) Descriptor() ([]byte, []int) {
-	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{4}
+	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Error) GetCode() Code {
@@ -904,7 +1184,7 @@ type Retry struct {
 
 func (x *Retry) Reset() {
 	*x = Retry{}
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[5]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -916,7 +1196,7 @@ func (x *Retry) String() string {
 func (*Retry) ProtoMessage() {}
 
 func (x *Retry) ProtoReflect() protoreflect.Message {
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[5]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -929,7 +1209,7 @@ func (x *Retry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Retry.ProtoReflect.Descriptor instead.
 func (*Retry) Descriptor() ([]byte, []int) {
-	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{5}
+	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Retry) GetRetries() uint32 {
@@ -956,7 +1236,7 @@ type Cancel struct {
 
 func (x *Cancel) Reset() {
 	*x = Cancel{}
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[6]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -968,7 +1248,7 @@ func (x *Cancel) String() string {
 func (*Cancel) ProtoMessage() {}
 
 func (x *Cancel) ProtoReflect() protoreflect.Message {
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[6]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -981,7 +1261,7 @@ func (x *Cancel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cancel.ProtoReflect.Descriptor instead.
 func (*Cancel) Descriptor() ([]byte, []int) {
-	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{6}
+	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Cancel) GetSeq() uint64 {
@@ -1002,7 +1282,7 @@ type Ping struct {
 
 func (x *Ping) Reset() {
 	*x = Ping{}
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[7]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1014,7 +1294,7 @@ func (x *Ping) String() string {
 func (*Ping) ProtoMessage() {}
 
 func (x *Ping) ProtoReflect() protoreflect.Message {
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[7]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1027,7 +1307,7 @@ func (x *Ping) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ping.ProtoReflect.Descriptor instead.
 func (*Ping) Descriptor() ([]byte, []int) {
-	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{7}
+	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Ping) GetId() uint64 {
@@ -1053,7 +1333,7 @@ type Pong struct {
 
 func (x *Pong) Reset() {
 	*x = Pong{}
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[8]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1065,7 +1345,7 @@ func (x *Pong) String() string {
 func (*Pong) ProtoMessage() {}
 
 func (x *Pong) ProtoReflect() protoreflect.Message {
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[8]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1078,7 +1358,7 @@ func (x *Pong) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pong.ProtoReflect.Descriptor instead.
 func (*Pong) Descriptor() ([]byte, []int) {
-	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{8}
+	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Pong) GetId() uint64 {
@@ -1099,7 +1379,7 @@ type Close struct {
 
 func (x *Close) Reset() {
 	*x = Close{}
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[9]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1111,7 +1391,7 @@ func (x *Close) String() string {
 func (*Close) ProtoMessage() {}
 
 func (x *Close) ProtoReflect() protoreflect.Message {
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[9]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1124,7 +1404,7 @@ func (x *Close) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Close.ProtoReflect.Descriptor instead.
 func (*Close) Descriptor() ([]byte, []int) {
-	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{9}
+	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Close) GetError() *Error {
@@ -1144,7 +1424,7 @@ type ListMethodsRequest struct {
 
 func (x *ListMethodsRequest) Reset() {
 	*x = ListMethodsRequest{}
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[10]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1156,7 +1436,7 @@ func (x *ListMethodsRequest) String() string {
 func (*ListMethodsRequest) ProtoMessage() {}
 
 func (x *ListMethodsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[10]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1169,7 +1449,7 @@ func (x *ListMethodsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMethodsRequest.ProtoReflect.Descriptor instead.
 func (*ListMethodsRequest) Descriptor() ([]byte, []int) {
-	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{10}
+	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListMethodsRequest) GetActor() string {
@@ -1198,7 +1478,7 @@ type ListMethodsResponse struct {
 
 func (x *ListMethodsResponse) Reset() {
 	*x = ListMethodsResponse{}
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[11]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1210,7 +1490,7 @@ func (x *ListMethodsResponse) String() string {
 func (*ListMethodsResponse) ProtoMessage() {}
 
 func (x *ListMethodsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[11]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1223,7 +1503,7 @@ func (x *ListMethodsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMethodsResponse.ProtoReflect.Descriptor instead.
 func (*ListMethodsResponse) Descriptor() ([]byte, []int) {
-	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{11}
+	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListMethodsResponse) GetMethods() []*Method {
@@ -1262,6 +1542,7 @@ type Method struct {
 	Idempotent       bool                   `protobuf:"varint,4,opt,name=idempotent,proto3" json:"idempotent,omitempty"`
 	ConcurrencyGroup string                 `protobuf:"bytes,5,opt,name=concurrency_group,json=concurrencyGroup,proto3" json:"concurrency_group,omitempty"`
 	Params           []string               `protobuf:"bytes,6,rep,name=params,proto3" json:"params,omitempty"`                                           // names, "" where they have none
+	Streams          bool                   `protobuf:"varint,8,opt,name=streams,proto3" json:"streams,omitempty"`                                        // it is known to answer by a stream
 	Retries          uint32                 `protobuf:"varint,9,opt,name=retries,proto3" json:"retries,omitempty"`                                        // how often a call that may have run is sent again
 	RetryExceptions  []string               `protobuf:"bytes,10,rep,name=retry_exceptions,json=retryExceptions,proto3" json:"retry_exceptions,omitempty"` // types after which it is run again, too; "*": all
 	unknownFields    protoimpl.UnknownFields
@@ -1270,7 +1551,7 @@ type Method struct {
 
 func (x *Method) Reset() {
 	*x = Method{}
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[12]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1282,7 +1563,7 @@ func (x *Method) String() string {
 func (*Method) ProtoMessage() {}
 
 func (x *Method) ProtoReflect() protoreflect.Message {
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[12]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1295,7 +1576,7 @@ func (x *Method) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Method.ProtoReflect.Descriptor instead.
 func (*Method) Descriptor() ([]byte, []int) {
-	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{12}
+	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Method) GetName() string {
@@ -1340,6 +1621,13 @@ func (x *Method) GetParams() []string {
 	return nil
 }
 
+func (x *Method) GetStreams() bool {
+	if x != nil {
+		return x.Streams
+	}
+	return false
+}
+
 func (x *Method) GetRetries() uint32 {
 	if x != nil {
 		return x.Retries
@@ -1364,7 +1652,7 @@ type ListActorsRequest struct {
 
 func (x *ListActorsRequest) Reset() {
 	*x = ListActorsRequest{}
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[13]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1376,7 +1664,7 @@ func (x *ListActorsRequest) String() string {
 func (*ListActorsRequest) ProtoMessage() {}
 
 func (x *ListActorsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[13]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1389,7 +1677,7 @@ func (x *ListActorsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListActorsRequest.ProtoReflect.Descriptor instead.
 func (*ListActorsRequest) Descriptor() ([]byte, []int) {
-	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{13}
+	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ListActorsRequest) GetPrefix() string {
@@ -1416,7 +1704,7 @@ type ListActorsResponse struct {
 
 func (x *ListActorsResponse) Reset() {
 	*x = ListActorsResponse{}
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[14]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1428,7 +1716,7 @@ func (x *ListActorsResponse) String() string {
 func (*ListActorsResponse) ProtoMessage() {}
 
 func (x *ListActorsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[14]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1441,7 +1729,7 @@ func (x *ListActorsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListActorsResponse.ProtoReflect.Descriptor instead.
 func (*ListActorsResponse) Descriptor() ([]byte, []int) {
-	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{14}
+	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ListActorsResponse) GetActors() []*Actor {
@@ -1472,7 +1760,7 @@ type Actor struct {
 
 func (x *Actor) Reset() {
 	*x = Actor{}
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[15]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1484,7 +1772,7 @@ func (x *Actor) String() string {
 func (*Actor) ProtoMessage() {}
 
 func (x *Actor) ProtoReflect() protoreflect.Message {
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[15]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1497,7 +1785,7 @@ func (x *Actor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Actor.ProtoReflect.Descriptor instead.
 func (*Actor) Descriptor() ([]byte, []int) {
-	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{15}
+	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Actor) GetName() string {
@@ -1546,7 +1834,7 @@ var File_actorrpc_wire_actor_proto protoreflect.FileDescriptor
 
 const file_actorrpc_wire_actor_proto_rawDesc = "" +
 	"\n" +
-	"\x19actorrpc/wire/actor.proto\x12\rfray.actor.v1\"\xe1\x04\n" +
+	"\x19actorrpc/wire/actor.proto\x12\rfray.actor.v1\"\xca\x05\n" +
 	"\x05Frame\x128\n" +
 	"\thandshake\x18\x01 \x01(\v2\x18.fray.actor.v1.HandshakeH\x00R\thandshake\x12)\n" +
 	"\x04call\x18\x02 \x01(\v2\x13.fray.actor.v1.CallH\x00R\x04call\x12,\n" +
@@ -1560,8 +1848,11 @@ const file_actorrpc_wire_actor_proto_rawDesc = "" +
 	"\vlist_actors\x18\n" +
 	" \x01(\v2 .fray.actor.v1.ListActorsRequestH\x00R\n" +
 	"listActors\x12;\n" +
-	"\x06actors\x18\v \x01(\v2!.fray.actor.v1.ListActorsResponseH\x00R\x06actorsB\x06\n" +
-	"\x04kind\"\xd8\x01\n" +
+	"\x06actors\x18\v \x01(\v2!.fray.actor.v1.ListActorsResponseH\x00R\x06actors\x12,\n" +
+	"\x05items\x18\x10 \x01(\v2\x14.fray.actor.v1.ItemsH\x00R\x05items\x129\n" +
+	"\n" +
+	"stream_ack\x18\x11 \x01(\v2\x18.fray.actor.v1.StreamAckH\x00R\tstreamAckB\x06\n" +
+	"\x04kind\"\xf2\x01\n" +
 	"\tHandshake\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x12\n" +
 	"\x04peer\x18\x02 \x01(\tR\x04peer\x12\x1c\n" +
@@ -1570,7 +1861,8 @@ const file_actorrpc_wire_actor_proto_rawDesc = "" +
 	"\vmax_pending\x18\x05 \x01(\rR\n" +
 	"maxPending\x12\x1a\n" +
 	"\blanguage\x18\x06 \x01(\tR\blanguage\x12\x16\n" +
-	"\x06pickle\x18\a \x01(\bR\x06pickle\"\xe2\x02\n" +
+	"\x06pickle\x18\a \x01(\bR\x06pickle\x12\x18\n" +
+	"\astreams\x18\f \x01(\bR\astreams\"\x98\x03\n" +
 	"\x04Call\x12\x14\n" +
 	"\x05actor\x18\x01 \x01(\tR\x05actor\x12 \n" +
 	"\vincarnation\x18\x02 \x01(\tR\vincarnation\x12\x16\n" +
@@ -1586,7 +1878,24 @@ const file_actorrpc_wire_actor_proto_rawDesc = "" +
 	"\n" +
 	"timeout_ns\x18\v \x01(\x04R\ttimeoutNs\x12\x16\n" +
 	"\x06caller\x18\f \x01(\tR\x06caller\x12\x14\n" +
-	"\x05trace\x18\r \x01(\tR\x05trace\"\xe8\x01\n" +
+	"\x05trace\x18\r \x01(\tR\x05trace\x124\n" +
+	"\x06stream\x18\x10 \x01(\v2\x1c.fray.actor.v1.StreamRequestR\x06stream\"\x9e\x01\n" +
+	"\rStreamRequest\x12!\n" +
+	"\fwindow_items\x18\x01 \x01(\rR\vwindowItems\x12!\n" +
+	"\fwindow_bytes\x18\x02 \x01(\x04R\vwindowBytes\x12\x1a\n" +
+	"\breceived\x18\x03 \x01(\x04R\breceived\x12\x14\n" +
+	"\x05taken\x18\x05 \x01(\x04R\x05taken\x12\x15\n" +
+	"\x06or_one\x18\x04 \x01(\bR\x05orOne\"\xb2\x01\n" +
+	"\x05Items\x12\x10\n" +
+	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12\x14\n" +
+	"\x05first\x18\x02 \x01(\x04R\x05first\x12*\n" +
+	"\x05codec\x18\x03 \x01(\x0e2\x14.fray.actor.v1.CodecR\x05codec\x12\x18\n" +
+	"\aresults\x18\x04 \x03(\fR\aresults\x12\x18\n" +
+	"\abuffers\x18\x05 \x03(\rR\abuffers\x12!\n" +
+	"\fbuffer_sizes\x18\x06 \x03(\x04R\vbufferSizes\"3\n" +
+	"\tStreamAck\x12\x10\n" +
+	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12\x14\n" +
+	"\x05taken\x18\x02 \x01(\x04R\x05taken\"\x9a\x02\n" +
 	"\x05Reply\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12*\n" +
 	"\x05codec\x18\x02 \x01(\x0e2\x14.fray.actor.v1.CodecR\x05codec\x12\x16\n" +
@@ -1594,7 +1903,10 @@ const file_actorrpc_wire_actor_proto_rawDesc = "" +
 	"\abuffers\x18\x04 \x03(\fR\abuffers\x12!\n" +
 	"\fbuffer_sizes\x18\x05 \x03(\x04R\vbufferSizes\x12*\n" +
 	"\x05error\x18\x06 \x01(\v2\x14.fray.actor.v1.ErrorR\x05error\x12 \n" +
-	"\vincarnation\x18\a \x01(\tR\vincarnation\"\xda\x02\n" +
+	"\vincarnation\x18\a \x01(\tR\vincarnation\x12\x1a\n" +
+	"\bstreamed\x18\n" +
+	" \x01(\bR\bstreamed\x12\x14\n" +
+	"\x05items\x18\v \x01(\x04R\x05items\"\xda\x02\n" +
 	"\x05Error\x12'\n" +
 	"\x04code\x18\x01 \x01(\x0e2\x13.fray.actor.v1.CodeR\x04code\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x10\n" +
@@ -1628,7 +1940,7 @@ const file_actorrpc_wire_actor_proto_rawDesc = "" +
 	"\amethods\x18\x01 \x03(\v2\x15.fray.actor.v1.MethodR\amethods\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\x04R\x02id\x12*\n" +
 	"\x05error\x18\x03 \x01(\v2\x14.fray.actor.v1.ErrorR\x05error\x12 \n" +
-	"\vincarnation\x18\x04 \x01(\tR\vincarnation\"\xf6\x01\n" +
+	"\vincarnation\x18\x04 \x01(\tR\vincarnation\"\x90\x02\n" +
 	"\x06Method\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
 	"\tsignature\x18\x02 \x01(\tR\tsignature\x12\x10\n" +
@@ -1638,6 +1950,7 @@ const file_actorrpc_wire_actor_proto_rawDesc = "" +
 	"idempotent\x12+\n" +
 	"\x11concurrency_group\x18\x05 \x01(\tR\x10concurrencyGroup\x12\x16\n" +
 	"\x06params\x18\x06 \x03(\tR\x06params\x12\x18\n" +
+	"\astreams\x18\b \x01(\bR\astreams\x12\x18\n" +
 	"\aretries\x18\t \x01(\rR\aretries\x12)\n" +
 	"\x10retry_exceptions\x18\n" +
 	" \x03(\tR\x0fretryExceptions\";\n" +
@@ -1680,9 +1993,10 @@ const file_actorrpc_wire_actor_proto_rawDesc = "" +
 	"\x13CODE_MAYBE_EXECUTED\x10\x0e\x12\x0f\n" +
 	"\vCODE_DENIED\x10\x0f\x12\x11\n" +
 	"\rCODE_INTERNAL\x10\x10\x12\x14\n" +
-	"\x10CODE_UNAVAILABLE\x10\x112\xe6\x01\n" +
+	"\x10CODE_UNAVAILABLE\x10\x112\xa3\x02\n" +
 	"\x06Actors\x123\n" +
-	"\x06Invoke\x12\x13.fray.actor.v1.Call\x1a\x14.fray.actor.v1.Reply\x12T\n" +
+	"\x06Invoke\x12\x13.fray.actor.v1.Call\x1a\x14.fray.actor.v1.Reply\x12;\n" +
+	"\fInvokeStream\x12\x13.fray.actor.v1.Call\x1a\x14.fray.actor.v1.Reply0\x01\x12T\n" +
 	"\vListMethods\x12!.fray.actor.v1.ListMethodsRequest\x1a\".fray.actor.v1.ListMethodsResponse\x12Q\n" +
 	"\n" +
 	"ListActors\x12 .fray.actor.v1.ListActorsRequest\x1a!.fray.actor.v1.ListActorsResponseB'Z%github.com/fray-ml/fray/actorrpc/wireb\x06proto3"
@@ -1700,60 +2014,69 @@ func file_actorrpc_wire_actor_proto_rawDescGZIP() []byte {
 }
 
 var file_actorrpc_wire_actor_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_actorrpc_wire_actor_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_actorrpc_wire_actor_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_actorrpc_wire_actor_proto_goTypes = []any{
 	(Codec)(0),                  // 0: fray.actor.v1.Codec
 	(Code)(0),                   // 1: fray.actor.v1.Code
 	(*Frame)(nil),               // 2: fray.actor.v1.Frame
 	(*Handshake)(nil),           // 3: fray.actor.v1.Handshake
 	(*Call)(nil),                // 4: fray.actor.v1.Call
-	(*Reply)(nil),               // 5: fray.actor.v1.Reply
-	(*Error)(nil),               // 6: fray.actor.v1.Error
-	(*Retry)(nil),               // 7: fray.actor.v1.Retry
-	(*Cancel)(nil),              // 8: fray.actor.v1.Cancel
-	(*Ping)(nil),                // 9: fray.actor.v1.Ping
-	(*Pong)(nil),                // 10: fray.actor.v1.Pong
-	(*Close)(nil),               // 11: fray.actor.v1.Close
-	(*ListMethodsRequest)(nil),  // 12: fray.actor.v1.ListMethodsRequest
-	(*ListMethodsResponse)(nil), // 13: fray.actor.v1.ListMethodsResponse
-	(*Method)(nil),              // 14: fray.actor.v1.Method
-	(*ListActorsRequest)(nil),   // 15: fray.actor.v1.ListActorsRequest
-	(*ListActorsResponse)(nil),  // 16: fray.actor.v1.ListActorsResponse
-	(*Actor)(nil),               // 17: fray.actor.v1.Actor
+	(*StreamRequest)(nil),       // 5: fray.actor.v1.StreamRequest
+	(*Items)(nil),               // 6: fray.actor.v1.Items
+	(*StreamAck)(nil),           // 7: fray.actor.v1.StreamAck
+	(*Reply)(nil),               // 8: fray.actor.v1.Reply
+	(*Error)(nil),               // 9: fray.actor.v1.Error
+	(*Retry)(nil),               // 10: fray.actor.v1.Retry
+	(*Cancel)(nil),              // 11: fray.actor.v1.Cancel
+	(*Ping)(nil),                // 12: fray.actor.v1.Ping
+	(*Pong)(nil),                // 13: fray.actor.v1.Pong
+	(*Close)(nil),               // 14: fray.actor.v1.Close
+	(*ListMethodsRequest)(nil),  // 15: fray.actor.v1.ListMethodsRequest
+	(*ListMethodsResponse)(nil), // 16: fray.actor.v1.ListMethodsResponse
+	(*Method)(nil),              // 17: fray.actor.v1.Method
+	(*ListActorsRequest)(nil),   // 18: fray.actor.v1.ListActorsRequest
+	(*ListActorsResponse)(nil),  // 19: fray.actor.v1.ListActorsResponse
+	(*Actor)(nil),               // 20: fray.actor.v1.Actor
 }
 var file_actorrpc_wire_actor_proto_depIdxs = []int32{
 	3,  // 0: fray.actor.v1.Frame.handshake:type_name -> fray.actor.v1.Handshake
 	4,  // 1: fray.actor.v1.Frame.call:type_name -> fray.actor.v1.Call
-	5,  // 2: fray.actor.v1.Frame.reply:type_name -> fray.actor.v1.Reply
-	8,  // 3: fray.actor.v1.Frame.cancel:type_name -> fray.actor.v1.Cancel
-	9,  // 4: fray.actor.v1.Frame.ping:type_name -> fray.actor.v1.Ping
-	10, // 5: fray.actor.v1.Frame.pong:type_name -> fray.actor.v1.Pong
-	11, // 6: fray.actor.v1.Frame.close:type_name -> fray.actor.v1.Close
-	12, // 7: fray.actor.v1.Frame.list_methods:type_name -> fray.actor.v1.ListMethodsRequest
-	13, // 8: fray.actor.v1.Frame.methods:type_name -> fray.actor.v1.ListMethodsResponse
-	15, // 9: fray.actor.v1.Frame.list_actors:type_name -> fray.actor.v1.ListActorsRequest
-	16, // 10: fray.actor.v1.Frame.actors:type_name -> fray.actor.v1.ListActorsResponse
-	0,  // 11: fray.actor.v1.Call.codec:type_name -> fray.actor.v1.Codec
-	0,  // 12: fray.actor.v1.Reply.codec:type_name -> fray.actor.v1.Codec
-	6,  // 13: fray.actor.v1.Reply.error:type_name -> fray.actor.v1.Error
-	1,  // 14: fray.actor.v1.Error.code:type_name -> fray.actor.v1.Code
-	6,  // 15: fray.actor.v1.Error.cause:type_name -> fray.actor.v1.Error
-	7,  // 16: fray.actor.v1.Error.retry:type_name -> fray.actor.v1.Retry
-	6,  // 17: fray.actor.v1.Close.error:type_name -> fray.actor.v1.Error
-	14, // 18: fray.actor.v1.ListMethodsResponse.methods:type_name -> fray.actor.v1.Method
-	6,  // 19: fray.actor.v1.ListMethodsResponse.error:type_name -> fray.actor.v1.Error
-	17, // 20: fray.actor.v1.ListActorsResponse.actors:type_name -> fray.actor.v1.Actor
-	4,  // 21: fray.actor.v1.Actors.Invoke:input_type -> fray.actor.v1.Call
-	12, // 22: fray.actor.v1.Actors.ListMethods:input_type -> fray.actor.v1.ListMethodsRequest
-	15, // 23: fray.actor.v1.Actors.ListActors:input_type -> fray.actor.v1.ListActorsRequest
-	5,  // 24: fray.actor.v1.Actors.Invoke:output_type -> fray.actor.v1.Reply
-	13, // 25: fray.actor.v1.Actors.ListMethods:output_type -> fray.actor.v1.ListMethodsResponse
-	16, // 26: fray.actor.v1.Actors.ListActors:output_type -> fray.actor.v1.ListActorsResponse
-	24, // [24:27] is the sub-list for method output_type
-	21, // [21:24] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	8,  // 2: fray.actor.v1.Frame.reply:type_name -> fray.actor.v1.Reply
+	11, // 3: fray.actor.v1.Frame.cancel:type_name -> fray.actor.v1.Cancel
+	12, // 4: fray.actor.v1.Frame.ping:type_name -> fray.actor.v1.Ping
+	13, // 5: fray.actor.v1.Frame.pong:type_name -> fray.actor.v1.Pong
+	14, // 6: fray.actor.v1.Frame.close:type_name -> fray.actor.v1.Close
+	15, // 7: fray.actor.v1.Frame.list_methods:type_name -> fray.actor.v1.ListMethodsRequest
+	16, // 8: fray.actor.v1.Frame.methods:type_name -> fray.actor.v1.ListMethodsResponse
+	18, // 9: fray.actor.v1.Frame.list_actors:type_name -> fray.actor.v1.ListActorsRequest
+	19, // 10: fray.actor.v1.Frame.actors:type_name -> fray.actor.v1.ListActorsResponse
+	6,  // 11: fray.actor.v1.Frame.items:type_name -> fray.actor.v1.Items
+	7,  // 12: fray.actor.v1.Frame.stream_ack:type_name -> fray.actor.v1.StreamAck
+	0,  // 13: fray.actor.v1.Call.codec:type_name -> fray.actor.v1.Codec
+	5,  // 14: fray.actor.v1.Call.stream:type_name -> fray.actor.v1.StreamRequest
+	0,  // 15: fray.actor.v1.Items.codec:type_name -> fray.actor.v1.Codec
+	0,  // 16: fray.actor.v1.Reply.codec:type_name -> fray.actor.v1.Codec
+	9,  // 17: fray.actor.v1.Reply.error:type_name -> fray.actor.v1.Error
+	1,  // 18: fray.actor.v1.Error.code:type_name -> fray.actor.v1.Code
+	9,  // 19: fray.actor.v1.Error.cause:type_name -> fray.actor.v1.Error
+	10, // 20: fray.actor.v1.Error.retry:type_name -> fray.actor.v1.Retry
+	9,  // 21: fray.actor.v1.Close.error:type_name -> fray.actor.v1.Error
+	17, // 22: fray.actor.v1.ListMethodsResponse.methods:type_name -> fray.actor.v1.Method
+	9,  // 23: fray.actor.v1.ListMethodsResponse.error:type_name -> fray.actor.v1.Error
+	20, // 24: fray.actor.v1.ListActorsResponse.actors:type_name -> fray.actor.v1.Actor
+	4,  // 25: fray.actor.v1.Actors.Invoke:input_type -> fray.actor.v1.Call
+	4,  // 26: fray.actor.v1.Actors.InvokeStream:input_type -> fray.actor.v1.Call
+	15, // 27: fray.actor.v1.Actors.ListMethods:input_type -> fray.actor.v1.ListMethodsRequest
+	18, // 28: fray.actor.v1.Actors.ListActors:input_type -> fray.actor.v1.ListActorsRequest
+	8,  // 29: fray.actor.v1.Actors.Invoke:output_type -> fray.actor.v1.Reply
+	8,  // 30: fray.actor.v1.Actors.InvokeStream:output_type -> fray.actor.v1.Reply
+	16, // 31: fray.actor.v1.Actors.ListMethods:output_type -> fray.actor.v1.ListMethodsResponse
+	19, // 32: fray.actor.v1.Actors.ListActors:output_type -> fray.actor.v1.ListActorsResponse
+	29, // [29:33] is the sub-list for method output_type
+	25, // [25:29] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_actorrpc_wire_actor_proto_init() }
@@ -1773,6 +2096,8 @@ func file_actorrpc_wire_actor_proto_init() {
 		(*Frame_Methods)(nil),
 		(*Frame_ListActors)(nil),
 		(*Frame_Actors)(nil),
+		(*Frame_Items)(nil),
+		(*Frame_StreamAck)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1780,7 +2105,7 @@ func file_actorrpc_wire_actor_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_actorrpc_wire_actor_proto_rawDesc), len(file_actorrpc_wire_actor_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   16,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -346,6 +346,8 @@ func bufferSizes(f *Frame) []uint64 {
 		return kind.Call.GetBufferSizes()
 	case *Frame_Reply:
 		return kind.Reply.GetBufferSizes()
+	case *Frame_Items:
+		return kind.Items.GetBufferSizes()
 	default:
 		return nil
 	}

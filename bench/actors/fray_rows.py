@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import numpy as np
 from rows import BATCH, SERVERS, rate
@@ -18,6 +19,9 @@ class Actor:
 
     def take(self, _: object) -> bytes:
         return b"ok"
+
+    def stream(self, n: int) -> Iterator[int]:
+        yield from range(n)
 
 
 class Client:
@@ -86,6 +90,7 @@ def main() -> None:
         )
         array = np.zeros(1 << 20, dtype=np.uint8)
         rate("1 MiB argument", lambda: actor.take(array), 1)
+        rate("items of a stream", lambda: list(actor.stream(BATCH)), BATCH)
     finally:
         for each in started:
             each.end()

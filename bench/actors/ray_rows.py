@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 
 import numpy as np
 import ray
@@ -16,6 +17,9 @@ class Actor:
 
     def take(self, _: object) -> bytes:
         return b"ok"
+
+    def stream(self, n: int) -> Iterator[int]:
+        yield from range(n)
 
 
 @ray.remote(num_cpus=0)
@@ -50,6 +54,8 @@ def main() -> None:
     )
     array = np.zeros(1 << 20, dtype=np.uint8)
     rate("1 MiB argument", lambda: ray.get(actor.take.remote(array)), 1)
+    streaming = actor.stream.options(num_returns="streaming")
+    rate("items of a stream", lambda: [ray.get(each) for each in streaming.remote(BATCH)], BATCH)
     ray.shutdown()  # with its workers
 
 

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 from fray.cluster import Cluster, ClusterError, JobId, LocalCluster, current_cluster
@@ -94,6 +95,20 @@ class Subject:
     def left(self, ctx: ActorContext) -> bool:
         left = ctx.remaining()
         return left is not None and 0 < left < LONGEST
+
+    def count(self, n: int) -> Iterator[int]:
+        try:
+            yield from range(n)
+        finally:
+            self._n += 1
+
+    def dry(self, n: int) -> Iterator[int]:
+        yield from range(n)
+        raise ValueError("the well is dry")
+
+    def blobs(self, n: int, size: int) -> Iterator[bytes]:
+        for _ in range(n):
+            yield bytes(size)
 
     def forward(self, to: ActorHandle, name: str, args: list[Any]) -> Any:
         return to[name](*args)
@@ -186,6 +201,18 @@ class Caller:
         for future in futures:
             future.result()
         return ""
+
+    def do_stream(self, order: dict[str, Any]) -> str:
+        args, kwargs = self._arguments(order)
+        got, end = [], ""
+        try:
+            for item in bound(order)(*args, **kwargs):
+                got.append(len(item) if isinstance(item, bytes) else item)
+                if len(got) == order.get("leave"):
+                    break
+        except ActorError as err:
+            end = f" then {err.code}: {err.message.removeprefix('ValueError: ')}"
+        return written(got) + end
 
     def do_relay(self, order: dict[str, Any]) -> str:
         first, second = (bound({**order, "method": name}) for name in order["method"].split())

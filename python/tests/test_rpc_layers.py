@@ -16,8 +16,8 @@ LAYERS = (
     " _receive_turn _retry _trace _wire errors _codec _codec.common",
     "_call_chain _failure _http _idle _large _metrics _reply _settings _standard_future _tls _writer"
     " _codec.arrays _codec.checking _codec.pickling _codec.weighing",
-    "_ledger _output _pending _reader _resolve _selfcall _codec.lowering",
-    "_dial _target _resolve_cluster _codec.packing _codec.text",
+    "_inbox _output _pending _reader _resolve _selfcall _stream _codec.lowering",
+    "_dial _ledger _target _resolve_cluster stream _codec.packing _codec.text",
     "_connection codec",
     "_result options",
     "_ongoing",

@@ -166,6 +166,8 @@ class Frame(_message.Message):
     METHODS_FIELD_NUMBER: _builtins.int
     LIST_ACTORS_FIELD_NUMBER: _builtins.int
     ACTORS_FIELD_NUMBER: _builtins.int
+    ITEMS_FIELD_NUMBER: _builtins.int
+    STREAM_ACK_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def handshake(self) -> Global___Handshake: ...
     @_builtins.property
@@ -188,6 +190,10 @@ class Frame(_message.Message):
     def list_actors(self) -> Global___ListActorsRequest: ...
     @_builtins.property
     def actors(self) -> Global___ListActorsResponse: ...
+    @_builtins.property
+    def items(self) -> Global___Items: ...
+    @_builtins.property
+    def stream_ack(self) -> Global___StreamAck: ...
     def __init__(
         self,
         *,
@@ -202,12 +208,14 @@ class Frame(_message.Message):
         methods: Global___ListMethodsResponse | None = ...,
         list_actors: Global___ListActorsRequest | None = ...,
         actors: Global___ListActorsResponse | None = ...,
+        items: Global___Items | None = ...,
+        stream_ack: Global___StreamAck | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["actors", b"actors", "call", b"call", "cancel", b"cancel", "close", b"close", "handshake", b"handshake", "kind", b"kind", "list_actors", b"list_actors", "list_methods", b"list_methods", "methods", b"methods", "ping", b"ping", "pong", b"pong", "reply", b"reply"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["actors", b"actors", "call", b"call", "cancel", b"cancel", "close", b"close", "handshake", b"handshake", "items", b"items", "kind", b"kind", "list_actors", b"list_actors", "list_methods", b"list_methods", "methods", b"methods", "ping", b"ping", "pong", b"pong", "reply", b"reply", "stream_ack", b"stream_ack"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["actors", b"actors", "call", b"call", "cancel", b"cancel", "close", b"close", "handshake", b"handshake", "kind", b"kind", "list_actors", b"list_actors", "list_methods", b"list_methods", "methods", b"methods", "ping", b"ping", "pong", b"pong", "reply", b"reply"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["actors", b"actors", "call", b"call", "cancel", b"cancel", "close", b"close", "handshake", b"handshake", "items", b"items", "kind", b"kind", "list_actors", b"list_actors", "list_methods", b"list_methods", "methods", b"methods", "ping", b"ping", "pong", b"pong", "reply", b"reply", "stream_ack", b"stream_ack"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["handshake", "call", "reply", "cancel", "ping", "pong", "close", "list_methods", "methods", "list_actors", "actors"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["handshake", "call", "reply", "cancel", "ping", "pong", "close", "list_methods", "methods", "list_actors", "actors", "items", "stream_ack"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
@@ -226,6 +234,7 @@ class Handshake(_message.Message):
     MAX_PENDING_FIELD_NUMBER: _builtins.int
     LANGUAGE_FIELD_NUMBER: _builtins.int
     PICKLE_FIELD_NUMBER: _builtins.int
+    STREAMS_FIELD_NUMBER: _builtins.int
     version: _builtins.int
     """of the protocol: 1"""
     peer: _builtins.str
@@ -240,6 +249,8 @@ class Handshake(_message.Message):
     """"go" or "python" """
     pickle: _builtins.bool
     """the sender takes codec pickle"""
+    streams: _builtins.bool
+    """the client: any of its calls may be answered by a stream, also one without Call.stream"""
     def __init__(
         self,
         *,
@@ -250,10 +261,11 @@ class Handshake(_message.Message):
         max_pending: _builtins.int = ...,
         language: _builtins.str = ...,
         pickle: _builtins.bool = ...,
+        streams: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["language", b"language", "max_message_bytes", b"max_message_bytes", "max_pending", b"max_pending", "namespace", b"namespace", "peer", b"peer", "pickle", b"pickle", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["language", b"language", "max_message_bytes", b"max_message_bytes", "max_pending", b"max_pending", "namespace", b"namespace", "peer", b"peer", "pickle", b"pickle", "streams", b"streams", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -278,6 +290,7 @@ class Call(_message.Message):
     TIMEOUT_NS_FIELD_NUMBER: _builtins.int
     CALLER_FIELD_NUMBER: _builtins.int
     TRACE_FIELD_NUMBER: _builtins.int
+    STREAM_FIELD_NUMBER: _builtins.int
     actor: _builtins.str
     """its name in the server"""
     incarnation: _builtins.str
@@ -309,6 +322,10 @@ class Call(_message.Message):
     def buffer_sizes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """frames: the same, which follow the frame"""
 
+    @_builtins.property
+    def stream(self) -> Global___StreamRequest:
+        """absent: see Handshake.streams"""
+
     def __init__(
         self,
         *,
@@ -325,14 +342,123 @@ class Call(_message.Message):
         timeout_ns: _builtins.int = ...,
         caller: _builtins.str = ...,
         trace: _builtins.str = ...,
+        stream: Global___StreamRequest | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["stream", b"stream"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["acked", b"acked", "actor", b"actor", "args", b"args", "attempt", b"attempt", "buffer_sizes", b"buffer_sizes", "buffers", b"buffers", "caller", b"caller", "codec", b"codec", "incarnation", b"incarnation", "method", b"method", "seq", b"seq", "timeout_ns", b"timeout_ns", "trace", b"trace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["acked", b"acked", "actor", b"actor", "args", b"args", "attempt", b"attempt", "buffer_sizes", b"buffer_sizes", "buffers", b"buffers", "caller", b"caller", "codec", b"codec", "incarnation", b"incarnation", "method", b"method", "seq", b"seq", "stream", b"stream", "timeout_ns", b"timeout_ns", "trace", b"trace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Call: _TypeAlias = Call  # noqa: Y015
+
+@_typing.final
+class StreamRequest(_message.Message):
+    """StreamRequest says that a call may be answered by a stream: Items, and then the Reply."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WINDOW_ITEMS_FIELD_NUMBER: _builtins.int
+    WINDOW_BYTES_FIELD_NUMBER: _builtins.int
+    RECEIVED_FIELD_NUMBER: _builtins.int
+    TAKEN_FIELD_NUMBER: _builtins.int
+    OR_ONE_FIELD_NUMBER: _builtins.int
+    window_items: _builtins.int
+    """that the server sends before the caller acknowledges some; 0: 1,000"""
+    window_bytes: _builtins.int
+    """likewise, of their results and buffers; one item may be larger; 0: 8 MiB"""
+    received: _builtins.int
+    """received: of a call that is sent again, how many items the caller has. The server goes on after them."""
+    taken: _builtins.int
+    """likewise, as in StreamAck"""
+    or_one: _builtins.bool
+    """a result that is no stream is taken as well"""
+    def __init__(
+        self,
+        *,
+        window_items: _builtins.int = ...,
+        window_bytes: _builtins.int = ...,
+        received: _builtins.int = ...,
+        taken: _builtins.int = ...,
+        or_one: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["or_one", b"or_one", "received", b"received", "taken", b"taken", "window_bytes", b"window_bytes", "window_items", b"window_items"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StreamRequest: _TypeAlias = StreamRequest  # noqa: Y015
+
+@_typing.final
+class Items(_message.Message):
+    """Items are items of a stream, in order and without gaps: the method's results, one after the other."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEQ_FIELD_NUMBER: _builtins.int
+    FIRST_FIELD_NUMBER: _builtins.int
+    CODEC_FIELD_NUMBER: _builtins.int
+    RESULTS_FIELD_NUMBER: _builtins.int
+    BUFFERS_FIELD_NUMBER: _builtins.int
+    BUFFER_SIZES_FIELD_NUMBER: _builtins.int
+    seq: _builtins.int
+    """of the Call"""
+    first: _builtins.int
+    """number of the first one here, from 1 on"""
+    codec: Global___Codec.ValueType
+    @_builtins.property
+    def results(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
+        """none, with first 1: the stream has begun"""
+
+    @_builtins.property
+    def buffers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """how many of buffer_sizes each has; absent: none has any"""
+
+    @_builtins.property
+    def buffer_sizes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    def __init__(
+        self,
+        *,
+        seq: _builtins.int = ...,
+        first: _builtins.int = ...,
+        codec: Global___Codec.ValueType = ...,
+        results: _abc.Iterable[_builtins.bytes] | None = ...,
+        buffers: _abc.Iterable[_builtins.int] | None = ...,
+        buffer_sizes: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["buffer_sizes", b"buffer_sizes", "buffers", b"buffers", "codec", b"codec", "first", b"first", "results", b"results", "seq", b"seq"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Items: _TypeAlias = Items  # noqa: Y015
+
+@_typing.final
+class StreamAck(_message.Message):
+    """StreamAck acknowledges items that the caller's program has taken: the server forgets them, and sends more."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEQ_FIELD_NUMBER: _builtins.int
+    TAKEN_FIELD_NUMBER: _builtins.int
+    seq: _builtins.int
+    taken: _builtins.int
+    """how many from the first on"""
+    def __init__(
+        self,
+        *,
+        seq: _builtins.int = ...,
+        taken: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["seq", b"seq", "taken", b"taken"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StreamAck: _TypeAlias = StreamAck  # noqa: Y015
 
 @_typing.final
 class Reply(_message.Message):
@@ -347,11 +473,17 @@ class Reply(_message.Message):
     BUFFER_SIZES_FIELD_NUMBER: _builtins.int
     ERROR_FIELD_NUMBER: _builtins.int
     INCARNATION_FIELD_NUMBER: _builtins.int
+    STREAMED_FIELD_NUMBER: _builtins.int
+    ITEMS_FIELD_NUMBER: _builtins.int
     seq: _builtins.int
     codec: Global___Codec.ValueType
     result: _builtins.bytes
     incarnation: _builtins.str
     """that answered"""
+    streamed: _builtins.bool
+    """it ends a stream, which has result unset; gRPC: it is an item"""
+    items: _builtins.int
+    """that the stream had"""
     @_builtins.property
     def buffers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]: ...
     @_builtins.property
@@ -370,10 +502,12 @@ class Reply(_message.Message):
         buffer_sizes: _abc.Iterable[_builtins.int] | None = ...,
         error: Global___Error | None = ...,
         incarnation: _builtins.str = ...,
+        streamed: _builtins.bool = ...,
+        items: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["buffer_sizes", b"buffer_sizes", "buffers", b"buffers", "codec", b"codec", "error", b"error", "incarnation", b"incarnation", "result", b"result", "seq", b"seq"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["buffer_sizes", b"buffer_sizes", "buffers", b"buffers", "codec", b"codec", "error", b"error", "incarnation", b"incarnation", "items", b"items", "result", b"result", "seq", b"seq", "streamed", b"streamed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -634,6 +768,7 @@ class Method(_message.Message):
     IDEMPOTENT_FIELD_NUMBER: _builtins.int
     CONCURRENCY_GROUP_FIELD_NUMBER: _builtins.int
     PARAMS_FIELD_NUMBER: _builtins.int
+    STREAMS_FIELD_NUMBER: _builtins.int
     RETRIES_FIELD_NUMBER: _builtins.int
     RETRY_EXCEPTIONS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
@@ -643,6 +778,8 @@ class Method(_message.Message):
     """its first paragraph"""
     idempotent: _builtins.bool
     concurrency_group: _builtins.str
+    streams: _builtins.bool
+    """it is known to answer by a stream"""
     retries: _builtins.int
     """how often a call that may have run is sent again"""
     @_builtins.property
@@ -662,12 +799,13 @@ class Method(_message.Message):
         idempotent: _builtins.bool = ...,
         concurrency_group: _builtins.str = ...,
         params: _abc.Iterable[_builtins.str] | None = ...,
+        streams: _builtins.bool = ...,
         retries: _builtins.int = ...,
         retry_exceptions: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["concurrency_group", b"concurrency_group", "doc", b"doc", "idempotent", b"idempotent", "name", b"name", "params", b"params", "retries", b"retries", "retry_exceptions", b"retry_exceptions", "signature", b"signature"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["concurrency_group", b"concurrency_group", "doc", b"doc", "idempotent", b"idempotent", "name", b"name", "params", b"params", "retries", b"retries", "retry_exceptions", b"retry_exceptions", "signature", b"signature", "streams", b"streams"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

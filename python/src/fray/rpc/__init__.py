@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from fray.rpc.resolver import Resolver as Resolver
     from fray.rpc.server import ActorServer as ActorServer
     from fray.rpc.server import method as method
+    from fray.rpc.stream import ActorStream as ActorStream
     from fray.rpc.waiting import as_completed as as_completed
     from fray.rpc.waiting import wait as wait
 
@@ -54,6 +55,7 @@ _HOMES = {
     "ActorMethod": "handle",
     "ActorPool": "actor_pool",
     "ActorServer": "server",
+    "ActorStream": "stream",
     "ClusterResolver": "resolver",
     "ConnectionSettings": "options",
     "FixedResolver": "resolver",

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from fray.rpc._call import ServerCall
     from fray.rpc._mailbox import Mailbox
     from fray.rpc._methods import Method, MethodTable
-    from fray.rpc._reply import Reply
+    from fray.rpc._reply import Answerer, Reply
+    from fray.rpc._stream import ServerStream
     from fray.rpc.codec import ActorRef
     from fray.rpc.context import Surroundings
 
@@ -32,6 +33,10 @@ class ActorHost(Protocol):
 
     def answered(self, call: ServerCall, reply: Reply, later: bool) -> None:
         """Take a reply to its caller."""
+        ...
+
+    def opened(self, call: ServerCall, stream: ServerStream) -> Answerer | None:
+        """Note the stream of a call that runs; return what it goes to."""
         ...
 
     def on_loop(self, function: Callable[[], object]) -> None:
@@ -110,6 +115,10 @@ class Actor:
         finally:
             here.call = before
 
+    def opened(self, call: ServerCall, stream: ServerStream) -> Answerer | None:
+        """Note the stream of a call that runs; return what it goes to."""
+        return self._host.opened(call, stream)
+
     def on_loop(self, function: Callable[..., object], *args: Any) -> None:
         """Call a function on the event loop."""
         self._host.on_loop(lambda: function(*args))
@@ -137,6 +146,7 @@ class Actor:
                 params=m.params,
                 retries=m.marks.retries,
                 retry_exceptions=sorted(m.marks.retry_exceptions),
+                streams=m.streams,
             )
             for m in sorted(self.table, key=lambda m: m.name)
         ]

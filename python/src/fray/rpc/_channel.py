@@ -129,6 +129,14 @@ class Channel:
             connection.cancel(future.call.seq)
         return True
 
+    def acknowledge(self, future: OngoingCall[Any], taken: int) -> None:
+        """Report how many items of a call's stream were taken; if it is sent again, that says so."""
+        with self._lock:
+            connection = self._connection
+            seq = future.call.seq
+            if connection is not None and self._outstanding.get(seq) is future:
+                connection.acknowledge(seq, taken)
+
     def has_calls_of(self, route: object) -> bool:
         """Return whether calls of a route are unanswered, and a caller waits for them."""
         return any(future.route is route and not future.done() for future in list(self._outstanding.values()))
@@ -284,6 +292,8 @@ class Channel:
                 future.attempts += 1
                 future.call.attempt = future.attempts
                 future.lost = False
+                if future.inbox is not None:
+                    future.inbox.ask(future.call.stream)
                 if future.deadline is not None and not future.stamp():
                     self._outstanding.pop(future.call.seq, None)
                     continue

@@ -166,6 +166,10 @@ class Connection:
         """Ask the server not to begin a call, or to end it. The call is answered all the same."""
         self._report(_wire.CANCEL, actor_pb2.Cancel(seq=seq))
 
+    def acknowledge(self, seq: int, taken: int) -> None:
+        """Report how many items of a stream were taken."""
+        self._report(_wire.STREAM_ACK, actor_pb2.StreamAck(seq=seq, taken=taken))
+
     def list_methods(self, actor: str, timeout: float | None = None) -> actor_pb2.ListMethodsResponse:
         """Return what can be called of an actor.
 
@@ -261,6 +265,7 @@ class Connection:
             max_message_bytes=settings.max_message_bytes,
             language="python",
             pickle=settings.allow_pickle and bool(settings.identity),
+            streams=True,
         )
         self._writer.send(Outgoing(_wire.PREFACE + _wire.frame_bytes(_wire.HANDSHAKE, handshake, 0)))
         self.peer = receive_handshake(self._reader, self.address)
@@ -311,7 +316,10 @@ class Connection:
                 raise
             frame, buffers = self._too_large(err.frame.reply, err), ()
         if not frame.HasField("reply"):
-            self._other(frame)
+            if frame.HasField("items"):
+                self._items(frame.items, buffers)
+            else:
+                self._other(frame)
             return False
         reply = frame.reply
         self._drained = False
@@ -325,6 +333,15 @@ class Connection:
             self._turn.lend()  # before the thread that waits sends the next
         self._answer(done, Answer(reply, buffers, None))
         return lent
+
+    def _items(self, items: actor_pb2.Items, buffers: Sequence[memoryview]) -> None:
+        """Take items of a stream. Raises MalformedFrameError."""
+        self._drained = False
+        found = self._pending.get(items.seq)
+        if found is not None:
+            outgoing, take = found
+            take(Answer(None, buffers, None, items))
+            outgoing.answered = True  # its caller need not receive by itself any more
 
     def _other(self, frame: actor_pb2.Frame) -> None:
         """Take a frame that answers no call. Raises _EndError if it was the last."""

@@ -17,16 +17,19 @@ from typing import TYPE_CHECKING, Any, Final
 from fray._latch import Latch
 from fray._pb import actor_pb2
 from fray.rpc._actor import Actor
-from fray.rpc._call import ServerCall
+from fray.rpc._background import deadlines
+from fray.rpc._call import STREAMS, Absence, ServerCall
 from fray.rpc._event_loop import EventLoop
 from fray.rpc._failure import clip, near
 from fray.rpc._ledger import Ledger
 from fray.rpc._metrics import Exposition
 from fray.rpc._names import random_name
-from fray.rpc._reply import Reply, error_reply
+from fray.rpc._reply import Answerer, Reply, error_reply
+from fray.rpc._stream import ServerStream, StreamSender
 from fray.rpc._wire import DEFAULT_MAX_MESSAGE, payload_of
 from fray.rpc.errors import (
     ActorError,
+    BadArgumentsError,
     BusyError,
     DeniedError,
     MaybeExecutedError,
@@ -72,6 +75,7 @@ class Core:
         self.limits, self.surroundings = limits, surroundings
         self.ledger: Ledger[ServerCall] = Ledger()
         self.loop = EventLoop("fray-actor-loop")
+        self.sender = StreamSender("fray-actor-streams")
         self.draining = False
         self.killable = False
         """A call of the method KILL ends the process."""
@@ -140,6 +144,8 @@ class Core:
             if route is None:
                 actor.find(message.method)
                 raise UnknownMethodError(f'no method "{clip(message.method)}"')
+            if route[0].streams and not call.takes_stream:
+                raise BadArgumentsError(STREAMS)
             if message.codec == actor_pb2.CODEC_PICKLE and not actor.allow_pickle:
                 raise DeniedError(
                     "pickle is refused: both sides must allow it and show the namespace's identity"
@@ -197,9 +203,30 @@ class Core:
 
     def _deliver(self, call: ServerCall, reply: Reply, later: bool) -> None:
         call.message, call.buffers = None, ()
-        to = call.to if call.caller is None or not call.seq else self.ledger.finish(call.caller, call, reply)
-        if to is not None:
+        stream, kept = call.stream, 0
+        if stream is not None:
+            kept = stream.seal(reply[0])
+        if call.caller is None or not call.seq:
+            to = call.to
+        else:
+            to = self.ledger.finish(call.caller, call, reply, kept)
+        if stream is not None:
+            stream.finish(reply)
+        elif to is not None:
             to.answer(reply[0], reply[1], later)
+
+    def opened(self, call: ServerCall, stream: ServerStream) -> Answerer | None:
+        """Note the stream of a call that runs; return what it goes to."""
+        to = self.ledger.opened(call, stream)
+        if getattr(to, "left", False) and call.caller is not None:
+            self.expire(call, to)
+        return to
+
+    def expire(self, call: ServerCall, to: Answerer | None) -> None:
+        """End a stream unless its caller comes back: it holds a place of its actor's concurrency."""
+        away = self.limits.keepalive + self.limits.patience
+        call.absence = Absence(call, to, f"the stream was ended as its caller was away for over {away:g} s")
+        deadlines().add(time.monotonic() + away, call.absence)
 
     def on_loop(self, function: Callable[[], object]) -> None:
         """Call a function on the event loop."""
@@ -282,6 +309,7 @@ class Core:
             mailbox.stop()
         for mailbox in mailboxes:
             mailbox.join(max(0.0, until - time.monotonic()))
+        self.sender.stop(max(0.1, until - time.monotonic()))
         self.loop.stop(max(0.1, until - time.monotonic()))
 
     def _calls(self) -> list[ServerCall]:

@@ -97,6 +97,7 @@ class Method:
         "name",
         "params",
         "signature",
+        "streams",
         "takes_context",
         "text",
     )
@@ -105,7 +106,10 @@ class Method:
         """Describe a function; `bound`: its first parameter is the object."""
         self.name = name
         self.marks: Marks = getattr(function, _MARK, Marks())
-        self.asynchronous = inspect.iscoroutinefunction(function)
+        generates = inspect.isasyncgenfunction(function)
+        self.asynchronous = inspect.iscoroutinefunction(function) or generates
+        self.streams = inspect.isgeneratorfunction(function) or generates
+        """It is known to answer by a stream. Others may, by returning an iterator."""
         self.doc = (inspect.getdoc(function) or "").partition("\n\n")[0]
         signature = _signature(function)
         self.takes_context = False

@@ -11,9 +11,18 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from fray.rpc import _selfcall
+from fray.rpc._inbox import Inbox
 from fray.rpc._retry import matches
 from fray.rpc._standard_future import StandardFuture
-from fray.rpc.errors import ActorError, Code, DeadlineError, EncodingError, MaybeExecutedError, of_wire
+from fray.rpc.errors import (
+    ActorError,
+    Code,
+    DeadlineError,
+    EncodingError,
+    MalformedError,
+    MaybeExecutedError,
+    of_wire,
+)
 from fray.rpc.options import MAX_BREAKS
 
 if TYPE_CHECKING:
@@ -115,6 +124,10 @@ class CallChannel(Protocol):
         """Note that a call was answered."""
         ...
 
+    def acknowledge(self, future: OngoingCall[Any], taken: int) -> None:
+        """Report how many items of a call's stream were taken."""
+        ...
+
     def lost(self) -> None:
         """Restore a broken connection."""
         ...
@@ -137,6 +150,7 @@ class OngoingCall(StandardFuture[T]):
         "channel",
         "deadline",
         "encode",
+        "inbox",
         "later",
         "lost",
         "may_have_run",
@@ -177,6 +191,7 @@ class OngoingCall(StandardFuture[T]):
         self.cancelled_by = False
         self.may_have_run = False  # on a server that is lost
         self.arrived = False  # perhaps, over an earlier connection to the same server
+        self.inbox: Inbox | None = None  # of a call that is answered by a stream, once that has begun
 
     @property
     def failed(self) -> bool:
@@ -269,6 +284,8 @@ class OngoingCall(StandardFuture[T]):
     def _settle(self, answer: Answer | None, error: ActorError | None) -> None:
         self._answer, self._error = answer, error
         self._end()
+        if self.inbox is not None:
+            self.inbox.wake()
 
     def fail(self, error: ActorError) -> None:
         """End the call with an error. One that has ended stays as it is."""
@@ -295,6 +312,9 @@ class OngoingCall(StandardFuture[T]):
 
     def answered(self, answer: Answer) -> None:
         """Take what became of the call, on the thread of the connection's reader: without waiting."""
+        if answer.items is not None:
+            self._streamed(answer.items, answer.buffers)
+            return
         reply = answer.reply
         channel = cast("CallChannel", self.channel)
         if reply is None:
@@ -308,6 +328,8 @@ class OngoingCall(StandardFuture[T]):
                 self.route.run_again(self, error)
             else:
                 self.route.rejected(self, error)
+        elif reply.streamed and (self.inbox is None or reply.items != self.inbox.received):
+            self.fail(MalformedError(f"the stream had {reply.items} items, and not all have come", ran=True))
         else:
             if not self.route.incarnation:
                 self.route.learned(self, reply.incarnation)
@@ -317,6 +339,8 @@ class OngoingCall(StandardFuture[T]):
         """Whether a call that may have run is to be sent again. It counts as such."""
         if self._finished or self.cancelled_by or self.breaks >= MAX_BREAKS:
             return False
+        if self._taken:
+            return False
         self.breaks += 1
         if self.options.idempotent or self.call.method in self.route.idempotent:
             return True
@@ -324,7 +348,7 @@ class OngoingCall(StandardFuture[T]):
 
     def _may_run_again(self, error: actor_pb2.Error) -> bool:
         """Whether a call whose method raised is to be sent again. It counts as such."""
-        if self._finished or self.cancelled_by:
+        if self._finished or self.cancelled_by or self._taken:
             return False
         names, declared = self.options.retry_exceptions, error.retry
         if not (declared.matches if names is None else matches(cast("frozenset[str]", names), error)):
@@ -337,6 +361,22 @@ class OngoingCall(StandardFuture[T]):
             return False
         self.retried += 1
         return True
+
+    @property
+    def _taken(self) -> bool:
+        """Whether items of its stream have come: what its loop has had is not taken back."""
+        return self.inbox is not None and self.inbox.received > 0
+
+    def _streamed(self, items: actor_pb2.Items, buffers: Sequence[memoryview]) -> None:
+        """Take items of a stream, on the thread of the connection's reader. Raises MalformedFrameError."""
+        inbox = self.inbox
+        if inbox is None:
+            inbox = Inbox(self.options.stream_window)
+        if not self._finished:
+            inbox.add(items, buffers)
+        if self.inbox is None:
+            self.inbox = inbox
+            self._begin()
 
     def fail_maybe(self) -> None:
         """End a call that may have run, and whose result is lost."""

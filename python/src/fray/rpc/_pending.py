@@ -42,6 +42,10 @@ class PendingCalls:
         """Remove a call that was not sent; return whether it was here."""
         return self._calls.pop(seq, None) is not None
 
+    def get(self, seq: int) -> Pending | None:
+        """Return a call; None: it is not here."""
+        return self._calls.get(seq)
+
     def take(self, seq: int) -> Pending | None:
         """Remove a call that is answered; None: it is not here."""
         found = self._calls.pop(seq, None)

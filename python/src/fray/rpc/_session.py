@@ -56,6 +56,9 @@ class Session:
         self._limit = core.limits.max_message_bytes  # of what is sent
         self._caller: Caller[ServerCall] | None = None
         self._turn = ReceiveTurn()
+        self.takes_streams = False
+        self.left = False
+        self.wake = core.sender.put
 
     def serve(self) -> None:
         """Serve until the connection ends."""
@@ -72,7 +75,10 @@ class Session:
         finally:
             self._writer.fail(OSError("the connection is closed"))
             self._writer.join()
+            self.left = True
             if self._caller is not None:
+                for call in self._core.ledger.streams_to(self._caller, self):
+                    self._core.expire(call, self)
                 self._core.ledger.close(self._caller)
             self._stream.release()
 
@@ -102,6 +108,12 @@ class Session:
             head, buffers, body = self._too_large(reply, len(head) - _wire.PREFIX_SIZE + body), (), 0
         self._calls.pop(reply.seq, None)
         self._writer.send(Outgoing(head, buffers, body), later)
+
+    def items(self, items: actor_pb2.Items, buffers: Sequence[Buffer]) -> None:
+        """Send items of a stream, of which there are only as many as the caller takes."""
+        self._turn.recall()  # the thread that runs the method receives nothing, and acknowledgements come
+        body = sum(map(len, buffers)) if buffers else 0
+        self._writer.send(Outgoing(_wire.frame_bytes(_wire.ITEMS, items, body), buffers, body))
 
     def _too_large(self, reply: actor_pb2.Reply, size: int) -> bytes:
         call = self._calls.get(reply.seq)
@@ -188,6 +200,7 @@ class Session:
             raise MalformedFrameError("Handshake.peer is empty or too long")
         if handshake.max_message_bytes:
             self._limit = min(self._limit, handshake.max_message_bytes)
+        self.takes_streams = handshake.streams
         self._caller = self._core.ledger.open(handshake.peer)
         own = actor_pb2.Handshake(
             version=_wire.VERSION,
@@ -213,6 +226,7 @@ class Session:
         call = ServerCall(message, buffers, caller, self)
         call.connection = connection
         call.memory = self._core.limits.max_message_bytes
+        call.item_limit = self._limit
         seq = call.seq
         if not seq:
             call.connection = None
@@ -226,15 +240,19 @@ class Session:
                 if not borrowed:
                     call.connection = None
                 return borrowed
-        self._again(verdict, known)
+        self._again(verdict, known, message.stream)
         return False
 
-    def _again(self, verdict: Verdict, known: ServerCall) -> None:
+    def _again(self, verdict: Verdict, known: ServerCall, asked: actor_pb2.StreamRequest) -> None:
         """Answer a call that was sent before."""
         if verdict is Verdict.OLD:
             return
         if verdict is Verdict.AWAIT:
             self._calls[known.seq] = known
+        if known.stream is not None and verdict is not Verdict.LOST:
+            known.stream.attach(self, asked)
+        elif verdict is Verdict.AWAIT:
+            pass
         elif known.reply is not None:
             self.answer(known.reply[0], known.reply[1], later=False)
         else:
@@ -263,6 +281,10 @@ class Session:
             call = self._calls.get(frame.cancel.seq)
             if call is not None:
                 call.cancel()
+        elif kind == "stream_ack":
+            call = self._calls.get(frame.stream_ack.seq)
+            if call is not None and call.stream is not None:
+                call.stream.ack(frame.stream_ack.taken)
         elif kind == "list_methods":
             self._report(_wire.METHODS, self._core.list_methods(frame.list_methods))
         elif kind == "list_actors":

@@ -5,17 +5,27 @@ The call on its way is left to `_ongoing`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+import weakref
+from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from math import inf
 from time import monotonic
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from fray.cluster.context import scoped_guard
 from fray.rpc import _background, _selfcall
 from fray.rpc._ongoing import OngoingCall, end_stuck
 from fray.rpc._result import read_result
+from fray.rpc._wire import payload_of
 from fray.rpc.errors import ActorError, CancelledError, cancelled
+from fray.rpc.stream import ActorStream, AwaitedStream, stream_of
+
+if TYPE_CHECKING:
+    from fray._pb import actor_pb2
+    from fray.rpc._inbox import Arrival
+    from fray.rpc._ongoing import CallRoute
+    from fray.rpc._wire import Buffer
+    from fray.rpc.options import RpcOptions
 
 T = TypeVar("T")
 
@@ -29,12 +39,19 @@ class ActorFuture(OngoingCall[T]):
     awaited in asyncio. As an argument of another call it stands for its result.
     """
 
-    __slots__ = ()
+    __slots__ = ("_stream",)
+
+    def __init__(
+        self, route: CallRoute, call: actor_pb2.Call, buffers: Sequence[Buffer], options: RpcOptions
+    ) -> None:
+        """Use a handle."""
+        super().__init__(route, call, buffers, options)
+        self._stream: weakref.ref[ActorStream[Any]] | None = None
 
     # For users
 
     def result(self, timeout: float | None = None) -> T:
-        """Return what the method returned.
+        """Return what the method returned; of one that is a generator an ActorStream, once it has begun.
 
         Args:
             timeout: The longest wait in seconds; None: without end. The call goes on when it is over.
@@ -43,8 +60,10 @@ class ActorFuture(OngoingCall[T]):
             TimeoutError: the wait was over.
             ActorError: the call failed; the subclass is the kind of failure.
         """
-        if not self._finished:
+        if not self._finished and self.inbox is None:
             self._wait(timeout)
+        if self.inbox is not None:
+            return cast("T", self._items())
         if self._error is not None:
             raise self._error
         return self._decoded()
@@ -58,9 +77,9 @@ class ActorFuture(OngoingCall[T]):
         Raises:
             TimeoutError: the wait was over before the call.
         """
-        if not self._finished:
+        if not self._finished and self.inbox is None:
             self._wait(timeout)
-        if self._error is None:
+        if self._error is None and self.inbox is None:
             try:
                 self._decoded()
             except ActorError as err:
@@ -84,7 +103,7 @@ class ActorFuture(OngoingCall[T]):
             return False
         self.cancelled_by = True
         channel = self.channel
-        if channel is None or not channel.cancel(self):
+        if self.inbox is not None or channel is None or not channel.cancel(self):
             self.give_up(cancelled)
         return True
 
@@ -103,7 +122,7 @@ class ActorFuture(OngoingCall[T]):
         """Wait in asyncio. Cancelling the task that waits cancels the call."""
         import asyncio
 
-        if self._finished:
+        if self._finished or self.inbox is not None:
             return self.result()
         loop = asyncio.get_running_loop()
         changed: asyncio.Future[None] = loop.create_future()
@@ -116,18 +135,33 @@ class ActorFuture(OngoingCall[T]):
             with suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(wake)
 
-        self.on_done(finished)
+        self.on_answer(finished)
         if self.later:
             loop.call_soon(self._flush)  # once for all that are awaited in this turn
         suspects = list(self.suspects())
         if suspects:
-            _selfcall.check_later(loop, lambda: self._finished or end_stuck(suspects))
+            _selfcall.check_later(
+                loop, lambda: self._finished or self.inbox is not None or end_stuck(suspects)
+            )
         try:
             yield from changed
         except asyncio.CancelledError:
             self.cancel()
             raise
         return self.result()
+
+    def __iter__(self) -> ActorStream[Any]:
+        """Iterate over the items of a method that is a generator, see ActorStream.
+
+        Raises:
+            TypeError: the method is none.
+            ActorError: as `result` does.
+        """
+        return stream_of(self.result())
+
+    def __aiter__(self) -> AwaitedStream[Any]:
+        """Do the same in asyncio."""
+        return AwaitedStream(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         raise TypeError("a future stays in its process; pass its result, or make it an argument of its own")
@@ -145,7 +179,8 @@ class ActorFuture(OngoingCall[T]):
         suspects = list(self.suspects())
         if limit is None and not suspects and scoped_guard() is None:
             self._waiter.acquire()
-            self._waiter.release()
+            with suppress(RuntimeError):  # see Promise._begin
+                self._waiter.release()
             return
         wake = _selfcall.CHECK_INTERVAL if suspects else _WAKE
         while True:
@@ -165,14 +200,48 @@ class ActorFuture(OngoingCall[T]):
             channel = self.channel
             if channel is not None and scoped_guard() is None and _selfcall.suspect(self.call.method) is None:
                 channel.attend(self, inf if self.deadline is None else self.deadline - monotonic())
-            if not self._finished:
+            if not self._finished and self.inbox is None:
                 self._wait(None if self.deadline is None else max(0.0, self.deadline - monotonic()))
         except TimeoutError:
             self.expire()
         except BaseException:  # KeyboardInterrupt, or a job that is stopped
             self.cancel()
             raise
+        if self.inbox is not None and self.deadline is not None:
+            _background.deadlines().add(self.deadline, self)  # from here on no thread waits for all of it
         return self.result()
+
+    def _items(self) -> ActorStream[Any]:
+        """Return the stream, always the same one."""
+        stream = None if self._stream is None else self._stream()
+        if stream is None:
+            if self._stream is not None:
+                left = CancelledError("the stream was left before", ran=True)
+                raise left.at(self.route.name, self.call.method)
+            stream = ActorStream(self)
+            self._stream = weakref.ref(stream)
+        return stream
+
+    # For streams
+
+    def stream_error(self) -> ActorError | None:
+        """Return why the call ended, None if the method came to its end."""
+        return self._error
+
+    def acknowledge(self, taken: int) -> None:
+        """Report to the server how many items were taken."""
+        channel = self.channel
+        if channel is not None:
+            channel.acknowledge(self, taken)
+
+    def leave(self) -> None:
+        """Cancel the call, if it has not ended."""
+        self.cancelled_by = True
+        self.give_up(cancelled)
+
+    def read_item(self, item: Arrival) -> Any:
+        """Decode an item. Raises ActorError."""
+        return self._read(item.codec, item.data, item.buffers)
 
     def _decoded(self) -> T:
         value = self._value
@@ -187,10 +256,20 @@ class ActorFuture(OngoingCall[T]):
             if self._error is not None:
                 raise self._error
             return cast("list[T]", self._value)[0]
-        route = self.route
+        reply = answer.reply
         try:
-            return cast("T", read_result(answer, route.settings, route.on_actor))
+            return cast(
+                "T", self._read(reply.codec, payload_of(answer.buffers, reply.result), answer.buffers)
+            )
         except ActorError as err:
-            self._error = err.at(route.name, self.call.method)
+            self._error = err
+        answer.buffers = ()  # the error's traceback refers to it
         self._answer = None
         raise self._error
+
+    def _read(self, codec: int, data: Buffer, buffers: Sequence[memoryview]) -> Any:
+        """Decode a result. Raises ActorError."""
+        try:
+            return read_result(codec, data, buffers, self.route.settings, self.route.on_actor)
+        except ActorError as err:
+            raise err.at(self.route.name, self.call.method) from err.__cause__

@@ -92,6 +92,7 @@ class ActorMethod(Generic[P, R]):
         retry_exceptions: Exceptions | None = _UNSET,
         idempotent: bool = _UNSET,
         resolve_timeout: float = _UNSET,
+        stream_window: int = _UNSET,
     ) -> ActorMethod[P, R]:
         """Return the method with other options for its calls, see RpcOptions."""
         changes = _changes(
@@ -100,6 +101,7 @@ class ActorMethod(Generic[P, R]):
             retry_exceptions=retry_exceptions,
             idempotent=idempotent,
             resolve_timeout=resolve_timeout,
+            stream_window=stream_window,
         )
         return ActorMethod(self._route, self._name, replace(self._options, **changes))
 
@@ -110,6 +112,8 @@ class ActorMethod(Generic[P, R]):
         call = Call(actor=route.name, method=self._name, codec=options.codec, args=data)  # type: ignore[arg-type]
         if trace := _trace.current():
             call.trace = trace
+        if options.stream_window:
+            call.stream.window_items, call.stream.or_one = options.stream_window, True
         future: ActorFuture[Any] = ActorFuture(route, call, buffers, options)
         future.deadline = options.deadline()
         if awaited:
@@ -215,6 +219,7 @@ class ActorHandle(Generic[T]):
         retry_exceptions: Exceptions | None = _UNSET,
         idempotent: bool = _UNSET,
         resolve_timeout: float = _UNSET,
+        stream_window: int = _UNSET,
     ) -> ActorHandle[T]:
         """Return a handle of the same actor with other options for its calls, see RpcOptions."""
         changes = _changes(
@@ -223,6 +228,7 @@ class ActorHandle(Generic[T]):
             retry_exceptions=retry_exceptions,
             idempotent=idempotent,
             resolve_timeout=resolve_timeout,
+            stream_window=stream_window,
         )
         return self.with_options(replace(self._options, **changes))
 

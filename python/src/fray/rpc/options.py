@@ -17,6 +17,10 @@ MAX_BREAKS: Final = 16
 """How often a call is sent again where it may be why connections break, or servers."""
 
 
+MAX_WINDOW: Final = 100_000
+"""Items that a generator may be ahead at most."""
+
+
 @dataclass(frozen=True, slots=True)
 class RpcOptions:
     """How a method is called. Times are in seconds."""
@@ -34,6 +38,8 @@ class RpcOptions:
     """Whether running twice is as good as once: such a call is sent again when its server is lost."""
     resolve_timeout: float = 60.0
     """How long to wait for an actor that is not there, and to try to reach one."""
+    stream_window: int = 0
+    """How many items a generator may be ahead of the loop that takes them; 0: 1,000, or 8 MiB of them."""
     codec: Codec = Codec.MSGPACK
     """How arguments and results are written. PICKLE needs `allow_pickle` and an identity on both sides."""
 
@@ -44,6 +50,8 @@ class RpcOptions:
             raise ValueError(f"retries is {self.retries}; it must not be negative")
         if self.retry_exceptions is not None:  # names, as handles travel to where the classes are not
             object.__setattr__(self, "retry_exceptions", names_of(self.retry_exceptions))
+        if not 0 <= self.stream_window <= MAX_WINDOW:
+            raise ValueError(f"stream_window is {self.stream_window}; it must be 0 to {MAX_WINDOW}")
 
     def deadline(self) -> float | None:
         """Return until when a call that is made now must be answered, on time.monotonic."""
