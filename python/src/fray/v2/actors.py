@@ -7,7 +7,7 @@ import threading
 from dataclasses import replace
 
 from fray.cluster import Cluster, ClusterError, JobId, LocalCluster, NotFoundError
-from fray.rpc._arguments import futures_among, resolved
+from fray.rpc._future_arguments import futures_among, resolved
 from fray.rpc.handle import ActorHandle
 from fray.v2 import _hosted
 from fray.v2._local import LocalActors, actors_of
