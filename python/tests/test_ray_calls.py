@@ -315,7 +315,7 @@ def test_pool_map(system: Any) -> None:
     assert (pool.has_next(), pool.has_free()) == (False, True)
 
 
-def test_pool_in_and_out_of_order(system: Any) -> None:
+def test_pool_out_of_order(system: Any) -> None:
     pool, function, at = submitted(system, 3)
     for value in range(3):
         pool.submit(function, value)
@@ -329,11 +329,20 @@ def test_pool_in_and_out_of_order(system: Any) -> None:
     at[1].open.remote(1)
     assert pool.get_next_unordered(timeout=LIMIT) == 1
     at[0].open.remote(0)
-    assert pool.get_next(timeout=LIMIT) == 0
+    assert pool.get_next_unordered(timeout=LIMIT) == 0
     assert not pool.has_next()
     for get in (pool.get_next, pool.get_next_unordered):
         with pytest.raises(StopIteration):
             get()
+
+
+def test_pool_in_order(system: Any) -> None:
+    pool, function, at = submitted(system, 3)
+    for value in range(3):
+        pool.submit(function, value)
+        at[value].open.remote(value)
+    assert [pool.get_next(timeout=LIMIT) for _ in range(3)] == [0, 1, 2]
+    assert (pool.has_next(), pool.has_free()) == (False, True)
 
 
 def test_pool_in_order_after_out_of_order(system: Any) -> None:

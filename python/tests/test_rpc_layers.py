@@ -22,7 +22,7 @@ LAYERS = (
     "_result options",
     "_ongoing",
     "_backlog _channel future",
-    "_arguments _route waiting",
+    "_future_arguments _route waiting",
     "handle",
     "resolver",
     "actor_pool client context gcp pool",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, overload
 
 from fray._pb.actor_pb2 import Call
 from fray.rpc import _background, _trace
-from fray.rpc._arguments import futures_among, resolved, with_futures, without_futures
+from fray.rpc._future_arguments import futures_among, resolved, with_futures, without_futures
 from fray.rpc.codec import CodecError, decode_args, encode_args
 from fray.rpc.errors import ActorError, EncodingError
 from fray.rpc.future import ActorFuture
