@@ -49,7 +49,7 @@ type services struct {
 	api         *apiserver.Server
 	metadata    *metadata.Server
 	sessions    *sessions.Sessions // of clients
-	address     string // of the API, as others reach it
+	address     string             // of the API, as others reach it
 	fingerprint string
 	http        string
 	web         *webServer

@@ -41,7 +41,7 @@ func TestOutputs(t *testing.T) {
 		"s_0":       {{"service-1", 3, 0, ""}, {"service-1", 0, 0, ""}},
 		"s_0/1":     {{"service-1", 3, 1, ""}},
 		"in-go-too": {{"many-1", 2, 2, ""}},
-		"nobody":    nil,
+		"another":   nil,
 	} {
 		if diff := cmp.Diff(want, outputsOf(endpoints, doc, name), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)

@@ -66,7 +66,7 @@ func (s *Sessions) Hold(id string) (release func()) {
 	})
 }
 
-// over are the jobs whose session nobody has held for the lease. since is when this
+// over are the jobs whose session no call has held for the lease. since is when this
 // process began to lead: earlier, others may have been held elsewhere.
 func (s *Sessions) over(doc *state.Document, now, since time.Time) []schema.Address {
 	s.mu.Lock()

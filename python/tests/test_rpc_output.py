@@ -81,13 +81,13 @@ def test_lines_of_several_writers_are_not_mixed(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(_call_chain.here, "call", other)
     tagged.writelines(["b one\n", "\n", "b"])
     monkeypatch.setattr(_call_chain.here, "call", None)
-    tagged.write("nobody\n")
+    tagged.write("no call\n")
     monkeypatch.setattr(_call_chain.here, "call", Call())
     tagged.write("and ends\n")
     tagged.write("x" * (_output._LONGEST + 1))
     tagged.end()
     long = "x" * (_output._LONGEST + 1)
-    assert out.getvalue() == f"[b] b one\n[b] \nnobody\n[a] begins and ends\n[a] {long}\n[b] b\n"
+    assert out.getvalue() == f"[b] b one\n[b] \nno call\n[a] begins and ends\n[a] {long}\n[b] b\n"
 
 
 def test_failures_that_repeat_are_counted(

@@ -18,7 +18,7 @@ from fray.rpc._call_chain import here, task_call
 
 OUTPUT: Final = "output"
 """The key of an endpoint's metadata that has the name of its object, which lines of output begin with."""
-_LONGEST: Final = 64 << 10  # characters of a line that is held back
+_LONGEST: Final = 64 << 10  # characters of a line that waits for its end
 _PACE: Final = 1.0  # seconds between two reports of one method
 _log = logging.getLogger("fray.actor")
 
@@ -31,7 +31,7 @@ def in_task() -> bool:
 class _Tagged:
     """A text stream, where lines that a call writes begin with the name of its actor.
 
-    What a call writes is held back until its line is complete, so that lines of several calls are not mixed.
+    What a call writes waits until its line is complete, so that lines of several calls are not mixed.
     """
 
     def __init__(self, stream: TextIO) -> None:
