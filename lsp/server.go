@@ -190,6 +190,11 @@ func (s *server) publish(p workspace.Published) {
 	for _, d := range shownOf(p.Diags) {
 		params.Diagnostics = append(params.Diagnostics, diagnosticOf(p.File, d))
 	}
+	if more := len(p.Diags) - len(params.Diagnostics); more > 0 {
+		last := params.Diagnostics[maxDiagnostics-1]
+		last.Message = fmt.Sprintf("%d more are not shown: fray validate lists all.", more)
+		params.Diagnostics = append(params.Diagnostics, last)
+	}
 	// An editor that went away needs no diagnostics; that it did, the server sees by itself.
 	_ = s.rpc.Notify(context.Background(), "textDocument/publishDiagnostics", params)
 }
@@ -198,8 +203,7 @@ func (s *server) publish(p workspace.Published) {
 // takes. More would only make each keystroke slower.
 const maxDiagnostics = 1000
 
-// shownOf are the diagnostics of a file that are shown: of too many the errors first, and at
-// last one that counts the others.
+// shownOf are the diagnostics of a file that are shown, of too many the errors first.
 func shownOf(diags hcl.Diagnostics) hcl.Diagnostics {
 	if len(diags) <= maxDiagnostics {
 		return diags
@@ -208,11 +212,7 @@ func shownOf(diags hcl.Diagnostics) hcl.Diagnostics {
 	for _, d := range diags {
 		byKind[d.Severity] = append(byKind[d.Severity], d)
 	}
-	shown := slices.Concat(byKind[hcl.DiagError], byKind[hcl.DiagWarning])[:maxDiagnostics]
-	return append(shown, &hcl.Diagnostic{
-		Severity: shown[0].Severity, Summary: "Too many diagnostics", Subject: shown[maxDiagnostics-1].Subject,
-		Detail: fmt.Sprintf("%d more are not shown; fray validate lists all.", len(diags)-maxDiagnostics),
-	})
+	return slices.Concat(byKind[hcl.DiagError], byKind[hcl.DiagWarning])[:maxDiagnostics]
 }
 
 // The severities of diagnostics.

@@ -54,15 +54,15 @@ func (m *Monitor) wait() time.Duration {
 	return interval
 }
 
-// explainedAfter is how long a task may start before its failing check is reported, and the
-// least time between two such reports.
-const explainedAfter = 10 * time.Second
+// A task that is starting for so long is reported with the error of its check, and again after
+// each such time.
+const explainedEvery = 10 * time.Second
 
 // Watch checks until ctx ends or the task is unhealthy, and reports every change. The error
-// that comes with HealthUnhealthy is the last check's. A task that is starting for long is
-// reported with the error of its check, again once that is another one.
+// that comes with HealthUnhealthy is the last check's, and so is that of a task which is
+// starting for long.
 func Watch(ctx context.Context, m *Monitor, check func(context.Context) error, report func(state.HealthState, error)) {
-	explained, due := "", time.Now().Add(explainedAfter)
+	due := time.Now().Add(explainedEvery)
 	for {
 		before := m.state
 		limited, cancel := context.WithTimeout(ctx, time.Duration(m.spec.Timeout))
@@ -75,8 +75,8 @@ func Watch(ctx context.Context, m *Monitor, check func(context.Context) error, r
 		switch now := time.Now(); {
 		case m.state != before:
 			report(m.state, err)
-		case m.state == state.HealthStarting && err.Error() != explained && !now.Before(due):
-			explained, due = err.Error(), now.Add(explainedAfter)
+		case m.state == state.HealthStarting && !now.Before(due):
+			due = now.Add(explainedEvery)
 			report(m.state, err)
 		}
 		if m.state == state.HealthUnhealthy || !sleep.For(ctx, m.wait()) {

@@ -37,15 +37,18 @@ func TestWatch(t *testing.T) {
 		},
 		{
 			"never healthy: one failure counts per interval", spec, func(time.Duration) bool { return false },
-			[]string{"10s starting: no", "30s unhealthy: no"},
+			[]string{"10s starting: no", "20s starting: no", "30s unhealthy: no"},
 		},
 		{
 			"failures in the start period do not count", patient, func(time.Duration) bool { return false },
-			[]string{"10s starting: no", "1m30s unhealthy: no"},
+			[]string{
+				"10s starting: no", "20s starting: no", "30s starting: no", "40s starting: no", "50s starting: no", "1m0s starting: no",
+				"1m10s starting: no", "1m20s starting: no", "1m30s unhealthy: no",
+			},
 		},
 		{
 			"late but within the threshold", spec, func(after time.Duration) bool { return after >= 29*time.Second },
-			[]string{"10s starting: no", "29s healthy"},
+			[]string{"10s starting: no", "20s starting: no", "29s healthy"},
 		},
 		{
 			"once healthy every failure counts", patient, func(after time.Duration) bool { return after < 15*time.Second },

@@ -33,8 +33,11 @@ func checkedBy() map[string]map[string]string {
 		"editors.md": {
 			"    cd editors": "not run: it needs Node and VS Code", "```": "not run as written: settings of editors; test_lsp.py and TestScript/lsp speak the protocol",
 		},
-		"failures.md":   {"```hcl": "TestFailuresGuide", "    ": "TestFailuresGuide", "    fray watch --http": breaks},
-		"gcp.md":        {"```hcl": "TestGCPGuideSnippets", "    ": "not run as written: the emulated cloud's tests plan, apply, watch and import"},
+		"failures.md": {"```hcl": "TestFailuresGuide", "    ": "TestFailuresGuide", "    fray watch --http": breaks},
+		"gcp.md": {
+			"```hcl": "TestGCPGuideSnippets", "    gcloud auth": "TestGCPGuide, but for the login", "    fray emulate": "TestGCPGuide, on a free port",
+			"    fray import": "not run as written: TestImportByHand imports a node of another name",
+		},
 		"gcp-hosts.md":  {"    gcloud": cloud, "    2 of 4 hosts": "not run: a message of a wait; TestHostsAreAskedWhy has its parts"},
 		"inference.md":  {"    ": examples + ", with an endpoint for ENDPOINT"},
 		"modules.md":    {"```": "TestModulesGuide"},
