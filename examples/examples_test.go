@@ -4,7 +4,6 @@ package examples
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -73,7 +72,7 @@ func TestQuickstart(t *testing.T) {
 	s.destroy()
 }
 
-// TestTraining trains twice: undisturbed, and losing a host in mid-run. The
+// TestTraining trains twice as the guide does: undisturbed, and losing a host in mid-run. The
 // results must be the same to the last bit.
 func TestTraining(t *testing.T) {
 	t.Parallel()
@@ -81,19 +80,20 @@ func TestTraining(t *testing.T) {
 		t.Fatal("uv is not on PATH; make test installs it into .tools/bin")
 	}
 	s := newStack(t, "training.hcl")
-	s.applyToEnd("--var=out=out/undisturbed")
-	undisturbed := s.read("out/undisturbed/result.json")
-	s.destroy()
+	s.follow("training.md", 0)
+	undisturbed := s.read("out/training/result.json")
 
-	s.apply("--var=out=out/disturbed", "--var=step_delay=0.03")
-	stop := s.watch()
-	eventually(t, "there is a checkpoint of step 30", func() bool { return s.newestCheckpoint("out/disturbed/checkpoints") >= 30 })
-	s.killHost(2)
-	eventually(t, "training is done", func() bool { return s.exists("out/disturbed/result.json") })
+	s.follow("training.md", 1)
+	stop := s.following("training.md", 2)
+	eventually(t, "there is a checkpoint of step 30", func() bool { return s.newestCheckpoint("out/broken/checkpoints") >= 30 })
+	if shown := s.follow("training.md", 3); !strings.Contains(shown, "step") {
+		t.Errorf("the guide's commands show no step:\n%s", shown)
+	}
+	eventually(t, "training is done", func() bool { return s.exists("out/broken/result.json") })
 	eventually(t, "the job has succeeded", func() bool { return s.job("job.train").Status == "succeeded" })
 	stop()
 
-	disturbed := s.read("out/disturbed/result.json")
+	disturbed := s.read("out/broken/result.json")
 	if disturbed != undisturbed {
 		t.Errorf("got %s after the loss of a host, want what the undisturbed run has: %s", disturbed, undisturbed)
 	}
@@ -129,32 +129,6 @@ func (s *stack) wantResumed() {
 	}
 }
 
-// killHost kills one host of the slice as a whole: its agent, its task, and what
-// stands between them.
-func (s *stack) killHost(host int) {
-	s.t.Helper()
-	number := strconv.Itoa(host)
-	var agents, shims, tasks []int
-	for _, p := range processesOf(s.t, s.dir) {
-		flag := slices.Index(p.args, "--host")
-		switch {
-		case flag > 0 && p.args[flag+1] == number:
-			agents = append(agents, p.pid)
-		case slices.Contains(p.env, "JAX_PROCESS_ID="+number):
-			tasks = append(tasks, p.pid)
-			shims = append(shims, p.parent)
-		}
-	}
-	if len(agents) != 1 || len(tasks) != 1 {
-		s.t.Fatalf("host %d: got agents %d and tasks %d, want one of each", host, agents, tasks)
-	}
-	for _, pid := range slices.Concat(agents, shims, tasks) { // the agent first: it must not tell
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
-			s.t.Fatalf("kill %d: %v", pid, err)
-		}
-	}
-}
-
 func (s *stack) newestCheckpoint(dir string) int {
 	names, err := filepath.Glob(filepath.Join(s.dir, dir, "step-*.npz"))
 	if err != nil {
@@ -179,7 +153,7 @@ func (s *stack) exists(path string) bool {
 func TestRL(t *testing.T) {
 	t.Parallel()
 	s := newStack(t, "rl.hcl")
-	s.applyToEnd()
+	s.follow("rl.md", 0)
 	var result struct {
 		Steps  int     `json:"steps"`
 		Mean   float64 `json:"mean_episode"`
@@ -206,12 +180,15 @@ func TestRL(t *testing.T) {
 func TestInference(t *testing.T) {
 	t.Parallel()
 	s := newStack(t, "inference.hcl")
-	s.applyToEnd()
+	s.follow("inference.md", 0)
 	var endpoints []string
 	s.output("endpoints", &endpoints)
 	slices.Sort(endpoints)
 	if len(slices.Compact(endpoints)) != 3 {
-		t.Errorf("got endpoints %q, want three different ones", endpoints)
+		t.Fatalf("got endpoints %q, want three different ones", endpoints)
+	}
+	if shown := s.follow("inference.md", 1, "ENDPOINT", endpoints[2]); !strings.Contains(shown, `"completion"`) {
+		t.Errorf("the guide's query shows\n%s", shown)
 	}
 
 	prompts := strings.Split(strings.TrimSpace(s.read("inference/prompts.txt")), "\n")
@@ -236,14 +213,15 @@ func TestInference(t *testing.T) {
 		}
 	}
 	s.wantReplicaBack(1)
-	s.destroy()
+	s.follow("inference.md", 2)
+	s.wantGone()
 }
 
 // TestColocated: a trainer and the inference service beside it are one group.
 func TestColocated(t *testing.T) {
 	t.Parallel()
 	s := newStack(t, "colocated.hcl")
-	s.applyToEnd()
+	s.follow("inference.md", 3)
 	var endpoints []string
 	s.output("endpoints", &endpoints)
 	if len(endpoints) != 2 {

@@ -151,6 +151,12 @@ func (b *lockedBuffer) String() string {
 func (s *stack) destroy() {
 	s.t.Helper()
 	s.run("destroy", "--auto-approve", s.file)
+	s.wantGone()
+}
+
+// wantGone sees that nothing of a stack that was taken down runs any more.
+func (s *stack) wantGone() {
+	s.t.Helper()
 	left := processesOf(s.t, s.dir)
 	for _, p := range left {
 		s.t.Errorf("after destroy a process is left: %s", p)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -33,6 +34,10 @@ type Options struct {
 // wholeUpTo is how many blocks a directory may have for all to be checked at each edit: they
 // take a few milliseconds.
 const wholeUpTo = 150
+
+// shortPart is by what the pause is shorter after an edit that affects many blocks: it is still
+// longer than the time between two keys that are held down.
+const shortPart = 6
 
 // ErrNotShutDown means that the editor went away without shutting the server down.
 var ErrNotShutDown = errors.New("the editor ended the connection without a shutdown request")
@@ -60,7 +65,7 @@ func Serve(ctx context.Context, options Options) error {
 	}
 	s := &server{options: options, stop: stop, uris: map[string]string{}, language: lang.Describe(options.Version)}
 	s.workspace = workspace.New(ctx, workspace.Options{
-		Base: options.Dir, Publish: s.publish, Pause: options.Pause, Whole: wholeUpTo,
+		Base: options.Dir, Publish: s.publish, Whole: wholeUpTo, Pause: options.Pause, ShortPause: options.Pause / shortPart,
 	})
 	s.rpc = jrpc2.NewServer(s.handlers(), &jrpc2.ServerOptions{AllowPush: true})
 	s.rpc.Start(newStream(options.In, options.Out))
@@ -182,11 +187,32 @@ func (s *server) publish(p workspace.Published) {
 	if p.Open {
 		params.Version = &p.Version
 	}
-	for _, d := range p.Diags {
+	for _, d := range shownOf(p.Diags) {
 		params.Diagnostics = append(params.Diagnostics, diagnosticOf(p.File, d))
+	}
+	if more := len(p.Diags) - len(params.Diagnostics); more > 0 {
+		last := params.Diagnostics[maxDiagnostics-1]
+		last.Message = fmt.Sprintf("%d more are not shown: fray validate lists all.", more)
+		params.Diagnostics = append(params.Diagnostics, last)
 	}
 	// An editor that went away needs no diagnostics; that it did, the server sees by itself.
 	_ = s.rpc.Notify(context.Background(), "textDocument/publishDiagnostics", params)
+}
+
+// maxDiagnostics is how many diagnostics of a file are shown: as many as Visual Studio Code
+// takes. More would only make each keystroke slower.
+const maxDiagnostics = 1000
+
+// shownOf are the diagnostics of a file that are shown, of too many the errors first.
+func shownOf(diags hcl.Diagnostics) hcl.Diagnostics {
+	if len(diags) <= maxDiagnostics {
+		return diags
+	}
+	byKind := map[hcl.DiagnosticSeverity]hcl.Diagnostics{}
+	for _, d := range diags {
+		byKind[d.Severity] = append(byKind[d.Severity], d)
+	}
+	return slices.Concat(byKind[hcl.DiagError], byKind[hcl.DiagWarning])[:maxDiagnostics]
 }
 
 // The severities of diagnostics.

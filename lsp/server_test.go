@@ -256,3 +256,17 @@ func (e *editor) diagnosticsOfClosed(name string, want func([]diagnostic) bool) 
 		}
 	}
 }
+
+// TestManyDiagnostics: of thousands of diagnostics the errors come first, and one counts the rest.
+func TestManyDiagnostics(t *testing.T) {
+	t.Parallel()
+	e := newEditor(t, map[string]string{"fray.hcl": strings.Repeat("output \"a\" {\n  value = var.b\n}\n", 1200)})
+	e.open("fray.hcl")
+	found := e.diagnostics("fray.hcl", func(d []diagnostic) bool { return len(d) > 0 })
+	last := found[len(found)-1]
+	if len(found) != maxDiagnostics+1 || !strings.HasPrefix(last.Message, "200 more ") {
+		t.Errorf("%d diagnostics, the last is %q; want %d and one that counts 200 more", len(found), last.Message, maxDiagnostics)
+	}
+	e.replace("fray.hcl", e.texts["fray.hcl"], "variable \"_b\" {\n}\n")
+	e.diagnostics("fray.hcl", none)
+}

@@ -54,10 +54,10 @@ func (r *conclusion) conclude(finishing context.Context, ended error) error {
 		return err
 	}
 	left := r.stillUnfinished()
-	if err := r.summary(left == nil); err != nil {
+	failed := r.failedJobs(r.stepper.Document(), r.concerns(r.plan))
+	if err := r.summary(left == nil && failed == nil); err != nil {
 		return err
 	}
-	failed := r.failedJobs(r.stepper.Document(), r.concerns(r.plan))
 	if r.Destroying || r.Stopping {
 		return errors.Join(failed, outputErr)
 	}
@@ -130,7 +130,7 @@ func (r *conclusion) blockedMeanwhile() error {
 }
 
 // summary is the closing line of apply and destroy; without complete, something
-// else is left.
+// else is left, or a job failed.
 func (r *conclusion) summary(complete bool) error {
 	n := r.plan.Counts()
 	w := r.Terminal.Stdout

@@ -49,6 +49,9 @@ func RebuildState(ctx context.Context, a *terminal.Terminal, flags *RebuildOptio
 	if in.Jobs, in.Kept, err = apply.ReadJournal(ctx, s.Store); err != nil {
 		return err
 	}
+	for id, r := range in.Jobs { // newer than the versions: written with the state that is lost
+		in.Addrs[id] = r.Addr
+	}
 	return stack.UnderLease(ctx, a, s, store.LeaseConfig{Wait: flags.LeaseTimeout}, func(ctx context.Context, w apply.Rewriter) error {
 		current, generation, err := s.Present(ctx)
 		if err != nil {

@@ -54,8 +54,15 @@ func (m *Monitor) wait() time.Duration {
 	return interval
 }
 
-// Watch checks until ctx ends or the task is unhealthy, and reports every change. The error that comes with HealthUnhealthy is the last check's.
+// A task that is starting for so long is reported with the error of its check, and again after
+// each such time.
+const explainedEvery = 10 * time.Second
+
+// Watch checks until ctx ends or the task is unhealthy, and reports every change. The error
+// that comes with HealthUnhealthy is the last check's, and so is that of a task which is
+// starting for long.
 func Watch(ctx context.Context, m *Monitor, check func(context.Context) error, report func(state.HealthState, error)) {
+	due := time.Now().Add(explainedEvery)
 	for {
 		before := m.state
 		limited, cancel := context.WithTimeout(ctx, time.Duration(m.spec.Timeout))
@@ -65,7 +72,11 @@ func Watch(ctx context.Context, m *Monitor, check func(context.Context) error, r
 			return
 		}
 		m.observe(time.Now(), err)
-		if m.state != before {
+		switch now := time.Now(); {
+		case m.state != before:
+			report(m.state, err)
+		case m.state == state.HealthStarting && !now.Before(due):
+			due = now.Add(explainedEvery)
 			report(m.state, err)
 		}
 		if m.state == state.HealthUnhealthy || !sleep.For(ctx, m.wait()) {

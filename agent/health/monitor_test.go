@@ -37,19 +37,22 @@ func TestWatch(t *testing.T) {
 		},
 		{
 			"never healthy: one failure counts per interval", spec, func(time.Duration) bool { return false },
-			[]string{"30s unhealthy"},
+			[]string{"10s starting: no", "20s starting: no", "30s unhealthy: no"},
 		},
 		{
 			"failures in the start period do not count", patient, func(time.Duration) bool { return false },
-			[]string{"1m30s unhealthy"},
+			[]string{
+				"10s starting: no", "20s starting: no", "30s starting: no", "40s starting: no", "50s starting: no", "1m0s starting: no",
+				"1m10s starting: no", "1m20s starting: no", "1m30s unhealthy: no",
+			},
 		},
 		{
 			"late but within the threshold", spec, func(after time.Duration) bool { return after >= 29*time.Second },
-			[]string{"29s healthy"},
+			[]string{"10s starting: no", "20s starting: no", "29s healthy"},
 		},
 		{
 			"once healthy every failure counts", patient, func(after time.Duration) bool { return after < 15*time.Second },
-			[]string{"0s healthy", "40s unhealthy"},
+			[]string{"0s healthy", "40s unhealthy: no"},
 		},
 		{
 			"single failures are forgiven", quick,
@@ -69,8 +72,12 @@ func TestWatch(t *testing.T) {
 					}
 					return errors.New("no")
 				}
-				Watch(ctx, NewMonitor(test.spec, start, state.HealthStarting), check, func(state state.HealthState, _ error) {
-					got = append(got, fmt.Sprintf("%s %s", time.Since(start), state))
+				Watch(ctx, NewMonitor(test.spec, start, state.HealthStarting), check, func(state state.HealthState, err error) {
+					said := fmt.Sprintf("%s %s", time.Since(start), state)
+					if err != nil {
+						said += ": " + err.Error()
+					}
+					got = append(got, said)
 				})
 				if diff := cmp.Diff(test.want, got); diff != "" {
 					t.Errorf("changes (-want +got):\n%s", diff)

@@ -31,7 +31,12 @@ func (s *supervision) checkHealth(ctx context.Context, started time.Time) {
 		if err := record.Write(s.task.dir.File(hostdir.HealthFile), now); err != nil {
 			s.task.host.Log.Error("health not remembered", "error", err)
 		}
-		s.task.set(func(r *state.TaskReport) { r.Health = now })
+		s.task.set(func(r *state.TaskReport) {
+			r.Health, r.Reason = now, ""
+			if now == state.HealthStarting {
+				r.Reason = err.Error()
+			}
+		})
 		if now == state.HealthUnhealthy {
 			times := "once"
 			if n := spec.Threshold; n > 1 {

@@ -195,3 +195,43 @@ func trainerTriedAgain(t *testing.T, dir string, ended int, outcome string) {
 		}
 	}
 }
+
+// TestStateGuide runs the guide's commands: those of a rollback in a directory whose state has
+// the serial that they name, and the others against a bucket, which is made as the guide does
+// at an emulator that runs already.
+func TestStateGuide(t *testing.T) {
+	needsFray(t)
+	guide := readGuide(t, "state.md", "")
+	intro, _, _ := strings.Cut(regexp.MustCompile("(?ms)^```.*?^```$").ReplaceAllString(guide, ""), "\n## ")
+	bucket := commandsOf(t, readGuide(t, "state.md", "Trying it without a bucket"))
+	server, bucket, found := strings.Cut(bucket, "\n")
+	if !found || !strings.HasPrefix(server, "go run github.com/fsouza/fake-gcs-server@") {
+		t.Fatalf("the guide starts no emulator: %s", server)
+	}
+	bucket = strings.ReplaceAll(bucket, "localhost:4443", strings.TrimPrefix(newEmulator(t).URL, "http://"))
+
+	dir := t.TempDir()
+	t.Cleanup(func() { endProcesses(dir) })
+	writeConfig(t, dir, "job \"a\" {\n  command = [\"sleep\", \"1000\"]\n}\n")
+	printed := runGuide(t, dir, bucket+`fray apply --auto-approve
+fray state pull >state.json
+sed -i.old 's/^\( *"serial": *\)[0-9]*/\140/' state.json
+fray state push state.json
+fray pause
+fray resume
+`+commandsOf(t, readGuide(t, "state.md", "Rollback")))
+	if want := "serial 41"; !strings.Contains(printed, want) {
+		t.Errorf("the commands of a rollback did not print %q:\n%s", want, printed)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "state.hcl"), []byte(snippets(t, "state.md", 1)[0]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, address, _ := strings.Cut(bucket, "\n") // of the bucket, which is there now
+	printed = runGuide(t, dir, address+commandsOf(t, intro)+commandsOf(t, readGuide(t, "state.md", "One at a time"))+
+		"fray status\nfray destroy --auto-approve\n")
+	for _, want := range []string{"Moved the state", "Lease    free", "job.a    running", "Destroy complete: 1 destroyed"} {
+		if !strings.Contains(printed, want) {
+			t.Errorf("the commands with a bucket did not print %q:\n%s", want, printed)
+		}
+	}
+}

@@ -52,6 +52,7 @@ Neovim and Helix. It ends when the editor does.`,
 			if err != nil {
 				return fmt.Errorf("find the current directory: %w", err)
 			}
+			defer lsp.CollectLess()()
 			return lsp.Serve(cmd.Context(), lsp.Options{In: a.Stdin, Out: a.Stdout, Dir: dir, Version: release.Version()})
 		},
 	}

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -43,7 +44,7 @@ func TestWheel(t *testing.T) {
 	}
 	version := run(nil, fray, "version")
 
-	run(nil, uv, "venv", "--quiet", "env")
+	run(nil, uv, "venv", "--quiet", "--seed", "env")
 	run([]string{"VIRTUAL_ENV=" + filepath.Join(dir, "env")}, uv, "pip", "install", "--quiet", wheels[0])
 	if got := run(nil, "env/bin/fray", "version"); got != version {
 		t.Errorf("the installed fray is %q, want %q", got, version)
@@ -62,15 +63,27 @@ func TestWheel(t *testing.T) {
 		t.Errorf("the plan of the installed fray: %s", got)
 	}
 
-	tools := []string{"UV_TOOL_DIR=" + filepath.Join(dir, "tools"), "UV_TOOL_BIN_DIR=" + filepath.Join(dir, "bin")}
-	run(tools, uv, "tool", "install", "--quiet", wheels[0])
-	if got := run(nil, "bin/fray", "version"); got != version {
-		t.Errorf("fray as a tool of uv is %q, want %q", got, version)
+	// The README's lines: in the directory of a wheel, with an environment that has pip.
+	run([]string{"VIRTUAL_ENV=" + filepath.Join(dir, "env")}, uv, "pip", "uninstall", "--quiet", "fray")
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
 	}
-
-	run(nil, "python3", "-m", "venv", "pip")
-	run(nil, "pip/bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", wheels[0])
-	if got := run(nil, "pip/bin/fray", "version"); got != version {
-		t.Errorf("fray installed by pip is %q, want %q", got, version)
+	block := regexp.MustCompile("(?ms)^```console install\n(.*?)^```$").FindStringSubmatch(string(readme))
+	if block == nil {
+		t.Fatal("the README has no commands that install")
+	}
+	commands := regexp.MustCompile(`(?m)^\$ `).ReplaceAllString(block[1], "")
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", "set -eu\n"+commands)
+	cmd.Dir = filepath.Join(dir, "dist")
+	cmd.Env = append(os.Environ(), "UV_TOOL_DIR="+filepath.Join(dir, "tools"), "UV_TOOL_BIN_DIR="+filepath.Join(dir, "bin"),
+		"PATH="+filepath.Join(dir, "env", "bin")+string(filepath.ListSeparator)+filepath.Dir(uv)+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s\n%s", err, commands, out)
+	}
+	for _, by := range []string{"bin/fray", "env/bin/fray"} { // of uv and of pip
+		if got := run(nil, by, "version"); got != version {
+			t.Errorf("%s is %q, want %q", by, got, version)
+		}
 	}
 }

@@ -52,6 +52,8 @@ func (t *BlockType) BlockInstead(name string, labels []string) string {
 		return resourceInstead(root, labels)
 	case t.Name == root.Name && name == "terraform":
 		return `Write fray { required_version = "…" } for the version, and a state block in it for the backend. Providers need no declaration of versions.`
+	case t.Name == root.Name && slices.Contains(scenarioBlocks(), name):
+		return "It is a block of a scenario for fray rehearse or fray emulate gcp: name its file NAME.scenario.hcl, so that it is no part of the configuration."
 	case len(top) > 0 && t.Name != root.Name && name == string(schema.KindJobGroup):
 		return "A group stands at the top and has its jobs in it: " + Header(top[0]) + " around job blocks."
 	case len(top) > 0 && t.Name != root.Name && name == string(schema.KindJob):
@@ -64,6 +66,11 @@ func (t *BlockType) BlockInstead(name string, labels []string) string {
 		return "No block stands in it."
 	}
 	return diagnose.DidYouMean(name, t.BlockNames())
+}
+
+// scenarioBlocks are the blocks of a scenario, which guides/scenario.md describes.
+func scenarioBlocks() []string {
+	return []string{"zone", "network", "quota", "stockout", "outage", "at", "workload"}
 }
 
 // resourceInstead is what to write for a resource block of Terraform.

@@ -27,6 +27,10 @@ import (
 // configuration that they stand beside.
 const TestEnding = ".fraytest.hcl"
 
+// ScenarioEnding ends the names of files with scenarios of rehearsals and of the emulated
+// cloud, which are no part of a configuration either.
+const ScenarioEnding = ".scenario.hcl"
+
 // Source is a parsed, not yet evaluated configuration. It may be evaluated any
 // number of times, with different options.
 type Source struct {
@@ -262,7 +266,7 @@ func configNames(disk files.System, dir, ending string) ([]string, error) {
 	var names []string
 	for _, name := range all {
 		if strings.HasSuffix(name, ending) && name != ending && !strings.HasPrefix(name, ".") && !strings.HasPrefix(name, "#") &&
-			(ending == TestEnding || !strings.HasSuffix(name, TestEnding)) {
+			(ending == TestEnding || !strings.HasSuffix(name, TestEnding)) && !strings.HasSuffix(name, ScenarioEnding) {
 			names = append(names, name)
 		}
 	}

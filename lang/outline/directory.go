@@ -67,10 +67,9 @@ func (d Directory) File(name string) *File {
 // those which changed declare or declared.
 func (d Directory) Changed(since Directory) (parts map[*Part]bool, symbols map[Symbol]bool) {
 	former := map[*Part]bool{}
-	for _, f := range since.Files {
-		for _, p := range f.Parts {
-			former[p.Part] = true
-		}
+	anew := d.beside(since)
+	for _, p := range since.beside(d) {
+		former[p.Part] = true
 	}
 	parts, symbols = map[*Part]bool{}, map[Symbol]bool{}
 	declare := func(p *Part) {
@@ -78,15 +77,13 @@ func (d Directory) Changed(since Directory) (parts map[*Part]bool, symbols map[S
 			symbols[decl.Symbol] = true
 		}
 	}
-	for _, f := range d.Files {
-		for _, p := range f.Parts {
-			if former[p.Part] {
-				delete(former, p.Part)
-				continue
-			}
-			parts[p.Part] = true
-			declare(p.Part)
+	for _, p := range anew {
+		if former[p.Part] {
+			delete(former, p.Part)
+			continue
 		}
+		parts[p.Part] = true
+		declare(p.Part)
 	}
 	for p := range former {
 		declare(p)
@@ -94,10 +91,34 @@ func (d Directory) Changed(since Directory) (parts map[*Part]bool, symbols map[S
 	return parts, symbols
 }
 
+// beside are the parts of a directory without those with which its files and those of the
+// same names in another directory begin and end alike.
+func (d Directory) beside(other Directory) []Placed {
+	var found []Placed
+	for _, f := range d.Files {
+		o := other.File(f.Name)
+		switch {
+		case o == nil:
+			found = append(found, f.Parts...)
+		case o != f:
+			most := min(len(f.Parts), len(o.Parts))
+			first, last := 0, 0
+			for first < most && f.Parts[first].Part == o.Parts[first].Part {
+				first++
+			}
+			for last < most-first && f.Parts[len(f.Parts)-1-last].Part == o.Parts[len(o.Parts)-1-last].Part {
+				last++
+			}
+			found = append(found, f.Parts[first:len(f.Parts)-last]...)
+		}
+	}
+	return found
+}
+
 // Affected is what a change touches: the parts whose findings may be others now, and the
-// parts that are needed to find them. More parts than most are not followed: then only the
-// changed parts and those of the same names are among the affected ones, some that refer to
-// them are needed, and all is false.
+// parts that are needed to find them. More parts than most are not followed: then the
+// affected ones are the changed parts, those of the same names, and some that refer to
+// them, and all is false.
 func (d Directory) Affected(changed map[*Part]bool, symbols map[Symbol]bool, most int) (affected, needed map[*Part]bool, all bool) {
 	affected = map[*Part]bool{}
 	d.each(func(p *Part) {
@@ -106,11 +127,27 @@ func (d Directory) Affected(changed map[*Part]bool, symbols map[Symbol]bool, mos
 		}
 	})
 	found, all := d.dependents(affected, symbols, most)
-	if all {
-		maps.Copy(affected, found)
-	}
 	maps.Copy(found, affected)
-	return affected, d.dependencies(found), all
+	needed = d.dependencies(found)
+	if !all {
+		d.removeReferred(found, needed)
+	}
+	maps.Copy(affected, found)
+	return affected, needed, all
+}
+
+// removeReferred removes parts that others refer to which are not among the needed ones:
+// without those, a part may seem to be unused.
+func (d Directory) removeReferred(parts, needed map[*Part]bool) {
+	referred := map[Symbol]bool{}
+	d.each(func(p *Part) {
+		for _, s := range p.Refers {
+			referred[s] = referred[s] || !needed[p]
+		}
+	})
+	maps.DeleteFunc(parts, func(p *Part, _ bool) bool {
+		return slices.ContainsFunc(p.Declares, func(decl Declaration) bool { return referred[decl.Symbol] })
+	})
 }
 
 func (d Directory) each(visit func(*Part)) {

@@ -185,7 +185,8 @@ func TestAffected(t *testing.T) {
 	}{
 		{"a leaf", change("command = []", "command = [1]"), 9, "job.d", "job.d provider.gcp", true},
 		{"its root", change(`"a" {}`, `"a" { }`), 9, "var.a local.b job.c", "var.a local.b job.c provider.gcp", true},
-		{"too many", change(`"a" {}`, `"a" { }`), 1, "var.a", "var.a local.b job.c provider.gcp", false},
+		{"too many", change(`"a" {}`, `"a" { }`), 1, "var.a local.b job.c", "var.a local.b job.c provider.gcp", false},
+		{"too many, some referred to", change(`"a" {}`, `"a" { }`), 0, "var.a", "var.a local.b provider.gcp", false},
 		{"another name", change("b = var.a", "bb = var.a"), 9, "local.bb job.c", "var.a local.bb job.c provider.gcp", true},
 		{"the same name", change(`job "d"`, `job "c"`), 9, "job.c job.c", "var.a local.b job.c job.c provider.gcp", true},
 	} {

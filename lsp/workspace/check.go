@@ -35,6 +35,9 @@ func (c *check) run() report {
 	parser := lang.Parser{Modules: &modules.Installed{}, Files: c.disk, Syntax: c.parse}
 	paths := []string{c.shown(c.path)}
 	src, diags := parser.Parse(paths)
+	if c.outdated() {
+		return report{}
+	}
 	r := report{files: map[string]bool{}, valid: !diags.HasErrors()}
 	_, diags = configuration.JudgeParsed(src, diags, paths, configuration.Options{Canceled: c.canceled})
 	for name := range src.Files() {
@@ -46,12 +49,15 @@ func (c *check) run() report {
 	return r
 }
 
+// outdated reports whether the report has no use any more.
+func (c *check) outdated() bool { return c.canceled != nil && c.canceled() }
+
 // parse is the body of a file, from parts that are parsed already.
 func (c *check) parse(text []byte, shown string) (*hcl.File, hcl.Diagnostics) {
 	f := c.dir.File(shown)
-	take := func(i int) bool { return c.needed == nil || c.needed[f.Parts[i].Part] }
+	take := func(i int) bool { return (c.needed == nil || c.needed[f.Parts[i].Part]) && !c.outdated() }
 	if f == nil && filepath.Ext(shown) == ".hcl" {
-		f, take = c.outline(c.absolute(shown), text), func(int) bool { return true }
+		f, take = c.outline(c.absolute(shown), text), func(int) bool { return !c.outdated() }
 	}
 	if f == nil || c.needed == nil && (f.Broken() || f.HasAttributes()) {
 		return load.ParseSyntax(text, shown)

@@ -3,6 +3,7 @@ package workspace
 import (
 	"context"
 	"path/filepath"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -13,8 +14,8 @@ import (
 )
 
 // maxAffected is how many blocks are checked at once when others that they refer to change.
-// Those beyond wait for the pause.
-const maxAffected = 100
+// Those beyond wait for the check of all blocks, which then begins after a short pause.
+const maxAffected = 50
 
 // stack is a directory that is checked again and again, by one goroutine.
 type stack struct {
@@ -29,6 +30,7 @@ type stack struct {
 	findings *findings
 	checked  outline.Directory // what the findings are of
 	complete bool              // everything was checked at least once
+	behind   bool              // some findings are not of checked, until everything is checked
 }
 
 func newStack(w *Workspace, dir string) *stack {
@@ -59,9 +61,9 @@ type finished struct {
 	report report
 }
 
-// loop checks the stack whenever it is marked: a small one wholly, of a large one what
-// changed, and the whole after a pause. A newer edit makes the outcome of a running check
-// stale, which then is dropped.
+// loop checks the stack whenever it is marked: a small one wholly, of a large one what the
+// change affects, and the whole after a pause, a short one if the change affects more. A
+// newer edit makes the outcome of a running check stale, which then is dropped.
 func (s *stack) loop(ctx context.Context) {
 	var (
 		quiet   <-chan time.Time
@@ -92,8 +94,7 @@ func (s *stack) loop(ctx context.Context) {
 			case !s.complete:
 				quiet = time.After(0)
 			default:
-				s.affected(current, whole)
-				quiet = time.After(s.workspace.options.Pause)
+				quiet = time.After(s.affected(current, whole))
 			}
 			stale = true
 		case <-quiet:
@@ -116,7 +117,10 @@ func (s *stack) loop(ctx context.Context) {
 // start runs a check of all parts, which ends soon once the stack is marked again.
 func (s *stack) start(c check) chan finished {
 	edits := s.edits.Load()
-	c.canceled = func() bool { return s.edits.Load() != edits || s.workspace.ctx.Err() != nil }
+	c.canceled = func() bool {
+		runtime.Gosched() // requests of the editor come first
+		return s.edits.Load() != edits || s.workspace.ctx.Err() != nil
+	}
 	done := make(chan finished, 1)
 	s.workspace.work.Go(func() { done <- finished{c, c.run()} })
 	return done
@@ -142,7 +146,7 @@ func (s *stack) take(f finished) {
 	if !broken || f.report.valid {
 		s.findings.replace(f.run.dir, diags, nil)
 		s.findings.prune(f.run.dir)
-		s.checked = f.run.dir
+		s.checked, s.behind = f.run.dir, false
 	} else if !s.complete {
 		s.checked = f.run.dir // its blocks are checked once the syntax is right
 	}
@@ -150,22 +154,30 @@ func (s *stack) take(f finished) {
 	s.publish(f.run, diags)
 }
 
-// affected checks what a change affects.
-func (s *stack) affected(c check, whole bool) {
+// affected checks what a change affects, and returns the pause until everything is checked.
+func (s *stack) affected(c check, whole bool) time.Duration {
 	broken := false
 	for _, file := range c.dir.Files {
 		broken = broken || file.Broken()
 	}
 	changed, symbols := c.dir.Changed(s.checked)
-	if !broken && len(changed)+len(symbols) > 0 && len(changed) <= maxAffected {
-		affected, needed, _ := c.dir.Affected(changed, symbols, maxAffected)
+	switch {
+	case broken:
+	case len(changed) > maxAffected:
+		s.behind = true
+	case len(changed)+len(symbols) > 0:
+		affected, needed, all := c.dir.Affected(changed, symbols, maxAffected)
 		c.needed = needed
 		s.findings.replace(c.dir, c.run().diags, affected)
-		s.checked = c.dir
+		s.checked, s.behind = c.dir, s.behind || !all
 	}
 	if len(changed) > 0 || !whole {
 		s.publish(c, s.findings.all(c.dir))
 	}
+	if s.behind && !broken {
+		return s.workspace.options.ShortPause
+	}
+	return s.workspace.options.Pause
 }
 
 // publish shows diagnostics, those without a place at the beginning of the first file.

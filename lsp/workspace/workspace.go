@@ -21,8 +21,10 @@ type Options struct {
 	// Publish is called with all diagnostics of a file whenever they may have changed, never
 	// twice at once.
 	Publish func(Published)
-	Pause   time.Duration // without edits, after which everything is checked
-	Whole   int           // most blocks of a directory of which everything is checked at each edit
+	Whole   int // most blocks of a directory of which everything is checked at each edit
+	// The pauses without edits after which everything is checked: the short one if an edit
+	// affects more blocks than are checked at once.
+	Pause, ShortPause time.Duration
 }
 
 // Published are all diagnostics of a file.
@@ -71,7 +73,7 @@ func (w *Workspace) Wait() { w.work.Wait() }
 
 // Open takes a file that the editor has opened.
 func (w *Workspace) Open(path string, version int, text []byte) {
-	f := outline.Parse(w.viewLocked(path).shown(path), text)
+	f := w.outlines.of(path, w.viewLocked(path).shown(path), text)
 	w.mu.Lock()
 	w.buffers[path] = &buffer{version, f}
 	w.mu.Unlock()

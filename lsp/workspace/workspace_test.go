@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -23,11 +24,12 @@ type opened struct {
 	dir       string
 	published chan Published
 	found     map[string][]string // the last diagnostics of each file
+	version   map[string]int      // of the buffer that they are of
 }
 
 func open(t *testing.T, texts map[string]string, options Options) *opened {
 	t.Helper()
-	o := &opened{dir: t.TempDir(), published: make(chan Published, 1000), found: map[string][]string{}}
+	o := &opened{dir: t.TempDir(), published: make(chan Published, 1000), found: map[string][]string{}, version: map[string]int{}}
 	for name, text := range texts {
 		path := filepath.Join(o.dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -72,7 +74,7 @@ func (o *opened) untilThat(t *testing.T, want []string, compare func(got, want [
 		}
 		select {
 		case p := <-o.published:
-			o.found[p.Path] = lines(p.Diags)
+			o.found[p.Path], o.version[p.Path] = lines(p.Diags), p.Version
 		case <-time.After(60 * time.Second):
 			t.Fatalf("got  %q\nwant %q", all, want)
 		}
@@ -217,6 +219,40 @@ output "all" {
 		})
 		change(func(string) string { return before })
 		o.until(t, nil)
+	}
+}
+
+// TestManyAffected: a change that affects more blocks than are checked at once shows the findings of
+// some of them at once, and those of all soon: the long pause never comes.
+func TestManyAffected(t *testing.T) {
+	t.Parallel()
+	const outputs = 4 * maxAffected
+	var text strings.Builder
+	text.WriteString("variable \"corpus\" {\n}\n")
+	for i := range outputs {
+		fmt.Fprintf(&text, "output \"o%d\" {\n  value = var.corpus\n}\n", i)
+	}
+	o := open(t, map[string]string{"main.hcl": text.String()}, Options{Pause: time.Hour, ShortPause: time.Millisecond})
+	o.until(t, nil)
+	path := filepath.Join(o.dir, "main.hcl")
+	for i, edit := range []struct {
+		old, anew string
+		wrong     int
+	}{{`"corpus"`, `"corpora"`, outputs}, {`"corpora"`, `"corpus"`, 0}} {
+		o.Change(path, i+2, func(f *outline.File) *outline.File {
+			at := strings.Index(string(f.Text), edit.old)
+			return f.Edit(outline.Edit{Start: at, End: at + len(edit.old), Text: []byte(edit.anew)})
+		})
+		first := -1
+		o.untilThat(t, nil, func(got, _ []string) bool {
+			if o.version[path] == i+2 && first < 0 {
+				first = len(got)
+			}
+			return o.version[path] == i+2 && len(got) == edit.wrong
+		})
+		if first == 0 || first == outputs {
+			t.Errorf("the first answer to %s has %d findings; want those of some blocks changed, not of all or none", edit.anew, first)
+		}
 	}
 }
 

@@ -375,6 +375,9 @@ func (d *Attempts) noteReadiness(j *state.Job, running bool) {
 			why = fmt.Sprintf("task %d is %s", i, describe(t))
 		case h != nil && h.Task != nil && !h.Task.Ready():
 			why = fmt.Sprintf("task %d is up but not healthy yet", i)
+			if check := h.Task.Reason; check != "" {
+				why += ": " + check
+			}
 		}
 		if why != "" {
 			if waiting == 0 {

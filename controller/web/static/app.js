@@ -68,7 +68,7 @@ function step(latest) {
   const live = document.getElementById("live");
   live.dataset.state = latest.leads ? "live" : "waiting";
   if (!latest.leads) fill(live, "does not lead");
-  else fill(live, h("span", { class: "wide" }, "looked "), latest.step_at ? ago(latest.step_at) : "not yet");
+  else fill(live, h("span", { class: "wide" }, "observed "), latest.step_at ? ago(latest.step_at) : "not yet");
 }
 
 function banner(latest) {

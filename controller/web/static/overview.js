@@ -18,7 +18,7 @@ export function overview(root) {
     const mine = ++asked;
     const [all, places, happened] = await Promise.all([get("overview"), get("slices", { summary: true }), get("events", { limit: 8 })]);
     if (mine !== asked) return;
-    fill(attention, h("h2", null, "Needs a look"), all.attention.length
+    fill(attention, h("h2", null, "Needs attention"), all.attention.length
       ? h("ul", { class: "rows" }, all.attention.map(concern))
       : h("p", { class: "empty" }, "Nothing has failed, and nothing waits for anything but the loop."));
     fill(zones, h("h2", null, h("a", { href: "#/slices" }, "Slices by zone")), places.zones.length ? places.zones.map(zone) : h("p", { class: "empty" }, "There are none."));
