@@ -154,7 +154,7 @@ def test_where_its_module_is_missing_there_will_be_no_actor(
 ) -> None:
     if isinstance(client, LocalClient):
         pytest.skip("it has the modules of its creator")
-    (tmp_path / "not_shipped.py").write_text("class Actor:\n    pass\n")
+    (tmp_path / "not_shipped.py").write_text("class Actor:\n    def act(self):\n        pass\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     actor = importlib.import_module("not_shipped").Actor
     monkeypatch.setattr(sys, "path", [path for path in sys.path if path != str(tmp_path)])
