@@ -14,6 +14,9 @@ import (
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
+// lastWords is how long the end of a client may take for what waits to be written.
+const lastWords = time.Second
+
 // maxStray is how many replies that nothing waits for a server may send.
 const maxStray = 100_000
 
@@ -65,6 +68,9 @@ type recipient struct {
 func (c *connection) end(cause error) {
 	c.ending.Do(func() {
 		c.log.Debug("a connection to a server of actors ended", "address", c.address, "cause", cause)
+		if errors.Is(cause, errClosing) { // servers are to hear of what was cancelled just now
+			c.wire.FlushWithin(lastWords)
+		}
 		_ = c.wire.Close()
 		close(c.over)
 	})
@@ -89,7 +95,7 @@ func (c *connection) reject(problem string) {
 
 // read takes what the server sends until the connection ends.
 func (c *connection) read(ctx context.Context) {
-	stop := context.AfterFunc(ctx, func() { c.end(errClientClosed()) })
+	stop := context.AfterFunc(ctx, func() { c.end(errClosing) })
 	defer stop()
 	err := c.receive()
 	malformed := (*wire.MalformedError)(nil)
@@ -249,6 +255,7 @@ var (
 	errUnused = errors.New("no call used the connection")
 
 	errNotConnected = errors.New("the connection broke")
+	errClosing      = errors.New("the client was closed")
 )
 
 func errClientClosed() *rpcerror.Error {

@@ -109,6 +109,7 @@ func (a *actor) lost(c *call, err *rpcerror.Error) {
 	defer c.settled()
 	c.loss = err
 	switch {
+	case c.dropped: // its caller ends it with the reason
 	case c.inbox.begun(): // what its loop has had is not taken back
 		c.fail(err)
 	case c.repeatable():

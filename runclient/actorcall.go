@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -24,6 +27,9 @@ import (
 
 // CallActor calls a method of an actor and prints its result as JSON, of one that streams each item in a line.
 func CallActor(ctx context.Context, a *terminal.Terminal, h actorrpc.Handle, method string, args []any) error {
+	broken := make(chan os.Signal, 1) // a pipe whose reader has left is to end the method, not this program before that
+	signal.Notify(broken, syscall.SIGPIPE)
+	defer signal.Stop(broken)
 	for result, err := range actorrpc.Results(ctx, h, method, args...) {
 		if err != nil {
 			if e, ok := errors.AsType[*rpcerror.Error](err); ok && e.Traceback != "" {
@@ -31,7 +37,9 @@ func CallActor(ctx context.Context, a *terminal.Terminal, h actorrpc.Handle, met
 			}
 			return fmt.Errorf("fray actor call: %w%s", err, mayHaveRun(err))
 		}
-		if err := printResult(a, result); err != nil {
+		if err := printResult(a, result); errors.Is(err, syscall.EPIPE) {
+			return nil
+		} else if err != nil {
 			return fmt.Errorf("fray actor call: %w", err)
 		}
 	}

@@ -166,12 +166,12 @@ func (c *call) giveUp() {
 }
 
 // expire ends a stream unless its caller comes back within the time after which a silent peer
-// is taken for dead: it holds a place of its actor's concurrency.
+// is asked whether it is there: it holds a place of its actor's concurrency.
 func (s *Server) expire(e *entry, from sink) {
 	if e == nil {
 		return
 	}
-	away := s.cfg.Keepalive + s.cfg.Patience
+	away := s.cfg.Keepalive
 	time.AfterFunc(away, func() {
 		if c := s.ledger.abandoned(e, from); c != nil {
 			c.stop(&rpcerror.Error{

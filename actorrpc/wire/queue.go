@@ -30,6 +30,19 @@ func (c *Conn) Flush() error {
 	return c.writeTurn()
 }
 
+// FlushWithin writes what waits, for so long at most. Close is to follow.
+func (c *Conn) FlushWithin(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over() != nil || !c.writing && len(c.queue) == 0 || c.net.SetWriteDeadline(time.Now().Add(d)) != nil {
+		return
+	}
+	_ = c.writeTurn()
+	for c.writing {
+		c.flushed.Wait()
+	}
+}
+
 // Settle waits until no goroutine writes. After Close that is soon, and then receipts
 // are certain.
 func (c *Conn) Settle() {

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -51,7 +53,9 @@ The call runs once or not at all; where that cannot be known, the error states i
 			if err != nil {
 				return err
 			}
-			return runclient.WithActor(cmd.Context(), a, flags, args[0], func(ctx context.Context, _ *actorrpc.Client, h actorrpc.Handle) error {
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM) // a method that streams is to end
+			defer stop()
+			return runclient.WithActor(ctx, a, flags, args[0], func(ctx context.Context, _ *actorrpc.Client, h actorrpc.Handle) error {
 				err := runclient.CallActor(ctx, a, h.With(actorrpc.RPCOptions{Timeout: timeout}), args[1], given)
 				if e, ok := errors.AsType[*rpcerror.Error](err); ok && e.Code == rpcerror.CodeUnknownMethod && len(e.Suggestions) == 0 {
 					return fmt.Errorf("%w; fray actor describe %s lists its methods", err, args[0])

@@ -69,6 +69,13 @@ class Callbacks:
         self.put = self._queue.put
         threading.Thread(target=self._run, name=name, daemon=True).start()
 
+    def flush(self, seconds: float) -> None:
+        """Wait until the functions that were put were called, for at most so long."""
+        called = threading.Lock()
+        called.acquire()
+        self.put(called.release)
+        called.acquire(timeout=seconds)
+
     def _run(self) -> None:
         while True:
             callback = self._queue.get()

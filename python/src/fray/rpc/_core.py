@@ -224,7 +224,7 @@ class Core:
 
     def expire(self, call: ServerCall, to: Answerer | None) -> None:
         """End a stream unless its caller comes back: it holds a place of its actor's concurrency."""
-        away = self.limits.keepalive + self.limits.patience
+        away = self.limits.keepalive
         call.absence = Absence(call, to, f"the stream was ended as its caller was away for over {away:g} s")
         deadlines().add(time.monotonic() + away, call.absence)
 

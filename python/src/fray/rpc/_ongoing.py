@@ -328,8 +328,8 @@ class OngoingCall(StandardFuture[T]):
                 self.route.run_again(self, error)
             else:
                 self.route.rejected(self, error)
-        elif reply.streamed and (self.inbox is None or reply.items != self.inbox.received):
-            self.fail(MalformedError(f"the stream had {reply.items} items, and not all have come", ran=True))
+        elif (reply.streamed or self.inbox is not None) and not self._complete(reply):
+            self.fail(MalformedError(f"the stream ended after {reply.items} items, others have come", ran=True))
         else:
             if not self.route.incarnation:
                 self.route.learned(self, reply.incarnation)
@@ -377,6 +377,10 @@ class OngoingCall(StandardFuture[T]):
         if self.inbox is None:
             self.inbox = inbox
             self._begin()
+
+    def _complete(self, reply: actor_pb2.Reply) -> bool:
+        """Return whether a reply ends the stream that has come."""
+        return reply.streamed and self.inbox is not None and reply.items == self.inbox.received
 
     def fail_maybe(self) -> None:
         """End a call that may have run, and whose result is lost."""

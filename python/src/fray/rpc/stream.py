@@ -5,6 +5,8 @@ The call itself is left to futures.
 
 from __future__ import annotations
 
+import atexit
+import weakref
 from _thread import allocate_lock
 from contextlib import suppress
 from functools import partial
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
+_LAST = 1.0  # seconds that the end of the process waits for streams that were left just before
 _WAKE = 0.5  # seconds; a thread that is being stopped notices only between two waits
 
 
@@ -68,6 +71,7 @@ class ActorStream(Generic[T]):
         self._call, self._inbox = call, call.inbox
         self._closed = False
         _background.finalizers()  # its thread begins now, and not in a finalizer
+        _live.add(self)
 
     def __iter__(self) -> Self:
         return self
@@ -169,6 +173,20 @@ class ActorStream(Generic[T]):
             changed.acquire(timeout=-1 if scoped_guard() is None else _WAKE)
         finally:
             self._inbox.off_change(wake)
+
+
+_live: weakref.WeakSet[ActorStream[Any]] = weakref.WeakSet()
+
+
+def _leave_all() -> None:
+    """Cancel the generators that this process iterates over, as it ends."""
+    for stream in list(_live):
+        with suppress(Exception):
+            stream.close()
+    _background.finalizers().flush(_LAST)
+
+
+atexit.register(_leave_all)
 
 
 class AwaitedStream(Generic[T]):
