@@ -51,4 +51,5 @@ def read_result(
         problem = EncodingError(f"the result cannot be read: {err.problem}", ran=True, argument=err.path)
     except Exception as err:  # such as of a reference that leads nowhere
         problem = EncodingError(f"the result cannot be read: {err}", ran=True)
+    data, buffers = b"", ()  # the traceback refers to them
     raise problem
