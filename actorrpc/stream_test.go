@@ -21,7 +21,7 @@ type feed struct {
 	runs atomic.Int64  // methods that began
 	left chan struct{} // receives when an iterator was left or has ended
 
-	second      bool // Late does not wait
+	second      bool          // Late does not wait
 	began, gate chan struct{} // Late began, and the one to go on
 }
 
@@ -174,8 +174,8 @@ func TestStream(t *testing.T) {
 				t.Errorf("got %d blobs, %v", len(blobs), err)
 			}
 			<-f.left
-			for n := range actorrpc.Stream[int](ctx, h, "forever") {
-				if n == 10 {
+			for n, err := range actorrpc.Stream[int](ctx, h, "forever") {
+				if n == 10 || err != nil {
 					break
 				}
 			}
@@ -373,7 +373,7 @@ func TestStreamOverConnectionsThatBreak(t *testing.T) {
 			if f.runs.Load() != 1 {
 				t.Fatalf("cut after %d bytes %s the server, the method ran %d times", n, direction, f.runs.Load())
 			}
-			client.Close()
+			_ = client.Close()
 			c.Close()
 			c.running.Wait()
 			if c.cuts.Load() == 0 {
@@ -427,7 +427,7 @@ func TestStreamOfAServerThatIsLost(t *testing.T) {
 		if begun && other.runs.Load() != 0 {
 			t.Errorf("the other server ran the method %d times", other.runs.Load())
 		}
-		client.Close()
+		_ = client.Close()
 		c.Close()
 		c.running.Wait()
 		close(former.gate)

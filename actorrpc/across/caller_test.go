@@ -30,10 +30,10 @@ type order struct {
 	Namespace string  `json:"namespace"`
 	Actor     string  `json:"actor"` // "": subject
 	Method    string  `json:"method"`
-	Args      string  `json:"args"` // JSON as package codec has it
-	Size      int     `json:"size"` // instead: so many bytes
+	Args      string  `json:"args"`  // JSON as package codec has it
+	Size      int     `json:"size"`  // instead: so many bytes
 	Leave     int     `json:"leave"` // a stream after so many items; 0: at its end
-	Odd       bool    `json:"odd"`  // instead: {"lr": what no codec carries}
+	Odd       bool    `json:"odd"`   // instead: {"lr": what no codec carries}
 	Timeout   float64 `json:"timeout"`
 	Retries   int     `json:"retries"`
 	RetryOf   string  `json:"retry_of"` // type of the errors that are retried; "*": all

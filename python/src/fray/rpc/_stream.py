@@ -77,7 +77,7 @@ class ServerStream:
         self._taken = 0  # how many the caller has acknowledged: `_kept` begins after them
         self._sent = 0  # how many were handed to the sink
         self._announce = True  # the sink is to get a frame, though there are no items
-        self._awake = False  # the sink was woken
+        self._awake = False  # the sink is about to take items
         self._room: tuple[asyncio.AbstractEventLoop, asyncio.Future[None]] | None = None
         self.stopped: ActorError | None = None
         """Why no more is wanted."""
