@@ -27,6 +27,7 @@ from fray.rpc.errors import (
     EncodingError,
     TooLargeError,
 )
+from fray.v2 import LocalClient
 from general import General
 from streamed import collect
 from waiting import eventually
@@ -415,3 +416,13 @@ def test_a_caller_that_does_not_come_back(feed: Feed) -> None:
         ended(feed)
         eventually(lambda: not server._core._active)
         server.shutdown(0)
+
+
+def test_created_actors_stream() -> None:
+    with LocalClient() as client:
+        handle = client.create_actor(Feed, name="feed")
+        assert list(handle.count(3)) == [0, 1, 2]
+        for item in handle.count(1 << 60):
+            if item == 3:
+                break
+        assert handle.one() == 1  # which waits for the generator to be left
