@@ -351,7 +351,7 @@ func (s *Stepper) fold(r result) {
 	if r.err != nil {
 		failure = &capacity.Failure{Kind: providers.KindOf(r.err), Text: r.err.Error(), Brief: providers.BriefOf(r.err), After: providers.DelayOf(r.err)}
 	}
-	s.doc = capacity.Folded(s.doc, r.action, failure, s.cfg.Now())
+	s.doc = s.planner.Folded(s.doc, r.action, failure, s.cfg.Now())
 }
 
 // SetRefine replaces Config.Refine.

@@ -28,9 +28,13 @@ func (p *Provider) inventory(ctx context.Context, stack string) (schema.Inventor
 		return schema.Inventory{}, err
 	}
 	var inventory schema.Inventory
-	listed, at := map[string]schema.SlicePhase{}, map[string][]gcpengine.Place{}
+	total := 0
+	for _, each := range parts {
+		total += len(each.Slices)
+	}
+	found, places := make([]*schema.SliceStatus, 0, total), make([]gcpengine.Place, 0, total)
+	listed, at := make(map[string]schema.SlicePhase, total), make(map[string][]gcpengine.Place, total)
 	for name, each := range parts {
-		inventory.Slices = append(inventory.Slices, each.Slices...)
 		inventory.Skipped = append(inventory.Skipped, each.Skipped...)
 		inventory.Foreign += len(each.Others)
 		if len(each.Unlisted) > 0 && inventory.Unlisted == nil {
@@ -39,11 +43,18 @@ func (p *Provider) inventory(ctx context.Context, stack string) (schema.Inventor
 		maps.Copy(inventory.Unlisted, each.Unlisted)
 		for i := range each.Slices {
 			spec := &each.Slices[i].Spec
+			found = append(found, &each.Slices[i])
 			listed[spec.Name] = each.Slices[i].Phase
-			at[spec.Name] = append(at[spec.Name], gcpengine.Place{Engine: name, Zone: spec.Zone, Name: spec.Name})
+			place := gcpengine.Place{Engine: name, Zone: spec.Zone, Name: spec.Name}
+			if others := at[spec.Name]; others != nil {
+				at[spec.Name] = append(others, place)
+				continue
+			}
+			places = append(places, place)
+			at[spec.Name] = places[len(places)-1 : len(places) : len(places)]
 		}
 	}
-	inventory.Slices = byName(inventory.Slices)
+	inventory.Slices = byName(found)
 	slices.SortFunc(inventory.Skipped, func(a, b schema.SkippedItem) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Zone, b.Zone))
 	})
@@ -55,16 +66,12 @@ func (p *Provider) inventory(ctx context.Context, stack string) (schema.Inventor
 	return inventory, nil
 }
 
-// byName sorts slices by name and zone. A status is large, and so is moved once.
-func byName(all []schema.SliceStatus) []schema.SliceStatus {
-	order := make([]*schema.SliceStatus, len(all))
-	for i := range all {
-		order[i] = &all[i]
-	}
+// byName are the slices by name and zone. A status is large, and so is copied once.
+func byName(order []*schema.SliceStatus) []schema.SliceStatus {
 	slices.SortFunc(order, func(a, b *schema.SliceStatus) int {
 		return cmp.Or(strings.Compare(a.Spec.Name, b.Spec.Name), strings.Compare(a.Spec.Zone, b.Spec.Zone))
 	})
-	sorted := make([]schema.SliceStatus, len(all))
+	sorted := make([]schema.SliceStatus, len(order))
 	for i, status := range order {
 		sorted[i] = *status
 	}

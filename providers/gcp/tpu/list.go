@@ -117,9 +117,9 @@ type Node struct {
 // own is what of a listing is the stack's. Of a zone that was left out of one
 // of the two lists nothing is believed: half of a slice would count as dead.
 func (t *Engine) own(l *allSlices, stack string) engine.Listing {
-	found := engine.Listing{Unlisted: l.unlisted}
+	found := engine.Listing{Unlisted: l.unlisted, Slices: make([]schema.SliceStatus, 0, len(l.order))}
 	reader := t.specs.Reader()
-	known := t.seen.begin(len(l.order), stack)
+	known := t.seen.begin(stack)
 	defer known.done()
 	for _, s := range l.order {
 		if _, blind := l.unlisted[s.at.Zone]; blind {
@@ -128,8 +128,8 @@ func (t *Engine) own(l *allSlices, stack string) engine.Listing {
 		if s.part() {
 			found.Others = append(found.Others, s.at)
 		}
-		if status, same := known.status(s); same {
-			found.Slices = append(found.Slices, status)
+		if status := known.status(s); status != nil {
+			found.Slices = append(found.Slices, *status)
 			continue
 		}
 		m := s.marks()

@@ -13,54 +13,56 @@ import (
 type seenSlices struct {
 	on bool
 
-	mu    sync.Mutex
+	mu    sync.Mutex // held for the length of a list
 	stack string
-	last  map[engine.Place]seenSlice
+	lists int // begun so far
+	last  map[engine.Place]*seenSlice
 }
 
 type seenSlice struct {
 	node   *tpuapi.Node
 	queued *tpuapi.QueuedResource
 	status schema.SliceStatus
+	list   int // the last one that had it
 }
 
 // seenList is one list; nil keeps nothing.
 type seenList struct {
-	of       *seenSlices
-	was, now map[engine.Place]seenSlice
+	of    *seenSlices
+	found int // slices of this list that are kept
 }
 
-// begin starts a list of about n slices.
-func (c *seenSlices) begin(n int, stack string) *seenList {
+// begin starts a list, which done ends.
+func (c *seenSlices) begin(stack string) *seenList {
 	if !c.on {
 		return nil
 	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	l := &seenList{of: c, now: make(map[engine.Place]seenSlice, n)}
-	if c.stack == stack {
-		l.was = c.last
+	if c.stack != stack || c.last == nil {
+		c.stack, c.last = stack, map[engine.Place]*seenSlice{}
 	}
-	c.stack = stack
-	return l
+	c.lists++
+	return &seenList{of: c}
 }
 
-// status is that of a slice whose messages are the same as in the last list.
-func (l *seenList) status(s *slice) (schema.SliceStatus, bool) {
+// status is that of a slice whose messages are the same as in the last list, nil for others.
+func (l *seenList) status(s *slice) *schema.SliceStatus {
 	if l == nil {
-		return schema.SliceStatus{}, false
+		return nil
 	}
-	known, ok := l.was[s.at]
-	if !ok || known.node != s.node || known.queued != s.queued {
-		return schema.SliceStatus{}, false
+	known := l.of.last[s.at]
+	if known == nil || known.node != s.node || known.queued != s.queued {
+		return nil
 	}
-	l.now[s.at] = known
-	return known.status, true
+	known.list = l.of.lists
+	l.found++
+	return &known.status
 }
 
 func (l *seenList) keep(s *slice, status schema.SliceStatus) {
 	if l != nil {
-		l.now[s.at] = seenSlice{s.node, s.queued, status}
+		l.of.last[s.at] = &seenSlice{node: s.node, queued: s.queued, status: status, list: l.of.lists}
+		l.found++
 	}
 }
 
@@ -69,7 +71,13 @@ func (l *seenList) done() {
 	if l == nil {
 		return
 	}
-	l.of.mu.Lock()
 	defer l.of.mu.Unlock()
-	l.of.last = l.now
+	if l.found == len(l.of.last) {
+		return
+	}
+	for at, known := range l.of.last {
+		if known.list != l.of.lists {
+			delete(l.of.last, at)
+		}
+	}
 }
