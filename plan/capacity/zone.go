@@ -19,8 +19,7 @@ func (d *Zones) OpenZone(want *schema.Job, allowed func(zone string) bool) (stri
 		if !allowed(zone) {
 			continue
 		}
-		spec := d.OwnSlice(want, 0, zone)
-		why := d.Shut(&spec)
+		why := d.shutTo(want, zone)
 		if why.None() {
 			return zone, nil, true
 		}
@@ -30,6 +29,18 @@ func (d *Zones) OpenZone(want *schema.Job, allowed func(zone string) bool) (stri
 		reasons = append(reasons, plan.Because(plan.WaitConstraint, "no zone is declared where it could be: write zones in the provider block"))
 	}
 	return "", reasons, false
+}
+
+// shutTo says why a zone is shut to a job's own slices, nothing where it is open.
+func (d *Zones) shutTo(want *schema.Job, zone string) plan.Reason {
+	r := &want.Resources
+	spec := schema.SliceSpec{
+		Owner: want.Addr, Provider: r.Provider, TPU: r.TPU, MachineType: r.MachineType, Zone: zone, Preemptible: r.Preemptible, Cloud: r.Cloud,
+	}
+	if d.Obs.Inventories[r.Provider].Unlisted[zone] != "" { // it depends on what is known of the slice
+		spec.Name = plan.SliceNameIn(zone, d.Stack, want.Addr, 0)
+	}
+	return d.Shut(&spec)
 }
 
 // Anywhere allows each zone.

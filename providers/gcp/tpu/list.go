@@ -20,7 +20,7 @@ const pageSize = 1000
 // node by the time that it is listed, the node is listed after it. The other way
 // round a node that comes up in between would seem gone.
 func (t *Engine) List(ctx context.Context, stack string) (engine.Listing, error) {
-	l := &allSlices{unlisted: map[string]string{}, slices: map[engine.Place]*slice{}}
+	l := &allSlices{unlisted: map[string]string{}, slices: make(map[engine.Place]*slice, t.seen.size())}
 	if err := t.listQueued(ctx, l); err != nil {
 		return engine.Listing{}, err
 	}
@@ -117,7 +117,7 @@ type Node struct {
 // own is what of a listing is the stack's. Of a zone that was left out of one
 // of the two lists nothing is believed: half of a slice would count as dead.
 func (t *Engine) own(l *allSlices, stack string) engine.Listing {
-	found := engine.Listing{Unlisted: l.unlisted, Slices: make([]schema.SliceStatus, 0, len(l.order))}
+	found := engine.Listing{Unlisted: l.unlisted, Slices: make([]*schema.SliceStatus, 0, len(l.order))}
 	reader := t.specs.Reader()
 	known := t.seen.begin(stack)
 	defer known.done()
@@ -129,7 +129,7 @@ func (t *Engine) own(l *allSlices, stack string) engine.Listing {
 			found.Others = append(found.Others, s.at)
 		}
 		if status := known.status(s); status != nil {
-			found.Slices = append(found.Slices, *status)
+			found.Slices = append(found.Slices, status)
 			continue
 		}
 		m := s.marks()
@@ -142,8 +142,8 @@ func (t *Engine) own(l *allSlices, stack string) engine.Listing {
 			found.Skipped = append(found.Skipped, mark.Skipped(m, err))
 			continue
 		}
-		known.keep(s, status)
-		found.Slices = append(found.Slices, status)
+		known.keep(s, &status)
+		found.Slices = append(found.Slices, &status)
 	}
 	reader.Done()
 	return found

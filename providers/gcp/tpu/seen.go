@@ -22,7 +22,7 @@ type seenSlices struct {
 type seenSlice struct {
 	node   *tpuapi.Node
 	queued *tpuapi.QueuedResource
-	status schema.SliceStatus
+	status *schema.SliceStatus
 	list   int // the last one that had it
 }
 
@@ -30,6 +30,13 @@ type seenSlice struct {
 type seenList struct {
 	of    *seenSlices
 	found int // slices of this list that are kept
+}
+
+// size is how many slices the last list had, as far as it is known.
+func (c *seenSlices) size() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.last)
 }
 
 // begin starts a list, which done ends.
@@ -56,10 +63,10 @@ func (l *seenList) status(s *slice) *schema.SliceStatus {
 	}
 	known.list = l.of.lists
 	l.found++
-	return &known.status
+	return known.status
 }
 
-func (l *seenList) keep(s *slice, status schema.SliceStatus) {
+func (l *seenList) keep(s *slice, status *schema.SliceStatus) {
 	if l != nil {
 		l.of.last[s.at] = &seenSlice{node: s.node, queued: s.queued, status: status, list: l.of.lists}
 		l.found++
