@@ -50,6 +50,10 @@ func (d *Draft) NewestRuns() *Newest {
 	return n
 }
 
+// NoneNewer notes that no assignment is of a newer attempt than a recorded one, and each
+// job that is asked about is recorded: then the newest need not be found.
+func (d *Draft) NoneNewer() { d.newest = &Newest{obs: d.Obs} }
+
 // NewestAt is the newest assignment under an address of a job that the state
 // does not know. Such are rare: they are looked for when first asked for.
 func (d *Draft) NewestAt(addr schema.Address) *plan.Assigned {

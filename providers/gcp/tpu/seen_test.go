@@ -29,9 +29,10 @@ func TestListsReadWhatChanged(t *testing.T) {
 	}
 	e := &Engine{project: "acme", seen: seenSlices{on: true}}
 	list := func(stack string, nodes ...*tpuapi.Node) engine.Listing {
-		l := &allSlices{slices: map[engine.Place]*slice{}}
+		l := &allSlices{slices: map[engine.Place]*slice{}, known: e.seen.begin(stack)}
+		defer l.known.done()
 		for _, n := range nodes {
-			l.slice(n.GetName()).node = n
+			l.node(n)
 		}
 		return e.own(l, stack)
 	}
@@ -47,6 +48,9 @@ func TestListsReadWhatChanged(t *testing.T) {
 	if third.Slices[0] != first.Slices[0] || third.Slices[1].Phase != schema.SliceReady || second.Slices[1].Phase != schema.SliceCreating {
 		t.Errorf("got phases %s and %s, before that %s; want one as it was, two ready, before that creating",
 			third.Slices[0].Phase, third.Slices[1].Phase, second.Slices[1].Phase)
+	}
+	if twice := list("stack-a", one, two, one); len(twice.Slices) != 2 {
+		t.Errorf("got %d slices of two nodes, one of which is listed twice", len(twice.Slices))
 	}
 	if list("stack-a", two); len(e.seen.last) != 1 {
 		t.Errorf("%d slices are remembered, want the one that is there", len(e.seen.last))
