@@ -162,6 +162,24 @@ func (d *Zones) IsStranded(want *schema.Job) bool {
 		slices.ContainsFunc(j.Slices, func(name string) bool { return d.IsRejected(name) })
 }
 
+// AwaitsOwnProbes reports whether those of a unit's jobs that are stranded wait for no more
+// than what becomes of other slices of the unit, which try the place.
+func (d *Zones) AwaitsOwnProbes(unit, stranded []*schema.Job) bool {
+	tries := func(want *schema.Job) bool {
+		j := d.Next.Jobs[want.Addr]
+		return j != nil && slices.ContainsFunc(j.Slices, func(name string) bool {
+			s := d.Next.Slices[name]
+			return s != nil && d.isTried(s)
+		})
+	}
+	isShutOut := func(want *schema.Job) bool {
+		return slices.ContainsFunc(d.Next.Jobs[want.Addr].Slices, func(name string) bool {
+			return d.IsRejected(name) && !d.Shut(&d.Next.Slices[name].Spec).Underway
+		})
+	}
+	return slices.ContainsFunc(unit, tries) && !slices.ContainsFunc(stranded, isShutOut)
+}
+
 // IsUnseen reports whether a job holds a slice that may live and cannot be listed now.
 func (d *Zones) IsUnseen(want *schema.Job) bool {
 	j := d.Next.Jobs[want.Addr]
