@@ -299,8 +299,8 @@ func (d *Document) Clone() *Document {
 	return c
 }
 
-// CloneAround is Clone with the same maps of jobs and slices, which are large: whoever
-// changes them clones them before.
+// CloneAround is Clone with the same maps of jobs and slices, which are large: a caller
+// clones them before it changes them.
 func (d *Document) CloneAround() *Document {
 	c := *d
 	c.Resources = CloneMap(d.Resources)

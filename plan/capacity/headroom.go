@@ -21,7 +21,7 @@ func NewHeadroom(e *snapshot.Evidence, holders map[string]schema.Address) *Headr
 	if holders == nil {
 		h.recordHolders()
 	} else {
-		h.updateHolders(holders)
+		updateHolders(h.Pools, holders)
 	}
 	return h
 }

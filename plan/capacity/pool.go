@@ -32,16 +32,16 @@ func (d *Pools) PoolOf(name string) *snapshot.Pool {
 // recordHolders notes which jobs hold slices of reservations.
 func (d *Pools) recordHolders() {
 	d.Holders = map[string]schema.Address{}
-	if !d.hasPools() {
+	if !hasPools(d) {
 		return
 	}
 	for addr, j := range d.Next.Jobs {
-		d.recordHolder(addr, j)
+		recordHolder(d, addr, j)
 	}
 }
 
 // hasPools reports whether there is a reservation, declared or recorded.
-func (d *Pools) hasPools() bool {
+func hasPools(d *Pools) bool {
 	if len(d.Desired.Reservations) > 0 {
 		return true
 	}
@@ -55,19 +55,19 @@ func (d *Pools) hasPools() bool {
 
 // updateHolders takes over what an earlier stage noted, and notes which jobs hold others by
 // now: whether one holds a slice still is looked up, see heldWhole.
-func (d *Pools) updateHolders(were map[string]schema.Address) {
+func updateHolders(d *Pools, were map[string]schema.Address) {
 	d.Holders = maps.Clone(were)
-	if !d.hasPools() {
+	if !hasPools(d) {
 		return
 	}
 	for _, addr := range d.EditedJobs {
 		if j := d.Next.Jobs[addr]; j != nil {
-			d.recordHolder(addr, j)
+			recordHolder(d, addr, j)
 		}
 	}
 }
 
-func (d *Pools) recordHolder(addr schema.Address, j *state.Job) {
+func recordHolder(d *Pools, addr schema.Address, j *state.Job) {
 	if j.Spec.Resources.Reservation == "" && len(j.Staged) == 0 {
 		return
 	}

@@ -131,7 +131,7 @@ func (d *Pools) Accounts() *Accounts {
 	}
 	d.shares = &Accounts{
 		All: d.shareable(), spaces: map[string]*Account{}, held: make(map[schema.Address]Holding, len(d.EditedJobs)),
-		declared: make(map[string]*schema.Namespace, len(d.Desired.Namespaces)), recorded: d.recordedHolding,
+		declared: make(map[string]*schema.Namespace, len(d.Desired.Namespaces)), recorded: func(addr schema.Address) Holding { return holdingOf(d, d.Doc.Jobs[addr]) },
 	}
 	for i := range d.Desired.Namespaces {
 		n := &d.Desired.Namespaces[i]
@@ -144,16 +144,13 @@ func (d *Pools) Accounts() *Accounts {
 		}
 	}
 	for _, addr := range d.EditedJobs {
-		d.shares.held[addr] = d.holdingOf(d.Next.Jobs[addr])
+		d.shares.held[addr] = holdingOf(d, d.Next.Jobs[addr])
 	}
 	return d.shares
 }
 
-// recordedHolding is that of a job by the given document, which no stage changes.
-func (d *Pools) recordedHolding(addr schema.Address) Holding { return d.holdingOf(d.Doc.Jobs[addr]) }
-
 // holdingOf is what a job is counted with, nothing where it has no slices.
-func (d *Pools) holdingOf(j *state.Job) Holding {
+func holdingOf(d *Pools, j *state.Job) Holding {
 	if j == nil || len(j.Slices)+len(j.Staged) == 0 {
 		return Holding{}
 	}
