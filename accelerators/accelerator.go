@@ -41,25 +41,37 @@ type generation struct {
 }
 
 func generations() []generation {
-	small := []int{1, 4, 8, 16, 32, 64, 128, 256}
-	return []generation{
-		{name: "v2", coresPerChip: 2, sizes: []int{8, 32, 128, 256, 512}},
-		{name: "v3", coresPerChip: 2, sizes: []int{8, 32, 64, 128, 256, 512, 1024, 2048}},
-		{name: "v4", coresPerChip: 2, maxDims: [3]int{8, 16, 16}},
-		{name: "v5litepod", coresPerChip: 1, sizes: small},
-		{name: "v5p", coresPerChip: 2, maxDims: [3]int{16, 16, 24}},
-		{name: "v6e", coresPerChip: 1, sizes: small},
-		{name: "tpu7x", coresPerChip: 2, maxDims: [3]int{16, 16, 24}},
+	names := GenerationNames()
+	all := make([]generation, len(names))
+	for i, name := range names {
+		all[i], _ = generationNamed(name)
 	}
+	return all
+}
+
+// generationNamed is the generation of a name, false if there is none.
+func generationNamed(name string) (generation, bool) {
+	g := generation{name: name}
+	switch name {
+	case "v2":
+		g.coresPerChip, g.sizes = 2, []int{8, 32, 128, 256, 512}
+	case "v3":
+		g.coresPerChip, g.sizes = 2, []int{8, 32, 64, 128, 256, 512, 1024, 2048}
+	case "v4":
+		g.coresPerChip, g.maxDims = 2, [3]int{8, 16, 16}
+	case "v5litepod", "v6e":
+		g.coresPerChip, g.sizes = 1, []int{1, 4, 8, 16, 32, 64, 128, 256}
+	case "v5p", "tpu7x":
+		g.coresPerChip, g.maxDims = 2, [3]int{16, 16, 24}
+	default:
+		return generation{}, false
+	}
+	return g, true
 }
 
 // GenerationNames are the names of the TPU generations.
 func GenerationNames() []string {
-	names := make([]string, 0, len(generations()))
-	for _, g := range generations() {
-		names = append(names, g.name)
-	}
-	return names
+	return []string{"v2", "v3", "v4", "v5litepod", "v5p", "v6e", "tpu7x"}
 }
 
 // Parse returns the shape of a TPU type such as "v5litepod-16";
@@ -69,10 +81,7 @@ func Parse(s string) (Shape, error) {
 	if name == "v5e" {
 		name = "v5litepod"
 	}
-	for _, g := range generations() {
-		if g.name != name {
-			continue
-		}
+	if g, known := generationNamed(name); known {
 		n, err := strconv.Atoi(suffix)
 		if !ok || err != nil || n <= 0 || strconv.Itoa(n) != suffix {
 			return Shape{}, fmt.Errorf("%q is not a TPU type: want %s-N, for example %s-%d", s, name, name, g.validSizes()[0])
@@ -85,11 +94,7 @@ func Parse(s string) (Shape, error) {
 	if meant := meantAccelerators(s); len(meant) > 0 {
 		return Shape{}, fmt.Errorf("there is no TPU type %q; did you mean %s?", s, strings.Join(meant, " or "))
 	}
-	names := make([]string, 0, len(generations()))
-	for _, g := range generations() {
-		names = append(names, g.name)
-	}
-	return Shape{}, fmt.Errorf("there is no TPU type %q; write GENERATION-SIZE, the generations are %s", s, strings.Join(names, ", "))
+	return Shape{}, fmt.Errorf("there is no TPU type %q; write GENERATION-SIZE, the generations are %s", s, strings.Join(GenerationNames(), ", "))
 }
 
 // meantAccelerators are the TPU types, quoted, that a name of no generation may

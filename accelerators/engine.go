@@ -21,6 +21,9 @@ func (a Shape) IsOnComputeEngine() bool {
 // machines without TPU, for what the TPU API does not serve (TPU7x, and the AI
 // zones, whose names end in "ai" and more), and where offers list them.
 func EngineOf(tpu, zone string, offers []schema.Market) schema.Engine {
+	if tpu == "" {
+		return schema.EngineGCE
+	}
 	shape, err := Parse(tpu)
 	if err != nil || shape.Generation == "tpu7x" || strings.Contains(zone[strings.LastIndexByte(zone, '-')+1:], "ai") {
 		return schema.EngineGCE

@@ -24,8 +24,11 @@ func OfferedZones(name string, offers []schema.Market) []string {
 // are known not to have it are left out. Where neither states any, or none in the
 // stated regions, all that have it will do.
 func CandidateZones(p *schema.Provider, kind string, zones, regions []string) []string {
-	offered := OfferedZones(kind, p.Offers)
 	inRegions := func(zone string) bool { return len(regions) == 0 || slices.Contains(regions, RegionOf(zone)) }
+	if len(zones) > 0 && len(regions) == 0 {
+		return distinct(zones)
+	}
+	offered := OfferedZones(kind, p.Offers)
 	var found []string
 	sources := [][]string{zones, p.Zones, offered}
 	if len(p.Zones) > 0 && len(regions) == 0 { // they are what the stack keeps to
@@ -44,6 +47,17 @@ func CandidateZones(p *schema.Provider, kind string, zones, regions []string) []
 	}
 	if len(zones) == 0 { // the table may be older than the cloud
 		found = slices.DeleteFunc(slices.Clone(p.Zones), func(zone string) bool { return !inRegions(zone) })
+	}
+	return found
+}
+
+// distinct are zones without those that are stated twice.
+func distinct(zones []string) []string {
+	found := make([]string, 0, len(zones))
+	for _, zone := range zones {
+		if !slices.Contains(found, zone) {
+			found = append(found, zone)
+		}
 	}
 	return found
 }

@@ -106,26 +106,48 @@ func keepEnds(doc *state.Document, known map[string]state.JobRecord) *state.Docu
 // status says that a job is no more.
 func (j *journal) changes(doc *state.Document) []state.JobRecord {
 	var changed []state.JobRecord
-	there := make(map[string]bool, len(doc.Jobs))
+	there := 0 // of those that are known
 	for addr, job := range doc.Jobs {
-		if job.Attempt == 0 && !job.Status.Ended() {
+		if !isKept(job) {
 			continue
 		}
-		there[job.ID] = true
 		if j.checked[addr] == job {
+			there++
 			continue
 		}
 		r := recordOf(addr, job)
-		if known, ok := j.known[job.ID]; !ok || !r.Equal(known) {
+		known, ok := j.known[job.ID]
+		if ok {
+			there++
+		}
+		if !ok || !r.Equal(known) {
 			changed = append(changed, r)
 		}
 	}
-	for id, r := range j.known {
-		if !there[id] {
-			changed = append(changed, state.JobRecord{ID: id, Addr: r.Addr})
+	if there == len(j.known) {
+		return changed
+	}
+	return append(changed, j.gone(doc)...)
+}
+
+// isKept reports whether there is a record of a job.
+func isKept(job *state.Job) bool { return job.Attempt > 0 || job.Status.Ended() }
+
+// gone are records, without a status, of those known jobs that a state has no more.
+func (j *journal) gone(doc *state.Document) []state.JobRecord {
+	there := make(map[string]bool, len(doc.Jobs))
+	for _, job := range doc.Jobs {
+		if isKept(job) {
+			there[job.ID] = true
 		}
 	}
-	return changed
+	var gone []state.JobRecord
+	for id, r := range j.known {
+		if !there[id] {
+			gone = append(gone, state.JobRecord{ID: id, Addr: r.Addr})
+		}
+	}
+	return gone
 }
 
 // joined are all records that are to be kept, by id.

@@ -69,11 +69,22 @@ func TestJobsAreRecordedBesideTheState(t *testing.T) {
 	}
 	want("by the next holder", schema.JobFailed, 3, 1)
 	doc := s.Document().Clone()
+	for addr, j := range doc.Jobs {
+		declaredAgain := *j
+		declaredAgain.ID = "another"
+		doc.Jobs[addr] = &declaredAgain
+		break
+	}
+	if err := s.Accept(t.Context(), doc); err != nil {
+		t.Fatal(err)
+	}
+	want("with one in place of another", schema.JobFailed, 3, 2)
+	doc = s.Document().Clone()
 	clear(doc.Jobs)
 	if err := s.Accept(t.Context(), doc); err != nil {
 		t.Fatal(err)
 	}
-	want("of jobs that are no more", "", 0, 2)
+	want("of jobs that are no more", "", 0, 3)
 }
 
 // A state that says that a job has ended is never there without its record.

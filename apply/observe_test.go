@@ -346,6 +346,33 @@ func TestSlowListsHoldUpNothing(t *testing.T) {
 	})
 }
 
+// A step waits for a list as long as it is told to: the last one stands after that.
+func TestStepsWaitForListsAsLongAsConfigured(t *testing.T) {
+	for name, c := range map[string]struct{ patience, takes time.Duration }{
+		"by default": {0, 500 * time.Millisecond},
+		"an hour":    {time.Hour, 3 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStepper(t, apply.Config{
+					Store: storetest.NewMemory(), Epoch: 1, Valid: func() error { return nil }, Patience: c.patience,
+					Providers: map[schema.ProviderName]providers.Provider{schema.ProviderGCP: &slowProvider{takes: 3 * time.Second}},
+				})
+				for _, want := range []time.Duration{3 * time.Second, c.takes} { // the first list is had in any case
+					began := time.Now()
+					if _, err := s.Step(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+					if took := time.Since(began); took != want {
+						t.Errorf("a step took %s, want %s", took, want)
+					}
+				}
+				time.Sleep(3 * time.Second) // the last list ends
+			})
+		})
+	}
+}
+
 // A provider that has a pace is not listed more often than that, but at once after a
 // list that failed.
 func TestListsKeepThePace(t *testing.T) {

@@ -23,7 +23,7 @@ import (
 const (
 	busyPace  = 40 * time.Millisecond
 	quietPace = 250 * time.Millisecond
-	// listPatience keeps a slow cloud from holding up the loop.
+	// listPatience is [Config.Patience] by default.
 	listPatience = 500 * time.Millisecond
 )
 
@@ -37,8 +37,11 @@ type Config struct {
 	Valid       func() error // whether the lease still holds; called before every effect
 	Parallelism int
 	HostReasons HostReasons // the observer's
-	Now         func() time.Time
-	Scope       Scope
+	// Patience is how long a step waits for a provider's list that was had before, and for
+	// direct reads; 0: 500 ms, so that a slow cloud does not hold up the loop.
+	Patience time.Duration
+	Now      func() time.Time
+	Scope    Scope
 	// OnStep sees every plan after its actions were started; before is the
 	// state before it. Neither is to be kept: later steps build on them.
 	OnStep func(p *plan.Plan, before *state.Document)
@@ -110,6 +113,9 @@ func New(ctx context.Context, cfg Config) (*Stepper, error) {
 	if cfg.Parallelism == 0 {
 		cfg.Parallelism = 32
 	}
+	if cfg.Patience == 0 {
+		cfg.Patience = listPatience
+	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
@@ -133,7 +139,7 @@ func New(ctx context.Context, cfg Config) (*Stepper, error) {
 		doc:            keepEnds(doc, records.known),
 		events:         events,
 		eventsNotedFor: doc,
-		observer:       &Observer{Store: cfg.Store, Providers: cfg.Providers, Now: cfg.Now, Patience: listPatience, HostReasons: cfg.HostReasons},
+		observer:       &Observer{Store: cfg.Store, Providers: cfg.Providers, Now: cfg.Now, Patience: cfg.Patience, HostReasons: cfg.HostReasons},
 		exec: &executor{
 			store: cfg.Store, providers: cfg.Providers, stack: doc.Stack(), epoch: cfg.Epoch, valid: cfg.Valid, certify: cfg.Certify,
 			slots:    make(chan struct{}, cfg.Parallelism),
@@ -351,7 +357,7 @@ func (s *Stepper) fold(r result) {
 	if r.err != nil {
 		failure = &capacity.Failure{Kind: providers.KindOf(r.err), Text: r.err.Error(), Brief: providers.BriefOf(r.err), After: providers.DelayOf(r.err)}
 	}
-	s.doc = capacity.Folded(s.doc, r.action, failure, s.cfg.Now())
+	s.doc = s.planner.Folded(s.doc, r.action, failure, s.cfg.Now())
 }
 
 // SetRefine replaces Config.Refine.

@@ -13,9 +13,16 @@ import (
 // OwnSlice is the spec of the index-th slice made for a job alone, wherever it
 // will be, see [Located].
 func OwnSlice(stack string, job *schema.Job, index int) schema.SliceSpec {
+	spec := UnnamedSlice(stack, job, index)
+	spec.Name = SliceName(stack, job.Addr, index)
+	return spec
+}
+
+// UnnamedSlice is OwnSlice without a name, for callers that name it otherwise.
+func UnnamedSlice(stack string, job *schema.Job, index int) schema.SliceSpec {
 	r := &job.Resources
 	spec := schema.SliceSpec{
-		Name: SliceName(stack, job.Addr, index), Stack: stack, Owner: job.Addr, Index: index,
+		Stack: stack, Owner: job.Addr, Index: index,
 		Provider: r.Provider, TPU: r.TPU, CPU: r.CPU, Memory: r.Memory, Disk: r.Disk,
 		MachineType: r.MachineType, Preemptible: r.Preemptible, Hosts: hostsOf(r.TPU), Cloud: r.Cloud,
 	}

@@ -18,6 +18,10 @@ import (
 // steadyPoll is the longest time between two steps, on the virtual clock.
 const steadyPoll = 10 * time.Minute
 
+// endless is how long a step waits for what the gate answers at once: with less, a busy
+// machine would make another report of the same seed.
+const endless = 24 * time.Hour
+
 // lineage is that of every rehearsal's state, so that slices have the same names
 // each time.
 const lineage = "rehearsalrehearsalrehearsa"
@@ -69,6 +73,7 @@ func (r *rehearsal) lead(ctx context.Context) error {
 		Store: r.store, Providers: map[schema.ProviderName]providers.Provider{schema.ProviderGCP: r.gate},
 		Version: "rehearsal", Epoch: r.epoch, Valid: func() error { return nil },
 		Parallelism: 1 << 20, // the gate has them take turns
+		Patience:    endless,
 		Now:         r.clock.Now, Scope: apply.Scope{All: true},
 		OnStep:  r.stepped,
 		Refine:  r.refined(),

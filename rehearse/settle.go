@@ -48,8 +48,8 @@ func (r *rehearsal) settle(ctx context.Context) error {
 func (r *rehearsal) unsettled() string {
 	doc := r.stepper.Document()
 	owned := map[string]bool{}
-	for addr, a := range r.books.accounts {
-		j := doc.Jobs[addr]
+	for _, addr := range slices.SortedFunc(maps.Keys(r.books.accounts), schema.Address.Compare) {
+		a, j := r.books.accounts[addr], doc.Jobs[addr]
 		switch {
 		case j == nil:
 			return fmt.Sprintf("%s is not recorded", addr)
@@ -196,8 +196,8 @@ func (r *rehearsal) leftover() string {
 			return key + " is in the store"
 		}
 	}
-	for key := range r.store.hosts {
-		return key + " is in the store"
+	if hosts := slices.Sorted(maps.Keys(r.store.hosts)); len(hosts) > 0 {
+		return hosts[0] + " is in the store"
 	}
 	return ""
 }

@@ -63,6 +63,11 @@ func (s SliceSpec) Fixed() SliceSpec {
 	return s
 }
 
+// SameFixed reports whether two specs are the same but for what can be changed in place.
+func (s *SliceSpec) SameFixed(other *SliceSpec) bool {
+	return *s == *other || s.Fixed() == other.Fixed()
+}
+
 // Market is where a TPU generation or machine type is offered, and for how much.
 type Market struct {
 	Name   string   `json:"name"`             // "v5litepod" or "n2-standard-8"

@@ -293,19 +293,27 @@ func (d *Document) Stack() string { return d.Lineage[:min(len(d.Lineage), 12)] }
 
 // Clone copies the document so that its maps may be changed without touching d.
 func (d *Document) Clone() *Document {
+	c := d.CloneAround()
+	c.Slices = CloneMap(d.Slices)
+	c.Jobs = CloneMap(d.Jobs)
+	return c
+}
+
+// CloneAround is Clone with the same maps of jobs and slices, which are large: a caller
+// clones them before it changes them.
+func (d *Document) CloneAround() *Document {
 	c := *d
-	c.Resources = cloneMap(d.Resources)
-	c.Slices = cloneMap(d.Slices)
-	c.Jobs = cloneMap(d.Jobs)
-	c.Outputs = cloneMap(d.Outputs)
-	c.Unmanaged = cloneMap(d.Unmanaged)
-	c.ZoneHealth = cloneMap(d.ZoneHealth)
-	c.Conditions = cloneMap(d.Conditions)
-	c.Past = cloneMap(d.Past)
+	c.Resources = CloneMap(d.Resources)
+	c.Outputs = CloneMap(d.Outputs)
+	c.Unmanaged = CloneMap(d.Unmanaged)
+	c.ZoneHealth = CloneMap(d.ZoneHealth)
+	c.Conditions = CloneMap(d.Conditions)
+	c.Past = CloneMap(d.Past)
 	return &c
 }
 
-func cloneMap[K comparable, V any](m map[K]V) map[K]V {
+// CloneMap is a copy of a map, an empty one of none.
+func CloneMap[K comparable, V any](m map[K]V) map[K]V {
 	if m == nil {
 		return map[K]V{}
 	}

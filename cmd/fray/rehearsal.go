@@ -44,7 +44,7 @@ type rehearseFlags struct {
 // The garbage of plans is collected less often: most of what lives is one state and one
 // cloud, of some 100 MB for 1,000 jobs. Above the limit it is collected as often as it takes.
 const (
-	rehearsalGC     = 300
+	rehearsalGC     = 800
 	rehearsalMemory = 400 << 20
 )
 

@@ -222,5 +222,8 @@ func zonesNear(d *Pools, r *schema.Reservation) []string {
 
 // OwnSlice returns the slice with an index that a job asks for in a zone.
 func (d *Pools) OwnSlice(want *schema.Job, index int, zone string) schema.SliceSpec {
-	return Located(plan.OwnSlice(d.Stack, want, index), zone, d.Provider(want.Resources.Provider).Offers)
+	if zone == "" {
+		return plan.OwnSlice(d.Stack, want, index)
+	}
+	return Located(plan.UnnamedSlice(d.Stack, want, index), zone, d.Provider(want.Resources.Provider).Offers)
 }

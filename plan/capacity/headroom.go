@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/fray-ml/fray/plan/snapshot"
+	"github.com/fray-ml/fray/schema"
 )
 
 // Headroom adds the room that is held for the head of the queue.
@@ -14,9 +15,14 @@ type Headroom struct {
 }
 
 // NewHeadroom records who holds the slices of reservations.
-func NewHeadroom(e *snapshot.Evidence) *Headroom {
+// holders are of an earlier stage of the same plan, nil: there was none.
+func NewHeadroom(e *snapshot.Evidence, holders map[string]schema.Address) *Headroom {
 	h := &Headroom{HostCapacity: &HostCapacity{Zones: &Zones{Pools: &Pools{ZoneHealth: &ZoneHealth{Evidence: e}}}}}
-	h.recordHolders()
+	if holders == nil {
+		h.recordHolders()
+	} else {
+		updateHolders(h.Pools, holders)
+	}
 	return h
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/plan/snapshot"
 	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
 )
 
 // PoolOf returns a declared reservation's pool, nil if there is none.
@@ -31,18 +32,47 @@ func (d *Pools) PoolOf(name string) *snapshot.Pool {
 // recordHolders notes which jobs hold slices of reservations.
 func (d *Pools) recordHolders() {
 	d.Holders = map[string]schema.Address{}
-	pools := len(d.Desired.Reservations) > 0
-	for _, r := range d.Doc.Resources {
-		pools = pools || r.Reservation != nil
-	}
-	if !pools {
+	if !hasPools(d) {
 		return
 	}
 	for addr, j := range d.Next.Jobs {
-		if j.Spec.Resources.Reservation == "" && len(j.Staged) == 0 {
-			continue
+		recordHolder(d, addr, j)
+	}
+}
+
+// hasPools reports whether there is a reservation, declared or recorded.
+func hasPools(d *Pools) bool {
+	if len(d.Desired.Reservations) > 0 {
+		return true
+	}
+	for _, r := range d.Doc.Resources {
+		if r.Reservation != nil {
+			return true
 		}
-		for _, name := range slices.Concat(j.Slices, j.Staged) {
+	}
+	return false
+}
+
+// updateHolders takes over what an earlier stage noted, and notes which jobs hold others by
+// now: whether one holds a slice still is looked up, see heldWhole.
+func updateHolders(d *Pools, were map[string]schema.Address) {
+	d.Holders = maps.Clone(were)
+	if !hasPools(d) {
+		return
+	}
+	for _, addr := range d.EditedJobs {
+		if j := d.Next.Jobs[addr]; j != nil {
+			recordHolder(d, addr, j)
+		}
+	}
+}
+
+func recordHolder(d *Pools, addr schema.Address, j *state.Job) {
+	if j.Spec.Resources.Reservation == "" && len(j.Staged) == 0 {
+		return
+	}
+	for _, names := range [2][]string{j.Slices, j.Staged} {
+		for _, name := range names {
 			d.Holders[name] = addr
 		}
 	}

@@ -67,7 +67,9 @@ func Located(spec schema.SliceSpec, zone string, offers []schema.Market) schema.
 	}
 	spec.Zone = zone
 	spec.Name = plan.SliceNameIn(zone, spec.Stack, spec.Owner, spec.Index)
-	spec.Cloud.Engine = cmp.Or(spec.Cloud.Engine, accelerators.EngineOf(spec.TPU, zone, offers))
+	if spec.Cloud.Engine == "" {
+		spec.Cloud.Engine = accelerators.EngineOf(spec.TPU, zone, offers)
+	}
 	return spec
 }
 

@@ -17,10 +17,18 @@ func RecordAs(want *schema.Job, j *state.Job) *state.Job {
 
 // Recount counts a job in another way than before.
 func (s *Accounts) Recount(addr schema.Address, is Holding) {
-	was := s.Held[addr]
+	was := s.Held(addr)
 	s.count(&was, -1)
 	s.count(&is, 1)
-	s.Held[addr] = is
+	s.held[addr] = is
+}
+
+// Held is what a job was counted with.
+func (s *Accounts) Held(addr schema.Address) Holding {
+	if h, changed := s.held[addr]; changed {
+		return h
+	}
+	return s.recorded(addr)
 }
 
 // count adds n times what a job was counted with, once to each account.
@@ -99,7 +107,8 @@ type Accounts struct {
 	All      snapshot.Load // that there is to share
 	spaces   map[string]*Account
 	declared map[string]*schema.Namespace
-	Held     map[schema.Address]Holding // what was counted for a job
+	held     map[schema.Address]Holding   // what was counted for a job whose record may differ from the given document's
+	recorded func(schema.Address) Holding // what was counted for others
 }
 
 // Holding is what a job was counted with.
@@ -121,19 +130,31 @@ func (d *Pools) Accounts() *Accounts {
 		return d.shares
 	}
 	d.shares = &Accounts{
-		All: d.shareable(), spaces: map[string]*Account{}, Held: make(map[schema.Address]Holding, len(d.Next.Jobs)),
-		declared: make(map[string]*schema.Namespace, len(d.Desired.Namespaces)),
+		All: d.shareable(), spaces: map[string]*Account{}, held: make(map[schema.Address]Holding, len(d.EditedJobs)),
+		declared: make(map[string]*schema.Namespace, len(d.Desired.Namespaces)), recorded: func(addr schema.Address) Holding { return holdingOf(d, d.Doc.Jobs[addr]) },
 	}
 	for i := range d.Desired.Namespaces {
 		n := &d.Desired.Namespaces[i]
 		d.shares.declared[n.Addr.Scoped()] = n
 	}
-	for addr, j := range d.Next.Jobs {
+	for _, j := range d.Next.Jobs {
 		if len(j.Slices)+len(j.Staged) > 0 {
-			d.Tally(addr)
+			is := d.holding(j)
+			d.shares.count(&is, 1)
 		}
 	}
+	for _, addr := range d.EditedJobs {
+		d.shares.held[addr] = holdingOf(d, d.Next.Jobs[addr])
+	}
 	return d.shares
+}
+
+// holdingOf is what a job is counted with, nothing where it has no slices.
+func holdingOf(d *Pools, j *state.Job) Holding {
+	if j == nil || len(j.Slices)+len(j.Staged) == 0 {
+		return Holding{}
+	}
+	return d.holding(j)
 }
 
 // Moving are the jobs that count in two accounts.
@@ -142,7 +163,7 @@ func (d *Pools) Moving() map[schema.Address]Holding {
 	if d.shares == nil {
 		return nil
 	}
-	for addr, is := range d.shares.Held {
+	for addr, is := range d.shares.held {
 		if is.Moves {
 			if moving == nil {
 				moving = map[schema.Address]Holding{}
@@ -157,7 +178,7 @@ func (d *Pools) Moving() map[schema.Address]Holding {
 func (d *Pools) CountMoving(moving map[schema.Address]Holding) {
 	for addr, to := range moving {
 		s := d.Accounts()
-		is := s.Held[addr]
+		is := s.Held(addr)
 		is.Moves, is.ToSpace, is.ToUser = true, to.ToSpace, to.ToUser
 		s.Recount(addr, is)
 	}
@@ -184,13 +205,10 @@ func (d *Pools) Tally(addr schema.Address) {
 	if d.shares == nil {
 		return
 	}
-	was := d.shares.Held[addr]
+	was := d.shares.Held(addr)
 	is := Holding{}
 	if j := d.Next.Jobs[addr]; j != nil {
-		is = Holding{Load: snapshot.Load{}.Plus(d.EachLoad(j.Spec), len(j.Slices)), Band: BandOrder(j.Spec.Band), Space: SpaceOf(d.shares, j), User: j.Spec.User}
-		if len(j.Staged) > 0 {
-			d.tallyStaged(&is, j)
-		}
+		is = d.holding(j)
 	}
 	if was.Moves && is != (Holding{}) && (is.Space != was.ToSpace || is.User != was.ToUser) {
 		is.Moves, is.ToSpace, is.ToUser = true, was.ToSpace, was.ToUser
@@ -198,6 +216,15 @@ func (d *Pools) Tally(addr schema.Address) {
 	if was != is {
 		d.shares.Recount(addr, is)
 	}
+}
+
+// holding is what a job is counted with as it is recorded.
+func (d *Pools) holding(j *state.Job) Holding {
+	is := Holding{Load: snapshot.Load{}.Plus(d.EachLoad(j.Spec), len(j.Slices)), Band: BandOrder(j.Spec.Band), Space: SpaceOf(d.shares, j), User: j.Spec.User}
+	if len(j.Staged) > 0 {
+		d.tallyStaged(&is, j)
+	}
+	return is
 }
 
 // tallyStaged counts the slices that wait to take over, which are as the job is to

@@ -19,8 +19,7 @@ func (d *Zones) OpenZone(want *schema.Job, allowed func(zone string) bool) (stri
 		if !allowed(zone) {
 			continue
 		}
-		spec := d.OwnSlice(want, 0, zone)
-		why := d.Shut(&spec)
+		why := d.shutTo(want, zone)
 		if why.None() {
 			return zone, nil, true
 		}
@@ -30,6 +29,18 @@ func (d *Zones) OpenZone(want *schema.Job, allowed func(zone string) bool) (stri
 		reasons = append(reasons, plan.Because(plan.WaitConstraint, "no zone is declared where it could be: write zones in the provider block"))
 	}
 	return "", reasons, false
+}
+
+// shutTo says why a zone is shut to a job's own slices, nothing where it is open.
+func (d *Zones) shutTo(want *schema.Job, zone string) plan.Reason {
+	r := &want.Resources
+	spec := schema.SliceSpec{
+		Owner: want.Addr, Provider: r.Provider, TPU: r.TPU, MachineType: r.MachineType, Zone: zone, Preemptible: r.Preemptible, Cloud: r.Cloud,
+	}
+	if d.Obs.Inventories[r.Provider].Unlisted[zone] != "" { // it depends on what is known of the slice
+		spec.Name = plan.SliceNameIn(zone, d.Stack, want.Addr, 0)
+	}
+	return d.Shut(&spec)
 }
 
 // Anywhere allows each zone.
@@ -149,6 +160,24 @@ func (d *Zones) IsStranded(want *schema.Job) bool {
 	j := d.Next.Jobs[want.Addr]
 	return want.Resources.Reservation == "" && j != nil && !j.Running() && !d.IsUnseen(want) &&
 		slices.ContainsFunc(j.Slices, func(name string) bool { return d.IsRejected(name) })
+}
+
+// AwaitsOwnProbes reports whether those of a unit's jobs that are stranded wait for no more
+// than what becomes of other slices of the unit, which try the place.
+func (d *Zones) AwaitsOwnProbes(unit, stranded []*schema.Job) bool {
+	tries := func(want *schema.Job) bool {
+		j := d.Next.Jobs[want.Addr]
+		return j != nil && slices.ContainsFunc(j.Slices, func(name string) bool {
+			s := d.Next.Slices[name]
+			return s != nil && d.isTried(s)
+		})
+	}
+	isShutOut := func(want *schema.Job) bool {
+		return slices.ContainsFunc(d.Next.Jobs[want.Addr].Slices, func(name string) bool {
+			return d.IsRejected(name) && !d.Shut(&d.Next.Slices[name].Spec).Underway
+		})
+	}
+	return slices.ContainsFunc(unit, tries) && !slices.ContainsFunc(stranded, isShutOut)
 }
 
 // IsUnseen reports whether a job holds a slice that may live and cannot be listed now.

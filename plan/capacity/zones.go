@@ -60,10 +60,10 @@ func (d *Zones) HeldSlice(want *schema.Job, i int, name string) (schema.SliceSpe
 		spec := plan.OwnSlice(d.Stack, want, i)
 		return spec, spec.Name == name && !d.IsUnmanaged(name)
 	}
-	spec := d.OwnSlice(want, i, s.Spec.Zone)
-	spec.Name, spec.Index = name, s.Spec.Index
+	spec := plan.UnnamedSlice(d.Stack, want, s.Spec.Index)
+	spec.Name, spec.Zone = name, s.Spec.Zone
 	spec.Cloud.Engine = cmp.Or(want.Resources.Cloud.Engine, s.Spec.Cloud.Engine) // what it was made by
-	return spec, spec.Name == name && !d.IsUnmanaged(name)
+	return spec, !d.IsUnmanaged(name)
 }
 
 // SpecHeld is the spec of a slice that a job holds, with no more than the provider

@@ -233,7 +233,7 @@ func (c *cluster) carryOut(a *plan.Action) {
 			}
 			c.slices[name] = s
 		}
-		c.doc = capacity.Folded(c.doc, *a, failure, c.now)
+		c.doc = c.planner.Folded(c.doc, *a, failure, c.now)
 	case plan.DeleteSlice:
 		if s := c.slices[name]; s != nil && s.goneAt.IsZero() {
 			s.goneAt = c.now.Add(c.minutes(0, 4))

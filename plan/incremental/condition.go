@@ -176,16 +176,23 @@ func (p *Planner) declare(d *reconcile.Reconciler) {
 // dirtySet are the jobs to decide about again: those that are dirty, those of which an
 // assignment names a newer attempt, and steady ones of which something else is observed.
 func (p *Planner) dirtySet(d *snapshot.Evidence) []int {
-	busy := p.dirty
+	busy, newer := p.dirty, false
 	for _, a := range d.Obs.Assignments {
 		if a.Run == nil {
 			continue
 		}
 		j, known := p.byID[a.Run.JobID]
-		if known && p.conditions[j.index] != dirty && a.Run.Attempt > j.attempt {
+		if !known || a.Run.Attempt <= j.attempt {
+			continue
+		}
+		newer = true
+		if p.conditions[j.index] != dirty {
 			p.markDirty(j.index)
 			busy = append(slices.Clip(busy), j.index)
 		}
+	}
+	if !newer {
+		d.NoneNewer()
 	}
 	for i := range p.conditions {
 		if p.conditions[i] == steady && !isUnchanged(d, p.seen[i]) {

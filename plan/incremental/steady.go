@@ -22,7 +22,7 @@ type observation []observedSlice
 
 type observedSlice struct {
 	name     string
-	status   schema.SliceStatus
+	status   *schema.SliceStatus // in the newest list that shows it so
 	assigned state.Generation
 	hosts    []plan.Host
 }
@@ -43,7 +43,7 @@ func observationOf(d *reconcile.Reconciler, j *state.Job) observation {
 			lifecycle.Unheard(st, hosts) >= 0 || d.Next.Slices[name] != d.Doc.Slices[name] {
 			return nil
 		}
-		seen = append(seen, observedSlice{name: name, status: *st, assigned: d.Obs.Assignments[name].Object, hosts: hosts})
+		seen = append(seen, observedSlice{name: name, status: st, assigned: d.Obs.Assignments[name].Object, hosts: hosts})
 	}
 	return seen
 }
@@ -54,15 +54,17 @@ func isUnchanged(d *snapshot.Evidence, seen observation) bool {
 	for i := range seen {
 		s := &seen[i]
 		st, listed := d.Listed[s.name]
-		if !listed || !sameStatus(st, &s.status) || d.Obs.Assignments[s.name].Object != s.assigned {
+		if !listed || !sameStatus(st, s.status) || d.Obs.Assignments[s.name].Object != s.assigned {
 			return false
 		}
+		s.status = st // the list before need not be kept
 		hosts := d.Obs.Hosts[s.name]
 		if len(hosts) != len(s.hosts) {
 			return false
 		}
+		same := sameSlice(hosts, s.hosts)
 		for n := range hosts {
-			if !hosts[n].SameReport(&s.hosts[n]) {
+			if !same && !hosts[n].SameReport(&s.hosts[n]) {
 				return false
 			}
 			if hosts[n].Lives() {

@@ -220,7 +220,7 @@ func (w *world) fold(a plan.Action, err error) {
 	if err != nil {
 		failure = &capacity.Failure{Kind: kindOf(err), Text: err.Error()}
 	}
-	w.doc = capacity.Folded(w.doc, a, failure, w.now)
+	w.doc = w.planner.Folded(w.doc, a, failure, w.now)
 }
 
 func kindOf(err error) schema.ErrorKind {

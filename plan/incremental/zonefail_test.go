@@ -107,6 +107,33 @@ func TestGroupStaysTogetherWhileADeadSliceGoes(t *testing.T) {
 	w.wantTogether(first, second)
 }
 
+// A group has more slices than may try at a time a place that failed. Some of them try it,
+// and the group stays until these are up: it does not leave for another place, to come
+// back once none of its slices tries.
+func TestGroupStaysWhileItsSlicesTryAPlace(t *testing.T) {
+	w := newCloud(t, map[string]error{west: errStockout})
+	w.accept(zoned(configuration(newJob("first", inZones(west))), west, central))
+	w.run(time.Second)
+	w.shut = nil
+	w.accept(zoned(configuration(), west, central))
+	w.pass(5 * time.Minute)
+	w.createTakes = time.Minute
+	deleted := 0
+	w.loses = func(a plan.Action) bool {
+		if a.Verb == plan.DeleteSlice {
+			deleted++
+		}
+		return false
+	}
+	group := configuration(newJob("a", inGroup("g"), inZones(west, central), onSlices(capacity.ProbeLimit+2)))
+	w.accept(together(zoned(group, west, central), sameRegion))
+	w.settle(10 * time.Minute)
+	w.wantZone(memberAddr("g", "a"), west)
+	if deleted > 0 {
+		t.Errorf("%d slices were deleted on the way, want none", deleted)
+	}
+}
+
 // What has begun to move is not kept from it by a slice that dies on the way.
 func TestGroupMovesThoughASliceDies(t *testing.T) {
 	w, first, second := newTiedGroup(t)

@@ -111,7 +111,7 @@ func (d *Attempts) unrecorded(addr schema.Address, j *state.Job) *plan.Assigned 
 		// which the state may have been lost.
 	}
 	if _, recorded := d.Doc.Jobs[addr]; recorded {
-		if a := d.NewestRuns().ByID[j.ID]; a != nil && a.Run.Attempt > j.Attempt {
+		if a := d.NewestRuns().Of(j.ID); a != nil && a.Run.Attempt > j.Attempt {
 			return a
 		}
 		return nil

@@ -25,6 +25,7 @@ type Conclusion struct {
 	Warm       map[capacity.WarmKind][]string      // slices that idle for the next job of their kind
 	Awaited    map[schema.ProviderName]plan.Amount // for what idle slices are deleted already
 	Moving     map[schema.Address]capacity.Holding // jobs that count for two namespaces or users
+	holders    map[string]schema.Address           // of slices of reservations; nil: not looked for yet
 }
 
 // Conclude decides what becomes of all that is declared or recorded, but for the
@@ -72,7 +73,7 @@ func Begin(s snapshot.Snapshot) *Declarations {
 
 // Draft returns a copy of the Conclusion that one stage may change.
 func (c *Conclusion) Draft() *Declarations {
-	ofSlices := &Slices{Headroom: capacity.NewHeadroom(c.Snapshot.Draft())}
+	ofSlices := &Slices{Headroom: capacity.NewHeadroom(c.Snapshot.Draft(), c.holders)}
 	attempts := &Attempts{Slices: ofSlices, Settled: slices.Clip(c.Settled)}
 	pools := &PoolUpkeep{Attempts: attempts, coming: maps.Clone(c.Awaited)}
 	jobs := &Jobs{
@@ -90,6 +91,6 @@ func (d *Declarations) Conclusion() Conclusion {
 	return Conclusion{
 		Snapshot: d.Snapshot(), Idle: d.idle, Replacing: d.Staging, Changing: d.Verbs, Leaving: d.Leaving,
 		Settled: d.Settled, Blocked: d.shown, Dissolving: d.Dissolving, Warm: d.Warm, Awaited: d.coming,
-		Moving: d.Moving(),
+		Moving: d.Moving(), holders: d.Holders,
 	}
 }

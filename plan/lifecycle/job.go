@@ -71,7 +71,7 @@ func (d *Jobs) admit(want *schema.Job) *state.Job {
 		Digest: digest,
 		Status: schema.JobPending, AdmittedAt: d.Now,
 	}
-	d.Mutable().Jobs[want.Addr] = j
+	d.MutableJobs()[want.Addr] = j
 	d.EditedJobs = append(d.EditedJobs, want.Addr)
 	return d.adopt(j)
 }
@@ -388,7 +388,7 @@ func (d *Jobs) removeJob(addr schema.Address) {
 	}
 	d.Unstage(addr)
 	if d.Released(addr, planchange.Decided(state.CauseJobRemoved)) {
-		delete(d.Mutable().Jobs, addr)
+		delete(d.MutableJobs(), addr)
 		d.EditedJobs = append(d.EditedJobs, addr)
 		d.Tally(addr)
 	}

@@ -32,7 +32,9 @@ func (d *Jobs) MoveOn(unit []*schema.Job) bool {
 		}
 		return true
 	}
-	if len(stranded) == 0 {
+	// A unit of more slices than may try a place at a time would otherwise leave before they
+	// are up, come back once none tries, and never run.
+	if len(stranded) == 0 || d.AwaitsOwnProbes(unit, stranded) {
 		return false
 	}
 	group := d.GroupOf(unit)

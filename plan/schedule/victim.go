@@ -297,7 +297,8 @@ func (d *Victims) beyondBudget() map[schema.Address]bool {
 		})
 		chips := 0
 		for _, j := range jobs {
-			chips += s.Held[j.Spec.Addr].Load.Chips + s.Held[j.Spec.Addr].Staged.Chips
+			held := s.Held(j.Spec.Addr)
+			chips += held.Load.Chips + held.Staged.Chips
 			if chips > a.Budget {
 				beyond[j.Spec.Addr] = true
 			}

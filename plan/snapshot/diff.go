@@ -28,18 +28,35 @@ func (d *Draft) Family(of schema.Address) []*schema.Job {
 	return d.Families[of]
 }
 
-// Mutable returns next, cloned at the first call.
+// Mutable returns next, cloned at the first call, but for its jobs and slices.
 func (d *Draft) Mutable() *state.Document {
 	if d.Next == d.base {
-		d.Next = d.base.Clone()
+		d.Next = d.base.CloneAround()
 	}
 	return d.Next
 }
 
+// MutableJobs are the jobs of next, cloned at the first call.
+func (d *Draft) MutableJobs() map[schema.Address]*state.Job {
+	next := d.Mutable()
+	if !d.ownJobs {
+		next.Jobs, d.ownJobs = state.CloneMap(next.Jobs), true
+	}
+	return next.Jobs
+}
+
+// MutableSlices are the slices of next, cloned at the first call.
+func (d *Draft) MutableSlices() map[string]*state.Slice {
+	next := d.Mutable()
+	if !d.ownSlices {
+		next.Slices, d.ownSlices = state.CloneMap(next.Slices), true
+	}
+	return next.Slices
+}
+
 // Edit returns a copy of a job that may be changed, and records it in next.
 func (d *Draft) Edit(addr schema.Address) *state.Job {
-	next := d.Mutable()
-	cur := next.Jobs[addr]
+	cur := d.Next.Jobs[addr]
 	if cur != d.base.Jobs[addr] {
 		return cur // copied before
 	}
@@ -48,7 +65,7 @@ func (d *Draft) Edit(addr schema.Address) *state.Job {
 	if last := j.Last(); last != nil {
 		last.Tasks = slices.Clone(last.Tasks)
 	}
-	next.Jobs[addr] = &j
+	d.MutableJobs()[addr] = &j
 	if cur == d.Doc.Jobs[addr] {
 		d.EditedJobs = append(d.EditedJobs, addr)
 	}

@@ -85,7 +85,7 @@ func (d *Evidence) reasonToRead(s *state.Slice, st *schema.SliceStatus, listed b
 		return plan.DoubtFormer
 	case st.Phase == schema.SliceDead, st.Phase == schema.SliceDeleting:
 		return plan.DoubtDead
-	case st.Spec.Fixed() != s.Spec.Fixed():
+	case !st.Spec.SameFixed(&s.Spec):
 		return plan.DoubtShape
 	case len(st.Down) > 0:
 		return plan.DoubtDown

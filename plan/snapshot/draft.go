@@ -33,6 +33,8 @@ type Draft struct {
 
 	base          *state.Document // of the Snapshot that this is a draft of: its entries are not changed
 	sharedChanges bool            // Plan.Changes are a Snapshot's, see MutableChanges
+	ownJobs       bool            // Next has a map of jobs of its own, see MutableJobs
+	ownSlices     bool            // and of slices
 
 	Plan       *plan.Plan
 	Next       *state.Document

@@ -8,10 +8,27 @@ import (
 
 // Newest finds, among all assignments, the newest attempt of each job.
 type Newest struct {
-	ByID map[string]*plan.Assigned
+	obs  *plan.Observed
+	byID map[string]newestRun
 	// byAddr, by newestAt, are those of jobs that the state does not know. The
 	// address is the one they were started under, which may be another job's by now.
 	byAddr map[schema.Address]*plan.Assigned
+}
+
+// newestRun is where the newest attempt of a job is assigned.
+type newestRun struct {
+	slice             string
+	attempt, assigned int // its number, and the slice's index among its own
+}
+
+// Of is the newest assignment of a job, nil if there is none.
+func (n *Newest) Of(id string) *plan.Assigned {
+	run, assigned := n.byID[id]
+	if !assigned {
+		return nil
+	}
+	a := n.obs.Assignments[run.slice]
+	return &a
 }
 
 // NewestRuns returns the newest attempts, found once.
@@ -19,19 +36,23 @@ func (d *Draft) NewestRuns() *Newest {
 	if d.newest != nil {
 		return d.newest
 	}
-	n := &Newest{ByID: map[string]*plan.Assigned{}}
+	n := &Newest{obs: d.Obs, byID: make(map[string]newestRun, len(d.Obs.Assignments))}
 	d.newest = n
 	for name, a := range d.Obs.Assignments {
 		if a.Run == nil || d.IsUnmanaged(name) || a.Stack != "" && a.Stack != d.Stack {
 			continue
 		}
-		if was := n.ByID[a.Run.JobID]; was == nil || newer(a.Run, was.Run) {
-			kept := a // few are the newest: the others need not outlive the loop
-			n.ByID[a.Run.JobID] = &kept
+		is := newestRun{slice: name, attempt: a.Run.Attempt, assigned: a.Run.SliceIndex}
+		if was, known := n.byID[a.Run.JobID]; !known || is.attempt > was.attempt || is.attempt == was.attempt && is.assigned < was.assigned {
+			n.byID[a.Run.JobID] = is
 		}
 	}
 	return n
 }
+
+// NoneNewer notes that no assignment is of a newer attempt than a recorded one, and each
+// job that is asked about is recorded: then the newest need not be found.
+func (d *Draft) NoneNewer() { d.newest = &Newest{obs: d.Obs} }
 
 // NewestAt is the newest assignment under an address of a job that the state
 // does not know. Such are rare: they are looked for when first asked for.
@@ -45,8 +66,12 @@ func (d *Draft) NewestAt(addr schema.Address) *plan.Assigned {
 	for _, j := range d.Doc.Jobs {
 		known[j.ID] = true
 	}
-	for id, a := range n.ByID {
-		if was := n.byAddr[a.Run.Job]; !known[id] && (was == nil || newer(a.Run, was.Run)) {
+	for id := range n.byID {
+		if known[id] {
+			continue
+		}
+		a := n.Of(id)
+		if was := n.byAddr[a.Run.Job]; was == nil || newer(a.Run, was.Run) {
 			n.byAddr[a.Run.Job] = a
 		}
 	}

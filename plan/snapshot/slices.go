@@ -11,20 +11,19 @@ import (
 
 // EditSlice returns a copy of a slice's entry that may be changed.
 func (d *Draft) EditSlice(name string) *state.Slice {
-	next := d.Mutable()
-	cur := next.Slices[name]
+	cur := d.Next.Slices[name]
 	if cur != d.base.Slices[name] {
 		return cur // copied before
 	}
 	s := *cur
-	next.Slices[name] = &s
+	d.MutableSlices()[name] = &s
 	return &s
 }
 
 // PutSlice records a slice, in place of an entry of the same name.
 func (d *Draft) PutSlice(s state.Slice) *state.Slice {
 	d.DropSlice(s.Spec.Name)
-	d.Mutable().Slices[s.Spec.Name] = &s
+	d.MutableSlices()[s.Spec.Name] = &s
 	if s.Spec.On != "" {
 		d.notePacked(&s.Spec)
 	}
@@ -47,7 +46,7 @@ func (d *Draft) DropSlice(name string) {
 		d.dropPacked(&s.Spec)
 	}
 	d.withdraw(name)
-	delete(d.Mutable().Slices, name)
+	delete(d.MutableSlices(), name)
 }
 
 // withdraw takes the creation of a slice back that this plan was to begin: who

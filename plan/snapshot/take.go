@@ -33,6 +33,7 @@ func (s Snapshot) Draft() *Evidence {
 	made.Changes, made.Actions = slices.Clip(made.Changes), slices.Clone(made.Actions)
 	made.Blocked, made.Drift, made.Doubts = slices.Clip(made.Blocked), slices.Clip(made.Drift), slices.Clip(made.Doubts)
 	d.Plan, d.base, d.shared, d.sharedChanges = &made, d.Next, true, true
+	d.ownJobs, d.ownSlices = false, false
 	d.Acting, d.EditedJobs, d.Waits = maps.Clone(d.Acting), slices.Clip(d.EditedJobs), slices.Clip(d.Waits)
 	d.Spent = nil
 	if pools := d.Pooled; pools != nil {

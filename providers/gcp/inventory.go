@@ -28,47 +28,43 @@ func (p *Provider) inventory(ctx context.Context, stack string) (schema.Inventor
 		return schema.Inventory{}, err
 	}
 	var inventory schema.Inventory
-	listed, at := map[string]schema.SlicePhase{}, map[string][]gcpengine.Place{}
+	var found []listedSlice
 	for name, each := range parts {
-		inventory.Slices = append(inventory.Slices, each.Slices...)
 		inventory.Skipped = append(inventory.Skipped, each.Skipped...)
 		inventory.Foreign += len(each.Others)
 		if len(each.Unlisted) > 0 && inventory.Unlisted == nil {
 			inventory.Unlisted = map[string]string{}
 		}
 		maps.Copy(inventory.Unlisted, each.Unlisted)
-		for i := range each.Slices {
-			spec := &each.Slices[i].Spec
-			listed[spec.Name] = each.Slices[i].Phase
-			at[spec.Name] = append(at[spec.Name], gcpengine.Place{Engine: name, Zone: spec.Zone, Name: spec.Name})
+		found = slices.Grow(found, len(each.Slices))
+		for _, status := range each.Slices {
+			found = append(found, listedSlice{status, name})
 		}
 	}
-	inventory.Slices = byName(inventory.Slices)
+	slices.SortFunc(found, func(a, b listedSlice) int {
+		return cmp.Or(strings.Compare(a.status.Spec.Name, b.status.Spec.Name), strings.Compare(a.status.Spec.Zone, b.status.Spec.Zone))
+	})
+	at := make([]gcpengine.Place, len(found))
+	inventory.Slices = make([]schema.SliceStatus, len(found))
+	for i, each := range found {
+		inventory.Slices[i] = *each.status
+		at[i] = gcpengine.Place{Engine: each.by, Zone: each.status.Spec.Zone, Name: each.status.Spec.Name}
+	}
 	slices.SortFunc(inventory.Skipped, func(a, b schema.SkippedItem) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Zone, b.Zone))
 	})
 	p.known.replace(at)
-	p.pending.observe(listed, p.config.Now(), func(spec schema.SliceSpec) bool {
+	p.pending.observe(inventory.Slices, p.config.Now(), func(spec schema.SliceSpec) bool {
 		_, blind := inventory.Unlisted[spec.Zone]
 		return !blind && (stack == "" || stack == spec.Stack)
 	})
 	return inventory, nil
 }
 
-// byName sorts slices by name and zone. A status is large, and so is moved once.
-func byName(all []schema.SliceStatus) []schema.SliceStatus {
-	order := make([]*schema.SliceStatus, len(all))
-	for i := range all {
-		order[i] = &all[i]
-	}
-	slices.SortFunc(order, func(a, b *schema.SliceStatus) int {
-		return cmp.Or(strings.Compare(a.Spec.Name, b.Spec.Name), strings.Compare(a.Spec.Zone, b.Spec.Zone))
-	})
-	sorted := make([]schema.SliceStatus, len(all))
-	for i, status := range order {
-		sorted[i] = *status
-	}
-	return sorted
+// listedSlice is a slice, and the engine that lists it.
+type listedSlice struct {
+	status *schema.SliceStatus
+	by     schema.Engine
 }
 
 // list asks every engine; a part that is missing is an error of the whole.
@@ -94,30 +90,42 @@ func (p *Provider) list(ctx context.Context, stack string) (map[schema.Engine]gc
 // places is where slices were seen last. It saves looking, and decides nothing.
 type places struct {
 	mu     sync.Mutex
-	byName map[string][]gcpengine.Place
+	listed []gcpengine.Place // by the last list, sorted by name
+	since  map[string][]gcpengine.Place
 }
 
-func (k *places) replace(byName map[string][]gcpengine.Place) {
+// replace forgets all places but these, which are sorted by name.
+func (k *places) replace(listed []gcpengine.Place) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.byName = byName
+	k.listed, k.since = listed, nil
 }
 
 func (k *places) add(at gcpengine.Place) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.byName == nil {
-		k.byName = map[string][]gcpengine.Place{}
+	if k.since == nil {
+		k.since = map[string][]gcpengine.Place{}
 	}
-	if !slices.Contains(k.byName[at.Name], at) {
-		k.byName[at.Name] = append(k.byName[at.Name], at)
+	if !slices.Contains(k.inLast(at.Name), at) && !slices.Contains(k.since[at.Name], at) {
+		k.since[at.Name] = append(k.since[at.Name], at)
 	}
 }
 
 func (k *places) of(name string) []gcpengine.Place {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return slices.Clone(k.byName[name])
+	return slices.Concat(k.inLast(name), k.since[name])
+}
+
+// inLast are the places of a slice in the last list.
+func (k *places) inLast(name string) []gcpengine.Place {
+	first, _ := slices.BinarySearchFunc(k.listed, name, func(at gcpengine.Place, name string) int { return strings.Compare(at.Name, name) })
+	end := first
+	for end < len(k.listed) && k.listed[end].Name == name {
+		end++
+	}
+	return k.listed[first:end]
 }
 
 // placesOf are the places of a slice: the one where its spec states that it is, whatever

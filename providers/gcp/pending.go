@@ -3,6 +3,8 @@ package gcp
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -129,20 +131,30 @@ func (a *pendings) forget(name string) {
 	}
 }
 
+// phaseIn is the phase of a slice in a list that is sorted by name, "" if it is not there.
+func phaseIn(listed []schema.SliceStatus, name string) schema.SlicePhase {
+	at, found := slices.BinarySearchFunc(listed, name, func(s schema.SliceStatus, name string) int { return strings.Compare(s.Spec.Name, name) })
+	if !found {
+		return ""
+	}
+	return listed[at].Phase
+}
+
 // observe compares what was asked for with an inventory. A slice that was there
 // and is not any more may be asked for anew although its operation goes on. A
 // request that is being made right now is left for the next inventory.
-func (a *pendings) observe(listed map[string]schema.SlicePhase, now time.Time, covers func(schema.SliceSpec) bool) {
+func (a *pendings) observe(listed []schema.SliceStatus, now time.Time, covers func(schema.SliceSpec) bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for name, c := range a.byName {
 		if !c.mu.TryLock() {
 			continue
 		}
+		phase := phaseIn(listed, name)
 		if c.operation != "" && name == c.order.Spec.Name && covers(c.order.Spec) {
-			c.see(listed[name], now)
+			c.see(phase, now)
 		}
-		if listed[name] != "" {
+		if phase != "" {
 			c.made = schema.SliceSpec{}
 		}
 		if c.users == 0 && c.isIdle() {

@@ -53,7 +53,9 @@ const MostHostReports = 8
 
 // Listing is one engine's part of an inventory.
 type Listing struct {
-	Slices   []schema.SliceStatus // of the stack, with Spec.Zone set; in any order
+	// Slices are those of the stack, with Spec.Zone set, in any order. They are not to be
+	// changed: the next list may have the same ones.
+	Slices   []*schema.SliceStatus
 	Unlisted map[string]string    // zone: why
 	Skipped  []schema.SkippedItem // with the mark of the stack, and no slices of it
 	Others   []Place              // what else there is; it is counted, and never touched

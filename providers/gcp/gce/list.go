@@ -38,7 +38,7 @@ func (g *Engine) List(ctx context.Context, stack string) (engine.Listing, error)
 	g.sweepGroups(ctx, groups)
 	for i := range groups {
 		if status, ok := groupStatus(&groups[i], g.now()); ok {
-			listed.Slices = append(listed.Slices, status)
+			listed.Slices = append(listed.Slices, &status)
 		}
 	}
 	g.readMachines(finds, records, stack, &listed)

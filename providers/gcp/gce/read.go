@@ -85,7 +85,7 @@ func (g *Engine) readMachines(finds finds, records *mark.SpecReader, stack strin
 			if err != nil {
 				spec = guessedSpec(marks, machine)
 			}
-			listed.Slices = append(listed.Slices, machineStatus(spec, machine, g.isGoing(spec.Name)))
+			listed.Slices = append(listed.Slices, new(machineStatus(spec, machine, g.isGoing(spec.Name))))
 		}
 	}
 }

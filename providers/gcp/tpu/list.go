@@ -20,7 +20,8 @@ const pageSize = 1000
 // node by the time that it is listed, the node is listed after it. The other way
 // round a node that comes up in between would seem gone.
 func (t *Engine) List(ctx context.Context, stack string) (engine.Listing, error) {
-	l := &allSlices{unlisted: map[string]string{}, slices: map[engine.Place]*slice{}}
+	l := &allSlices{unlisted: map[string]string{}, slices: map[engine.Place]*slice{}, known: t.seen.begin(stack)}
+	defer l.known.done()
 	if err := t.listQueued(ctx, l); err != nil {
 		return engine.Listing{}, err
 	}
@@ -33,8 +34,21 @@ func (t *Engine) List(ctx context.Context, stack string) (engine.Listing, error)
 // allSlices is everything in the project.
 type allSlices struct {
 	unlisted map[string]string
-	slices   map[engine.Place]*slice
+	slices   map[engine.Place]*slice // but for those of known nodes
 	order    []*slice
+	known    *seenList
+}
+
+// node takes in a node.
+func (l *allSlices) node(n *tpuapi.Node) {
+	s, again := l.known.slice(n)
+	switch {
+	case again:
+	case s != nil && l.slices[s.at] == nil:
+		l.order = append(l.order, s)
+	default:
+		l.slice(n.GetName()).node = n
+	}
 }
 
 func (l *allSlices) slice(name string) *slice {
@@ -85,7 +99,7 @@ func (t *Engine) listNodes(ctx context.Context, l *allSlices) error {
 		}
 		l.miss(page.GetUnreachable())
 		for _, n := range page.GetNodes() {
-			l.slice(n.GetName()).node = n
+			l.node(n)
 		}
 		if token = page.GetNextPageToken(); token == "" {
 			return nil
@@ -117,10 +131,9 @@ type Node struct {
 // own is what of a listing is the stack's. Of a zone that was left out of one
 // of the two lists nothing is believed: half of a slice would count as dead.
 func (t *Engine) own(l *allSlices, stack string) engine.Listing {
-	found := engine.Listing{Unlisted: l.unlisted}
+	found := engine.Listing{Unlisted: l.unlisted, Slices: make([]*schema.SliceStatus, 0, len(l.order))}
 	reader := t.specs.Reader()
-	known := t.seen.begin(len(l.order), stack)
-	defer known.done()
+	known := l.known
 	for _, s := range l.order {
 		if _, blind := l.unlisted[s.at.Zone]; blind {
 			continue
@@ -128,7 +141,7 @@ func (t *Engine) own(l *allSlices, stack string) engine.Listing {
 		if s.part() {
 			found.Others = append(found.Others, s.at)
 		}
-		if status, same := known.status(s); same {
+		if status := known.status(s); status != nil {
 			found.Slices = append(found.Slices, status)
 			continue
 		}
@@ -142,8 +155,8 @@ func (t *Engine) own(l *allSlices, stack string) engine.Listing {
 			found.Skipped = append(found.Skipped, mark.Skipped(m, err))
 			continue
 		}
-		known.keep(s, status)
-		found.Slices = append(found.Slices, status)
+		known.keep(s, &status)
+		found.Slices = append(found.Slices, &status)
 	}
 	reader.Done()
 	return found

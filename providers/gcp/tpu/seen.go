@@ -3,7 +3,6 @@ package tpu
 import (
 	"sync"
 
-	"github.com/fray-ml/fray/providers/gcp/engine"
 	"github.com/fray-ml/fray/providers/gcp/tpuapi"
 	"github.com/fray-ml/fray/schema"
 )
@@ -13,55 +12,84 @@ import (
 type seenSlices struct {
 	on bool
 
-	mu    sync.Mutex
+	mu    sync.Mutex // held for the length of a list
 	stack string
-	last  map[engine.Place]seenSlice
+	lists int // begun so far
+	last  map[*tpuapi.Node]*seenSlice
 }
 
+// seenSlice is a slice that has a node.
 type seenSlice struct {
-	node   *tpuapi.Node
-	queued *tpuapi.QueuedResource
-	status schema.SliceStatus
+	slice
+	status *schema.SliceStatus
+	list   int // the last one that had it
 }
 
 // seenList is one list; nil keeps nothing.
 type seenList struct {
-	of       *seenSlices
-	was, now map[engine.Place]seenSlice
+	of    *seenSlices
+	found int // slices of this list that are kept
 }
 
-// begin starts a list of about n slices.
-func (c *seenSlices) begin(n int, stack string) *seenList {
+// begin starts a list, which done ends.
+func (c *seenSlices) begin(stack string) *seenList {
 	if !c.on {
 		return nil
 	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	l := &seenList{of: c, now: make(map[engine.Place]seenSlice, n)}
-	if c.stack == stack {
-		l.was = c.last
+	if c.stack != stack || c.last == nil {
+		c.stack, c.last = stack, map[*tpuapi.Node]*seenSlice{}
 	}
-	c.stack = stack
-	return l
+	c.lists++
+	return &seenList{of: c}
 }
 
-// status is that of a slice whose messages are the same as in the last list.
-func (l *seenList) status(s *slice) (schema.SliceStatus, bool) {
+// slice is that of a node which is the same message as in the last list and has no queued
+// resource, nil for others; again reports that this list has it already.
+func (l *seenList) slice(n *tpuapi.Node) (s *slice, again bool) {
 	if l == nil {
-		return schema.SliceStatus{}, false
+		return nil, false
 	}
-	known, ok := l.was[s.at]
-	if !ok || known.node != s.node || known.queued != s.queued {
-		return schema.SliceStatus{}, false
+	known := l.of.last[n]
+	if known == nil || known.queued != nil {
+		return nil, false
 	}
-	l.now[s.at] = known
-	return known.status, true
+	if known.list == l.of.lists {
+		return nil, true
+	}
+	l.find(known)
+	return &known.slice, false
 }
 
-func (l *seenList) keep(s *slice, status schema.SliceStatus) {
-	if l != nil {
-		l.now[s.at] = seenSlice{s.node, s.queued, status}
+// status is that of a slice whose messages are the same as in the last list, nil for others.
+func (l *seenList) status(s *slice) *schema.SliceStatus {
+	if l == nil || s.node == nil {
+		return nil
 	}
+	known := l.of.last[s.node]
+	if known == nil || known.queued != s.queued {
+		return nil
+	}
+	l.find(known)
+	return known.status
+}
+
+func (l *seenList) find(known *seenSlice) {
+	if known.list != l.of.lists {
+		known.list = l.of.lists
+		l.found++
+	}
+}
+
+func (l *seenList) keep(s *slice, status *schema.SliceStatus) {
+	if l == nil || s.node == nil {
+		return
+	}
+	if was := l.of.last[s.node]; was != nil && was.list == l.of.lists {
+		l.found--
+	}
+	l.of.last[s.node] = &seenSlice{slice: *s, status: status, list: l.of.lists}
+	l.found++
 }
 
 // done keeps this list for the next one.
@@ -69,7 +97,13 @@ func (l *seenList) done() {
 	if l == nil {
 		return
 	}
-	l.of.mu.Lock()
 	defer l.of.mu.Unlock()
-	l.of.last = l.now
+	if l.found == len(l.of.last) {
+		return
+	}
+	for node, known := range l.of.last {
+		if known.list != l.of.lists {
+			delete(l.of.last, node)
+		}
+	}
 }

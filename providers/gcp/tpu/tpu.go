@@ -117,11 +117,15 @@ func (t *Engine) queuedName(at engine.Place) string {
 
 // zoneAndID takes a resource's name apart: projects/P/locations/ZONE/KIND/ID.
 func zoneAndID(name string) (zone, id string) {
-	parts := strings.Split(name, "/")
-	if len(parts) != 6 {
+	if strings.Count(name, "/") != 5 {
 		return "", name
 	}
-	return parts[3], parts[5]
+	for range 3 {
+		_, name, _ = strings.Cut(name, "/")
+	}
+	zone, name, _ = strings.Cut(name, "/")
+	_, id, _ = strings.Cut(name, "/")
+	return zone, id
 }
 
 // Poll asks once for an operation. One that the service has forgotten is over.

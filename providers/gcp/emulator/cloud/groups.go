@@ -26,10 +26,10 @@ func (c *groups) Group(k Key) (*Group, bool) {
 func (c *groups) Groups(project string, kind Kind, zone string) []*Group {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	keys := c.live.under(project, kind, zone)
-	found := make([]*Group, len(keys))
-	for i, k := range keys {
-		found[i] = c.live.byKey[k].now
+	live := c.live.under(project, kind, zone)
+	found := make([]*Group, len(live))
+	for i, g := range live {
+		found[i] = g.now
 	}
 	return found
 }
@@ -38,9 +38,9 @@ func (c *groups) Groups(project string, kind Kind, zone string) []*Group {
 func (c *groups) All() []*Group {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	found := make([]*Group, len(c.live.keys))
-	for i, k := range c.live.keys {
-		found[i] = c.live.byKey[k].now
+	found := make([]*Group, len(c.live.values))
+	for i, g := range c.live.values {
+		found[i] = g.now
 	}
 	return found
 }

@@ -274,10 +274,10 @@ func (c *queue) Request(k Key) (*Request, bool) {
 func (c *queue) Requests(project, zone string) []*Request {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	keys := c.queued.under(project, KindQueued, zone)
-	found := make([]*Request, len(keys))
-	for i, k := range keys {
-		found[i] = c.queued.byKey[k].now
+	queued := c.queued.under(project, KindQueued, zone)
+	found := make([]*Request, len(queued))
+	for i, r := range queued {
+		found[i] = r.now
 	}
 	return found
 }
@@ -297,9 +297,9 @@ func (c *queue) changeRequest(r *request, f func(*Request)) {
 func (c *queue) AllRequests() []*Request {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	found := make([]*Request, len(c.queued.keys))
-	for i, k := range c.queued.keys {
-		found[i] = c.queued.byKey[k].now
+	found := make([]*Request, len(c.queued.values))
+	for i, r := range c.queued.values {
+		found[i] = r.now
 	}
 	return found
 }

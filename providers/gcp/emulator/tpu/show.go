@@ -14,7 +14,7 @@ import (
 // change. A message that was handed out is never changed.
 type shown struct {
 	mu    sync.Mutex
-	nodes map[cloud.Key]shownNode
+	nodes map[int64]shownNode // by the group's id
 }
 
 type shownNode struct {
@@ -26,14 +26,14 @@ type shownNode struct {
 func (s *shown) node(g *cloud.Group) *tpuapi.Node {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if kept, ok := s.nodes[g.Key]; ok && kept.of == g {
+	if kept, ok := s.nodes[g.ID]; ok && kept.of == g {
 		return kept.node
 	}
 	if s.nodes == nil {
-		s.nodes = map[cloud.Key]shownNode{}
+		s.nodes = map[int64]shownNode{}
 	}
 	node := nodeOf(g)
-	s.nodes[g.Key] = shownNode{g, node}
+	s.nodes[g.ID] = shownNode{g, node}
 	return node
 }
 
@@ -42,7 +42,7 @@ func (s *shown) changed(g *cloud.Group) {
 	if g.State == cloud.StateGone {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		delete(s.nodes, g.Key)
+		delete(s.nodes, g.ID)
 	}
 }
 
