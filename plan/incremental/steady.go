@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/capacity"
 	"github.com/fray-ml/fray/plan/lifecycle"
 	"github.com/fray-ml/fray/plan/reconcile"
 	"github.com/fray-ml/fray/plan/snapshot"
@@ -25,6 +26,12 @@ type observedSlice struct {
 	status   schema.SliceStatus
 	assigned state.Generation
 	hosts    []plan.Host
+
+	// What focus knows of it.
+	shape    capacity.Shape
+	listed   int // in which look it was listed last
+	provider schema.ProviderName
+	at       *schema.SliceStatus // as it was listed then
 }
 
 // observationOf returns what is to stay as it is for a job to be steady, nil for

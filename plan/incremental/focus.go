@@ -1,0 +1,441 @@
+package incremental
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/capacity"
+	"github.com/fray-ml/fray/plan/reconcile"
+	"github.com/fray-ml/fray/plan/snapshot"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+)
+
+// Where jobs share nothing but dependencies, a plan needs neither the records of steady
+// jobs nor the slices that these have: it is made on a part of the document and of what
+// was observed, with the stages that make it on all. What it finds is then carried over
+// into the whole. In a chain of a thousand jobs that part has a few of them.
+
+// focus tells the slices of steady jobs, about which there is nothing to decide, from
+// all others.
+type focus struct {
+	on     bool                      // the stack is one of which a part may be planned
+	calm   map[string]*observedSlice // slices of steady jobs, by name
+	others map[string]bool           // all others that are recorded, listed or have a mailbox
+	listed capacity.Demand           // the calm ones, by shape
+	look   int                       // the number of the last look
+}
+
+// near is the part of an input on which the next plan is made.
+type near struct {
+	in    snapshot.Input
+	whole *state.Document
+	dirty []int // jobs to decide about, in order
+
+	// Of what is not in the part:
+	listed capacity.Demand // slices that are listed
+	wake   time.Time       // when time alone changes something
+}
+
+// sharesNothing reports whether what is decided about a job depends on others only through
+// dependencies: nothing limits what they have together, and no place has failed.
+func sharesNothing(d *reconcile.Reconciler) bool {
+	if len(d.Desired.Reservations)+len(d.Desired.Groups)+len(d.Next.Past)+len(d.Next.ZoneHealth)+len(d.Next.Conditions) > 0 {
+		return false
+	}
+	for i := range d.Desired.Providers {
+		if capacity.LimitOf(d.Desired.Providers[i]) != (plan.Amount{}) {
+			return false
+		}
+	}
+	for i := range d.Desired.Namespaces {
+		n := &d.Desired.Namespaces[i]
+		if n.MaxChips != 0 || n.MaxCPU != 0 || n.Budget != 0 || n.IdleTimeout != 0 || len(n.Users) > 0 {
+			return false
+		}
+	}
+	for i := range d.Desired.Jobs {
+		first, job := &d.Desired.Jobs[0], &d.Desired.Jobs[i]
+		r := &job.Resources
+		if r.Provider == schema.ProviderGCP || r.Reservation != "" || r.Packed || job.Addr.Group != "" ||
+			job.Namespace != first.Namespace || job.User != first.User {
+			return false
+		}
+		if j := d.Next.Jobs[job.Addr]; j.Launch != nil || j.Spec.Namespace != job.Namespace || j.Spec.User != job.User {
+			return false
+		}
+	}
+	for _, s := range d.Next.Slices {
+		if s.Spec.On != "" || !s.IdleSince.IsZero() {
+			return false
+		}
+	}
+	return true
+}
+
+// refocus begins anew after a plan that decided about everything. Jobs are judged next.
+func (p *Planner) refocus(d *reconcile.Reconciler) {
+	clear(p.seen)
+	p.focus = focus{on: sharesNothing(d)}
+	if p.focus.on {
+		p.focus.calm, p.focus.others, p.focus.listed = map[string]*observedSlice{}, map[string]bool{}, capacity.Demand{}
+	}
+}
+
+// noteOthers takes in all slices that are no steady job's.
+func (f *focus) noteOthers(d *reconcile.Reconciler) {
+	if !f.on {
+		return
+	}
+	note := func(name string) {
+		if f.calm[name] == nil {
+			f.others[name] = true
+		}
+	}
+	for name := range d.Next.Slices {
+		note(name)
+	}
+	for name := range d.Obs.Assignments {
+		note(name)
+	}
+	for name := range d.Obs.Hosts {
+		note(name)
+	}
+	for _, inv := range d.Obs.Inventories {
+		for i := range inv.Slices {
+			if st := &inv.Slices[i]; st.Spec.Stack == d.Stack {
+				note(st.Spec.Name)
+			}
+		}
+	}
+}
+
+// calmDown takes in that a job is steady as it was observed.
+func (f *focus) calmDown(d *reconcile.Reconciler, j *state.Job, seen observation) {
+	if !f.on {
+		return
+	}
+	for i := range seen {
+		s := &seen[i]
+		if !isCalm(d, j, s) {
+			f.on = false // rare: everything is looked at until all is decided anew
+			return
+		}
+		s.shape = d.ShapeOf(&s.status.Spec)
+		f.calm[s.name] = s
+		f.listed.Add(s.shape, 1, 1)
+		delete(f.others, s.name)
+	}
+}
+
+// isCalm reports whether nothing but its job has to do with a slice, and no reading of it
+// is in doubt.
+func isCalm(d *reconcile.Reconciler, j *state.Job, seen *observedSlice) bool {
+	s := d.Next.Slices[seen.name]
+	if s == nil || s.Spec.Owner != j.Spec.Addr || !s.Listed || s.UpAt.IsZero() || !s.Terminating.IsZero() || s.Spec.Fixed() != seen.status.Spec.Fixed() {
+		return false
+	}
+	a := d.Obs.Assignments[seen.name]
+	if len(a.PackedTasks) > 0 || a.Run != nil && a.Run.JobID != j.ID {
+		return false
+	}
+	return !slices.ContainsFunc(d.Plan.Doubts, func(doubt plan.Doubt) bool { return doubt.Slice.Name == seen.name })
+}
+
+// stir takes in that a job is to be decided about again.
+func (f *focus) stir(seen observation) {
+	if !f.on {
+		return
+	}
+	for i := range seen {
+		s := &seen[i]
+		delete(f.calm, s.name)
+		f.listed.Add(s.shape, -1, -1)
+		f.others[s.name] = true
+	}
+}
+
+// near returns the part of an input that the next plan is made on. It reports false where
+// that has to be made on all.
+func (p *Planner) near(in *snapshot.Input) (*near, bool) {
+	f := &p.focus
+	if !f.on || !isSeenWhole(in) {
+		return nil, false
+	}
+	f.look++
+	n := &near{in: *in, whole: in.Doc, dirty: p.dirty}
+	listed, once := f.list(in)
+	if !once {
+		return nil, false
+	}
+	f.readMail(in.Obs)
+	stir := func(i int) {
+		if p.conditions[i] == dirty {
+			return
+		}
+		for k := range p.seen[i] {
+			if s := &p.seen[i][k]; s.listed == f.look {
+				listed = append(listed, listedSlice{s.provider, s.at})
+			}
+		}
+		p.markDirty(i)
+		n.dirty = append(slices.Clip(n.dirty), i)
+	}
+	for _, i := range p.stirred(in.Obs) {
+		stir(i)
+	}
+	for name := range f.others {
+		run := in.Obs.Assignments[name].Run
+		if run == nil {
+			continue
+		}
+		if j, known := p.byID[run.JobID]; known && run.Attempt > j.attempt {
+			stir(j.index)
+		}
+	}
+	slices.Sort(n.dirty)
+	n.listed, n.wake = f.listed.Clone(), p.nextSilence(in)
+	n.in.Obs = f.observed(in, listed)
+	n.in.Doc = p.recordsOf(in.Doc, n.in.Obs, n.dirty)
+	return n, true
+}
+
+// isSeenWhole reports whether every provider has answered, and none was amiss before.
+func isSeenWhole(in *snapshot.Input) bool {
+	for _, inv := range in.Obs.Inventories {
+		if len(inv.Unlisted)+len(inv.Skipped) > 0 {
+			return false
+		}
+	}
+	return len(in.Obs.Unreachable) == 0 && len(in.Doc.ZoneHealth)+len(in.Doc.Conditions) == 0
+}
+
+// listedSlice is a slice as a provider lists it.
+type listedSlice struct {
+	provider schema.ProviderName
+	status   *schema.SliceStatus
+}
+
+// list notes how the slices of steady jobs are listed, and returns the others that are. It
+// reports false if one is listed twice.
+func (f *focus) list(in *snapshot.Input) (others []listedSlice, once bool) {
+	stack := in.Doc.Stack()
+	for provider, inv := range in.Obs.Inventories {
+		for i := range inv.Slices {
+			st := &inv.Slices[i]
+			if st.Spec.Stack != stack {
+				continue
+			}
+			s := f.calm[st.Spec.Name]
+			switch {
+			case s == nil:
+				f.others[st.Spec.Name] = true
+				others = append(others, listedSlice{provider, st})
+			case s.listed == f.look:
+				return nil, false
+			default:
+				s.listed, s.provider, s.at = f.look, provider, st
+			}
+		}
+	}
+	return others, true
+}
+
+// readMail notes assignments and reports of the slices of steady jobs, and which others
+// have any.
+func (f *focus) readMail(obs *plan.Observed) {
+	for name := range obs.Assignments {
+		if f.calm[name] == nil {
+			f.others[name] = true
+		}
+	}
+	for name := range obs.Hosts {
+		if f.calm[name] == nil {
+			f.others[name] = true
+		}
+	}
+}
+
+// stirred are the steady jobs of which something was observed that differs, or of which a
+// host has been silent for too long.
+func (p *Planner) stirred(obs *plan.Observed) []int {
+	var found []int
+	for i := range p.seen {
+		if p.conditions[i] == steady && slices.ContainsFunc(p.seen[i], func(s observedSlice) bool { return !p.focus.isSame(&s, obs) }) {
+			found = append(found, i)
+		}
+	}
+	return found
+}
+
+func (f *focus) isSame(s *observedSlice, obs *plan.Observed) bool {
+	hosts := obs.Hosts[s.name]
+	if s.listed != f.look || !sameStatus(s.at, &s.status) || obs.Assignments[s.name].Object != s.assigned || len(hosts) != len(s.hosts) {
+		return false
+	}
+	for n := range hosts {
+		if !hosts[n].SameReport(&s.hosts[n]) || hosts[n].SilentFor(obs.Monitored) >= snapshot.HostTimeout {
+			return false
+		}
+	}
+	s.hosts = hosts
+	return true
+}
+
+// nextSilence is when the first host of a steady job will have been silent for too long,
+// zero if none will.
+func (p *Planner) nextSilence(in *snapshot.Input) time.Time {
+	left := time.Duration(-1)
+	for i := range p.seen {
+		for k := range p.seen[i] {
+			for _, h := range in.Obs.Hosts[p.seen[i][k].name] {
+				if !h.Lives() && (left < 0 || snapshot.HostTimeout-h.SilentFor(in.Obs.Monitored) < left) {
+					left = snapshot.HostTimeout - h.SilentFor(in.Obs.Monitored)
+				}
+			}
+		}
+	}
+	if left < 0 {
+		return time.Time{}
+	}
+	return in.Now.Add(left)
+}
+
+// observed is what was observed of all but the slices of steady jobs. Of those that are
+// no more nothing is kept.
+func (f *focus) observed(in *snapshot.Input, listed []listedSlice) *plan.Observed {
+	part := *in.Obs
+	part.Inventories = make(map[schema.ProviderName]schema.Inventory, len(in.Obs.Inventories))
+	for provider := range in.Obs.Inventories {
+		part.Inventories[provider] = schema.Inventory{}
+	}
+	there := make(map[string]bool, len(listed))
+	for _, l := range listed {
+		inv := part.Inventories[l.provider]
+		inv.Slices = append(inv.Slices, *l.status)
+		part.Inventories[l.provider] = inv
+		there[l.status.Spec.Name] = true
+	}
+	part.Assignments, part.Hosts = map[string]plan.Assigned{}, map[string][]plan.Host{}
+	for name := range f.others {
+		a, assigned := in.Obs.Assignments[name]
+		if assigned {
+			part.Assignments[name] = a
+		}
+		hosts := in.Obs.Hosts[name]
+		if hosts != nil {
+			part.Hosts[name] = hosts
+		}
+		if !assigned && hosts == nil && !there[name] && in.Doc.Slices[name] == nil {
+			delete(f.others, name)
+		}
+	}
+	return &part
+}
+
+// recordsOf is the part of a document that has to do with jobs: with what they depend on,
+// with those that wait for them, and with all slices that are not a steady job's.
+func (p *Planner) recordsOf(doc *state.Document, obs *plan.Observed, jobs []int) *state.Document {
+	part := *doc
+	part.Jobs, part.Slices = map[schema.Address]*state.Job{}, map[string]*state.Slice{}
+	add := func(i int) {
+		addr := p.desired.Jobs[i].Addr
+		part.Jobs[addr] = doc.Jobs[addr]
+	}
+	addWithNeeded := func(i int) {
+		add(i)
+		for _, on := range slices.Concat(p.desired.Jobs[i].DependsOn, p.desired.Jobs[i].Uses) {
+			if k, single := p.index[on]; single {
+				add(k)
+				continue
+			}
+			for _, k := range p.families[on] {
+				add(k)
+			}
+		}
+	}
+	addOwner := func(addr schema.Address) {
+		if i, declared := p.index[addr]; declared {
+			add(i)
+		}
+	}
+	for _, i := range jobs {
+		addWithNeeded(i)
+		for _, k := range p.waitingFor(p.desired.Jobs[i].Addr) {
+			addWithNeeded(k)
+		}
+	}
+	for name := range p.focus.others {
+		if s := doc.Slices[name]; s != nil {
+			part.Slices[name] = s
+			addOwner(s.Spec.Owner)
+		}
+		if run := obs.Assignments[name].Run; run != nil {
+			if j, known := p.byID[run.JobID]; known {
+				add(j.index)
+			}
+		}
+	}
+	for _, inv := range obs.Inventories {
+		for i := range inv.Slices {
+			addOwner(inv.Slices[i].Spec.Owner)
+		}
+	}
+	return &part
+}
+
+// isMissing reports whether lists leave slices out that are to stay: how many do so counts
+// among all.
+func isMissing(d *snapshot.Evidence) bool {
+	return slices.ContainsFunc(d.Plan.Doubts, func(doubt plan.Doubt) bool {
+		s := d.Doc.Slices[doubt.Slice.Name]
+		return doubt.Kind == plan.DoubtAbsent && s.Terminating.IsZero()
+	})
+}
+
+// widened is the whole document with what became of the part. It reports false if a slice
+// was made under the name of one that is not in the part.
+func (n *near) widened(next *state.Document) (*state.Document, bool) {
+	if next == n.in.Doc {
+		return n.whole, true
+	}
+	for name := range next.Slices {
+		if n.in.Doc.Slices[name] == nil && n.whole.Slices[name] != nil {
+			return nil, false
+		}
+	}
+	whole := *next
+	whole.Jobs = carried(n.whole.Jobs, n.in.Doc.Jobs, next.Jobs)
+	whole.Slices = carried(n.whole.Slices, n.in.Doc.Slices, next.Slices)
+	return &whole, true
+}
+
+// carried is a whole with the changes between two states of a part of it.
+func carried[K comparable, V any](whole, was, is map[K]*V) map[K]*V {
+	var out map[K]*V
+	own := func() map[K]*V {
+		if out == nil {
+			out = maps.Clone(whole)
+			if out == nil {
+				out = map[K]*V{}
+			}
+		}
+		return out
+	}
+	for key, v := range is {
+		if was[key] != v {
+			own()[key] = v
+		}
+	}
+	for key := range was {
+		if _, left := is[key]; !left {
+			delete(own(), key)
+		}
+	}
+	if out == nil {
+		return whole
+	}
+	return out
+}
