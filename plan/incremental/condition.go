@@ -108,7 +108,7 @@ func (p *Planner) judge(d *reconcile.Reconciler, i int, change *plan.Change, hel
 	if p.conditions[i] == dirty && !drawsOnPool(want) && j == d.Doc.Jobs[want.Addr] && change.Verb == plan.VerbNone && j.Running() && !j.Replace && !j.Stop && !d.Clearing[want.Addr] {
 		if p.seen[i] = observationOf(d, j); p.seen[i] != nil {
 			p.conditions[i] = steady
-			p.focus.calmDown(d, j, p.seen[i])
+			p.focus.calmDown(d, j, i, p.seen[i])
 		}
 	}
 	return p.conditions[i]

@@ -26,6 +26,7 @@ type focus struct {
 	others map[string]bool           // all others that are recorded, listed or have a mailbox
 	listed capacity.Demand           // the calm ones, by shape
 	look   int                       // the number of the last look
+	mail   uint64                    // the number of the last observation by its observer
 }
 
 // near is the part of an input on which the next plan is made.
@@ -50,21 +51,28 @@ func sharesNothing(d *reconcile.Reconciler) bool {
 			return false
 		}
 	}
+	accounts := d.Accounts()
 	for i := range d.Desired.Namespaces {
 		n := &d.Desired.Namespaces[i]
 		if n.MaxChips != 0 || n.MaxCPU != 0 || n.Budget != 0 || n.IdleTimeout != 0 || len(n.Users) > 0 {
 			return false
 		}
 	}
+	var first *capacity.Account // by which it is decided who is next
 	for i := range d.Desired.Jobs {
-		first, job := &d.Desired.Jobs[0], &d.Desired.Jobs[i]
-		r := &job.Resources
-		if r.Provider == schema.ProviderGCP || r.Reservation != "" || r.Packed || job.Addr.Group != "" ||
-			job.Namespace != first.Namespace || job.User != first.User {
+		want := &d.Desired.Jobs[i]
+		j, r := d.Next.Jobs[want.Addr], &want.Resources
+		if j.Launch != nil || r.Provider == schema.ProviderGCP || r.Reservation != "" || r.Packed || want.Addr.Group != "" {
 			return false
 		}
-		if j := d.Next.Jobs[job.Addr]; j.Launch != nil || j.Spec.Namespace != job.Namespace || j.Spec.User != job.User {
-			return false
+		for _, record := range []*state.Job{j, capacity.RecordAs(want, j)} {
+			account := accounts.Of(capacity.SpaceOf(accounts, record), record.Spec.User)
+			if first == nil {
+				first = account[1]
+			}
+			if account[1] != first {
+				return false
+			}
 		}
 	}
 	for _, s := range d.Next.Slices {
@@ -113,7 +121,7 @@ func (f *focus) noteOthers(d *reconcile.Reconciler) {
 }
 
 // calmDown takes in that a job is steady as it was observed.
-func (f *focus) calmDown(d *reconcile.Reconciler, j *state.Job, seen observation) {
+func (f *focus) calmDown(d *reconcile.Reconciler, j *state.Job, job int, seen observation) {
 	if !f.on {
 		return
 	}
@@ -123,7 +131,7 @@ func (f *focus) calmDown(d *reconcile.Reconciler, j *state.Job, seen observation
 			f.on = false // rare: everything is looked at until all is decided anew
 			return
 		}
-		s.shape = d.ShapeOf(&s.status.Spec)
+		s.job, s.shape = job, d.ShapeOf(&s.status.Spec)
 		f.calm[s.name] = s
 		f.listed.Add(s.shape, 1, 1)
 		delete(f.others, s.name)
@@ -170,7 +178,7 @@ func (p *Planner) near(in *snapshot.Input) (*near, bool) {
 	if !once {
 		return nil, false
 	}
-	f.readMail(in.Obs)
+	changed := f.readMail(in.Obs)
 	stir := func(i int) {
 		if p.conditions[i] == dirty {
 			return
@@ -183,7 +191,7 @@ func (p *Planner) near(in *snapshot.Input) (*near, bool) {
 		p.markDirty(i)
 		n.dirty = append(slices.Clip(n.dirty), i)
 	}
-	for _, i := range p.stirred(in.Obs) {
+	for _, i := range changed {
 		stir(i)
 	}
 	for name := range f.others {
@@ -195,8 +203,13 @@ func (p *Planner) near(in *snapshot.Input) (*near, bool) {
 			stir(j.index)
 		}
 	}
+	for i := range p.seen {
+		if len(p.seen[i]) > 0 && !p.focus.isAsListed(p.seen[i], n) {
+			stir(i)
+		}
+	}
 	slices.Sort(n.dirty)
-	n.listed, n.wake = f.listed.Clone(), p.nextSilence(in)
+	n.listed = f.listed.Clone()
 	n.in.Obs = f.observed(in, listed)
 	n.in.Doc = p.recordsOf(in.Doc, n.in.Obs, n.dirty)
 	return n, true
@@ -243,9 +256,61 @@ func (f *focus) list(in *snapshot.Input) (others []listedSlice, once bool) {
 	return others, true
 }
 
-// readMail notes assignments and reports of the slices of steady jobs, and which others
-// have any.
-func (f *focus) readMail(obs *plan.Observed) {
+// isAsListed reports whether the slices of a steady job are listed as they were, and none of
+// their hosts has been silent for too long. It notes when one will have been.
+func (f *focus) isAsListed(seen observation, n *near) bool {
+	left := time.Duration(-1)
+	for k := range seen {
+		s := &seen[k]
+		if s.listed != f.look || !sameStatus(s.at, &s.status) {
+			return false
+		}
+		for i := range s.hosts {
+			if s.hosts[i].Lives() {
+				continue
+			}
+			until := snapshot.HostTimeout - s.hosts[i].SilentFor(n.in.Obs.Monitored)
+			if until <= 0 {
+				return false
+			}
+			if left < 0 || until < left {
+				left = until
+			}
+		}
+	}
+	if left >= 0 && (n.wake.IsZero() || n.in.Now.Add(left).Before(n.wake)) {
+		n.wake = n.in.Now.Add(left)
+	}
+	return true
+}
+
+// readMail compares the assignments and reports of the slices of steady jobs with what they
+// were, and returns the jobs of which some differ. It notes which others have any.
+func (f *focus) readMail(obs *plan.Observed) (changed []int) {
+	compare := func(name string) {
+		s := f.calm[name]
+		if s == nil {
+			f.others[name] = true
+			return
+		}
+		hosts := obs.Hosts[name]
+		same := func(a, b plan.Host) bool { return a.SameReport(&b) }
+		if obs.Assignments[name].Object != s.assigned || !slices.EqualFunc(hosts, s.hosts, same) {
+			changed = append(changed, s.job)
+		}
+		s.hosts = hosts
+	}
+	follows := f.mail != 0 && obs.Look == f.mail+1
+	f.mail = obs.Look
+	if follows {
+		for name := range obs.Changed {
+			compare(name)
+		}
+		return changed
+	}
+	for name := range f.calm {
+		compare(name)
+	}
 	for name := range obs.Assignments {
 		if f.calm[name] == nil {
 			f.others[name] = true
@@ -256,51 +321,7 @@ func (f *focus) readMail(obs *plan.Observed) {
 			f.others[name] = true
 		}
 	}
-}
-
-// stirred are the steady jobs of which something was observed that differs, or of which a
-// host has been silent for too long.
-func (p *Planner) stirred(obs *plan.Observed) []int {
-	var found []int
-	for i := range p.seen {
-		if p.conditions[i] == steady && slices.ContainsFunc(p.seen[i], func(s observedSlice) bool { return !p.focus.isSame(&s, obs) }) {
-			found = append(found, i)
-		}
-	}
-	return found
-}
-
-func (f *focus) isSame(s *observedSlice, obs *plan.Observed) bool {
-	hosts := obs.Hosts[s.name]
-	if s.listed != f.look || !sameStatus(s.at, &s.status) || obs.Assignments[s.name].Object != s.assigned || len(hosts) != len(s.hosts) {
-		return false
-	}
-	for n := range hosts {
-		if !hosts[n].SameReport(&s.hosts[n]) || hosts[n].SilentFor(obs.Monitored) >= snapshot.HostTimeout {
-			return false
-		}
-	}
-	s.hosts = hosts
-	return true
-}
-
-// nextSilence is when the first host of a steady job will have been silent for too long,
-// zero if none will.
-func (p *Planner) nextSilence(in *snapshot.Input) time.Time {
-	left := time.Duration(-1)
-	for i := range p.seen {
-		for k := range p.seen[i] {
-			for _, h := range in.Obs.Hosts[p.seen[i][k].name] {
-				if !h.Lives() && (left < 0 || snapshot.HostTimeout-h.SilentFor(in.Obs.Monitored) < left) {
-					left = snapshot.HostTimeout - h.SilentFor(in.Obs.Monitored)
-				}
-			}
-		}
-	}
-	if left < 0 {
-		return time.Time{}
-	}
-	return in.Now.Add(left)
+	return changed
 }
 
 // observed is what was observed of all but the slices of steady jobs. Of those that are

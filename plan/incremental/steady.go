@@ -28,6 +28,7 @@ type observedSlice struct {
 	hosts    []plan.Host
 
 	// What focus knows of it.
+	job      int // its owner
 	shape    capacity.Shape
 	listed   int // in which look it was listed last
 	provider schema.ProviderName
