@@ -2,6 +2,7 @@ package incremental
 
 import (
 	"slices"
+	"time"
 
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/plan/reconcile"
@@ -54,8 +55,11 @@ func conditionOf(d *reconcile.Reconciler, want *schema.Job, change *plan.Change,
 // learn remembers what follows from a plan that decided about everything.
 func (p *Planner) learn(d *reconcile.Reconciler) {
 	p.pending.take(d.Plan.Pending)
-	p.plan, p.last, p.focus = d.Plan, nil, focus{}
+	p.plan, p.last, p.focus, p.takedown = d.Plan, nil, focus{}, nil
 	if !separable(d) {
+		if p.takedown = newTakedown(d); p.takedown != nil {
+			p.last, p.desired, p.index, p.kin, p.families, p.forget = d.Next, *d.Desired, nil, nil, nil, time.Time{}
+		}
 		return
 	}
 	if !sameDeclarations(d.Desired, &p.desired) || p.index == nil {

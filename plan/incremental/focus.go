@@ -2,6 +2,7 @@ package incremental
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -86,10 +87,14 @@ func sharesNothing(d *reconcile.Reconciler) bool {
 // refocus begins anew after a plan that decided about everything. Jobs are judged next.
 func (p *Planner) refocus(d *reconcile.Reconciler) {
 	clear(p.seen)
-	p.focus = focus{on: sharesNothing(d)}
-	if p.focus.on {
-		p.focus.calm, p.focus.others, p.focus.listed = map[string]*observedSlice{}, map[string]bool{}, capacity.Demand{}
+	p.focus = focus{}
+	if sharesNothing(d) {
+		p.focus = newFocus()
 	}
+}
+
+func newFocus() focus {
+	return focus{on: true, calm: map[string]*observedSlice{}, others: map[string]bool{}, listed: capacity.Demand{}}
 }
 
 // noteOthers takes in all slices that are no steady job's.
@@ -183,11 +188,7 @@ func (p *Planner) near(in *snapshot.Input) (*near, bool) {
 		if p.conditions[i] == dirty {
 			return
 		}
-		for k := range p.seen[i] {
-			if s := &p.seen[i][k]; s.listed == f.look {
-				listed = append(listed, listedSlice{s.provider, s.at})
-			}
-		}
+		listed = append(listed, f.listedOf(p.seen[i])...)
 		p.markDirty(i)
 		n.dirty = append(slices.Clip(n.dirty), i)
 	}
@@ -204,7 +205,7 @@ func (p *Planner) near(in *snapshot.Input) (*near, bool) {
 		}
 	}
 	for i := range p.seen {
-		if len(p.seen[i]) > 0 && !p.focus.isAsListed(p.seen[i], n) {
+		if len(p.seen[i]) > 0 && !p.focus.isAsListed(p.seen[i], n, math.MaxInt) {
 			stir(i)
 		}
 	}
@@ -256,9 +257,20 @@ func (f *focus) list(in *snapshot.Input) (others []listedSlice, once bool) {
 	return others, true
 }
 
-// isAsListed reports whether the slices of a steady job are listed as they were, and none of
-// their hosts has been silent for too long. It notes when one will have been.
-func (f *focus) isAsListed(seen observation, n *near) bool {
+// listedOf is how slices are listed.
+func (f *focus) listedOf(seen observation) []listedSlice {
+	var found []listedSlice
+	for k := range seen {
+		if s := &seen[k]; s.listed == f.look {
+			found = append(found, listedSlice{s.provider, s.at})
+		}
+	}
+	return found
+}
+
+// isAsListed reports whether slices are listed as they were, and none of their hosts has been
+// silent for too long. It notes when one of the first hosts of each will have been.
+func (f *focus) isAsListed(seen observation, n *near, hosts int) bool {
 	left := time.Duration(-1)
 	for k := range seen {
 		s := &seen[k]
@@ -273,7 +285,7 @@ func (f *focus) isAsListed(seen observation, n *near) bool {
 			if until <= 0 {
 				return false
 			}
-			if left < 0 || until < left {
+			if i < hosts && (left < 0 || until < left) {
 				left = until
 			}
 		}

@@ -48,6 +48,7 @@ type Planner struct {
 	families     map[schema.Address][]int         // the instances of a job and the jobs of a group
 	kin          map[schema.Address][]*schema.Job // the same, as far as it was asked for
 	focus        focus
+	takedown     *takedown       // nil: something stays
 	demand       capacity.Demand // of jobs
 	pending      pendingList
 	pendingDirty []plan.Pending // of the last plan, without those of blocked jobs
@@ -62,7 +63,7 @@ type recordedJob struct {
 // Diff is the function of the same name.
 func (p *Planner) Diff(desired *schema.Desired, doc *state.Document, obs *plan.Observed, now time.Time) *plan.Plan {
 	if doc == p.last && sameDeclarations(desired, &p.declared) && (p.forget.IsZero() || now.Before(p.forget)) {
-		if made := p.part(snapshot.Input{Desired: &p.desired, Doc: doc, Obs: obs, Now: now, FamilyOf: p.familyOf}); made != nil {
+		if made := p.next(doc, obs, now); made != nil {
 			p.plan = made
 			return made
 		}
@@ -79,6 +80,19 @@ func (p *Planner) Diff(desired *schema.Desired, doc *state.Document, obs *plan.O
 	p.declared = *desired
 	p.learn(d)
 	return d.Plan
+}
+
+// next makes the plan from the last one, nil where only a Diff of everything decides.
+func (p *Planner) next(doc *state.Document, obs *plan.Observed, now time.Time) *plan.Plan {
+	in := snapshot.Input{Desired: &p.desired, Doc: doc, Obs: obs, Now: now, FamilyOf: p.familyOf}
+	if p.takedown == nil {
+		return p.part(in)
+	}
+	made := p.takedown.plan(in)
+	if made != nil {
+		p.last = made.Next
+	}
+	return made
 }
 
 // sameDeclarations reports whether two configurations are the same values, not
