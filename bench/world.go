@@ -244,7 +244,7 @@ func (w *world) List(ctx context.Context, prefixes ...string) ([]store.Attrs, er
 		}
 	}
 	defer w.enter()()
-	var out []store.Attrs
+	out := make([]store.Attrs, 0, len(w.keys))
 	for _, prefix := range slices.Sorted(slices.Values(prefixes)) {
 		i, _ := slices.BinarySearch(w.keys, prefix)
 		for ; i < len(w.keys) && strings.HasPrefix(w.keys[i], prefix); i++ {
