@@ -1,6 +1,7 @@
 package incremental
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/fray-ml/fray/plan"
@@ -35,6 +36,7 @@ type leavingJob struct {
 	blockers []schema.Address // jobs that go before it, with those that have gone
 	before   []int            // jobs that it goes before
 	left     int              // of the blockers
+	rank     int              // in the order in which jobs are removed
 	held     bool
 	gone     bool
 	seen     observation
@@ -84,6 +86,9 @@ func (t *takedown) findBlockers(doc *state.Document) {
 		all = append(all, t.jobs[i].addr)
 	}
 	blockers := lifecycle.Blockers(doc.Jobs, all)
+	for rank, addr := range lifecycle.DependentsFirst(all, blockers) {
+		t.jobs[t.index[addr]].rank = rank
+	}
 	for i := range t.jobs {
 		job := &t.jobs[i]
 		job.blockers = blockers[job.addr]
@@ -152,7 +157,9 @@ func (t *takedown) plan(in snapshot.Input) *plan.Plan {
 		removed = append(removed, job.addr)
 		blockers[job.addr] = job.blockers
 	}
-	concluded := lifecycle.ConcludeRemovals(looked.Snapshot(), removed, blockers)
+	order := slices.Clone(removed)
+	slices.SortFunc(order, func(a, b schema.Address) int { return cmp.Compare(t.jobs[t.index[a]].rank, t.jobs[t.index[b]].rank) })
+	concluded := lifecycle.ConcludeRemovals(looked.Snapshot(), removed, order, blockers)
 	d := reconcile.New(schedule.Schedule(schedule.Input{Conclusion: concluded}))
 	d.Orphans()
 	d.Monitor()

@@ -253,7 +253,7 @@ func (d *Jobs) Removals() {
 			d.Plan.Changes = append(d.Plan.Changes, d.removal(addr))
 		}
 	}
-	d.takeDown(removed, blockers)
+	d.takeDown(removed, DependentsFirst(removed, blockers), blockers)
 	occupied := map[schema.Address]bool{} // groups
 	for _, addr := range removed {
 		if d.Next.Jobs[addr] != nil {
@@ -301,9 +301,9 @@ func (d *Jobs) undeclared() []schema.Address {
 	return removed
 }
 
-// takeDown removes jobs but for those of whose blockers some are left.
-func (d *Jobs) takeDown(removed []schema.Address, blockers map[schema.Address][]schema.Address) {
-	for _, addr := range dependentsFirst(removed, blockers) {
+// takeDown removes jobs in an order, but for those of whose blockers some are left.
+func (d *Jobs) takeDown(removed, order []schema.Address, blockers map[schema.Address][]schema.Address) {
+	for _, addr := range order {
 		if _, blocked := d.standing(blockers[addr]); !blocked {
 			d.removeJob(addr)
 		}
@@ -345,19 +345,16 @@ func Blockers(recorded map[schema.Address]*state.Job, removed []schema.Address) 
 	return blockers
 }
 
-// dependentsFirst is the order in which jobs can be removed, so that those that are
+// DependentsFirst is the order in which jobs can be removed, so that those that are
 // gone at once block none in the same plan.
-func dependentsFirst(removed []schema.Address, blockers map[schema.Address][]schema.Address) []schema.Address {
-	order, left := make([]schema.Address, 0, len(removed)), make(map[schema.Address]bool, len(removed))
-	for _, addr := range removed {
-		left[addr] = true
-	}
+func DependentsFirst(removed []schema.Address, blockers map[schema.Address][]schema.Address) []schema.Address {
+	order, seen := make([]schema.Address, 0, len(removed)), make(map[schema.Address]bool, len(removed))
 	var visit func(addr schema.Address)
 	visit = func(addr schema.Address) {
-		if !left[addr] {
+		if seen[addr] {
 			return
 		}
-		delete(left, addr)
+		seen[addr] = true
 		for _, by := range blockers[addr] {
 			visit(by)
 		}
