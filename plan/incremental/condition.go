@@ -58,7 +58,7 @@ func (p *Planner) learn(d *reconcile.Reconciler) {
 	p.plan, p.last, p.focus, p.takedown = d.Plan, nil, focus{}, nil
 	if !separable(d) {
 		if p.takedown = newTakedown(d); p.takedown != nil {
-			p.last, p.desired, p.index, p.kin, p.families, p.forget = d.Next, *d.Desired, nil, nil, nil, time.Time{}
+			p.last, p.desired, p.index, p.members, p.families, p.forget = d.Next, *d.Desired, nil, nil, nil, time.Time{}
 		}
 		return
 	}
@@ -105,14 +105,14 @@ func (p *Planner) markUnblocked(d *reconcile.Reconciler) []int {
 // judge settles how a job stands that was looked at.
 func (p *Planner) judge(d *reconcile.Reconciler, i int, change *plan.Change, held bool) condition {
 	want := &d.Desired.Jobs[i]
-	p.focus.stir(p.seen[i])
+	p.focus.dropSteady(p.seen[i])
 	p.seen[i] = nil
 	p.conditions[i] = conditionOf(d, want, change, held)
 	j := d.Next.Jobs[want.Addr]
 	if p.conditions[i] == dirty && !drawsOnPool(want) && j == d.Doc.Jobs[want.Addr] && change.Verb == plan.VerbNone && j.Running() && !j.Replace && !j.Stop && !d.Clearing[want.Addr] {
 		if p.seen[i] = observationOf(d, j); p.seen[i] != nil {
 			p.conditions[i] = steady
-			p.focus.calmDown(d, j, i, p.seen[i])
+			p.focus.addSteady(d, j, i, p.seen[i])
 		}
 	}
 	return p.conditions[i]
@@ -171,7 +171,7 @@ func (p *Planner) declare(d *reconcile.Reconciler) {
 	p.conditions = make([]condition, len(d.Desired.Jobs))
 	p.seen = make([]observation, len(d.Desired.Jobs))
 	p.index = make(map[schema.Address]int, len(d.Desired.Jobs))
-	p.dependents, p.families, p.kin = map[schema.Address][]int{}, map[schema.Address][]int{}, nil
+	p.dependents, p.families, p.members = map[schema.Address][]int{}, map[schema.Address][]int{}, nil
 	for i := range d.Desired.Jobs {
 		job := &d.Desired.Jobs[i]
 		p.index[job.Addr] = i
@@ -186,17 +186,17 @@ func (p *Planner) declare(d *reconcile.Reconciler) {
 
 // familyOf is [snapshot.Draft.Family] of the jobs that are declared.
 func (p *Planner) familyOf(of schema.Address) []*schema.Job {
-	found, known := p.kin[of]
+	found, known := p.members[of]
 	if known {
 		return found
 	}
 	for _, i := range p.families[of] {
 		found = append(found, &p.desired.Jobs[i])
 	}
-	if p.kin == nil {
-		p.kin = map[schema.Address][]*schema.Job{}
+	if p.members == nil {
+		p.members = map[schema.Address][]*schema.Job{}
 	}
-	p.kin[of] = found
+	p.members[of] = found
 	return found
 }
 
@@ -234,7 +234,7 @@ func (p *Planner) markDirty(i int) {
 		p.pendingDirty = slices.Insert(p.pendingDirty, n, w)
 	}
 	p.conditions[i] = dirty
-	p.focus.stir(p.seen[i])
+	p.focus.dropSteady(p.seen[i])
 	p.seen[i] = nil
 }
 

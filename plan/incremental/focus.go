@@ -23,9 +23,9 @@ import (
 // all others.
 type focus struct {
 	on     bool                      // the stack is one of which a part may be planned
-	calm   map[string]*observedSlice // slices of steady jobs, by name
+	steady map[string]*observedSlice // slices of steady jobs, by name
 	others map[string]bool           // all others that are recorded, listed or have a mailbox
-	listed capacity.Demand           // the calm ones, by shape
+	listed capacity.Demand           // those of steady jobs, by shape
 	look   int                       // the number of the last look
 	mail   uint64                    // the number of the last observation by its observer
 }
@@ -94,7 +94,7 @@ func (p *Planner) refocus(d *reconcile.Reconciler) {
 }
 
 func newFocus() focus {
-	return focus{on: true, calm: map[string]*observedSlice{}, others: map[string]bool{}, listed: capacity.Demand{}}
+	return focus{on: true, steady: map[string]*observedSlice{}, others: map[string]bool{}, listed: capacity.Demand{}}
 }
 
 // noteOthers takes in all slices that are no steady job's.
@@ -103,7 +103,7 @@ func (f *focus) noteOthers(d *reconcile.Reconciler) {
 		return
 	}
 	note := func(name string) {
-		if f.calm[name] == nil {
+		if f.steady[name] == nil {
 			f.others[name] = true
 		}
 	}
@@ -125,27 +125,27 @@ func (f *focus) noteOthers(d *reconcile.Reconciler) {
 	}
 }
 
-// calmDown takes in that a job is steady as it was observed.
-func (f *focus) calmDown(d *reconcile.Reconciler, j *state.Job, job int, seen observation) {
+// addSteady takes in that a job is steady as it was observed.
+func (f *focus) addSteady(d *reconcile.Reconciler, j *state.Job, job int, seen observation) {
 	if !f.on {
 		return
 	}
 	for i := range seen {
 		s := &seen[i]
-		if !isCalm(d, j, s) {
+		if !isUndisputed(d, j, s) {
 			f.on = false // rare: everything is looked at until all is decided anew
 			return
 		}
 		s.job, s.shape = job, d.ShapeOf(&s.status.Spec)
-		f.calm[s.name] = s
+		f.steady[s.name] = s
 		f.listed.Add(s.shape, 1, 1)
 		delete(f.others, s.name)
 	}
 }
 
-// isCalm reports whether nothing but its job has to do with a slice, and no reading of it
+// isUndisputed reports whether nothing but its job has to do with a slice, and no reading of it
 // is in doubt.
-func isCalm(d *reconcile.Reconciler, j *state.Job, seen *observedSlice) bool {
+func isUndisputed(d *reconcile.Reconciler, j *state.Job, seen *observedSlice) bool {
 	s := d.Next.Slices[seen.name]
 	if s == nil || s.Spec.Owner != j.Spec.Addr || !s.Listed || s.UpAt.IsZero() || !s.Terminating.IsZero() || s.Spec.Fixed() != seen.status.Spec.Fixed() {
 		return false
@@ -157,14 +157,14 @@ func isCalm(d *reconcile.Reconciler, j *state.Job, seen *observedSlice) bool {
 	return !slices.ContainsFunc(d.Plan.Doubts, func(doubt plan.Doubt) bool { return doubt.Slice.Name == seen.name })
 }
 
-// stir takes in that a job is to be decided about again.
-func (f *focus) stir(seen observation) {
+// dropSteady takes in that a job is to be decided about again.
+func (f *focus) dropSteady(seen observation) {
 	if !f.on {
 		return
 	}
 	for i := range seen {
 		s := &seen[i]
-		delete(f.calm, s.name)
+		delete(f.steady, s.name)
 		f.listed.Add(s.shape, -1, -1)
 		f.others[s.name] = true
 	}
@@ -184,7 +184,7 @@ func (p *Planner) near(in *snapshot.Input) (*near, bool) {
 		return nil, false
 	}
 	changed := f.readMail(in.Obs)
-	stir := func(i int) {
+	mark := func(i int) {
 		if p.conditions[i] == dirty {
 			return
 		}
@@ -193,7 +193,7 @@ func (p *Planner) near(in *snapshot.Input) (*near, bool) {
 		n.dirty = append(slices.Clip(n.dirty), i)
 	}
 	for _, i := range changed {
-		stir(i)
+		mark(i)
 	}
 	for name := range f.others {
 		run := in.Obs.Assignments[name].Run
@@ -201,12 +201,12 @@ func (p *Planner) near(in *snapshot.Input) (*near, bool) {
 			continue
 		}
 		if j, known := p.byID[run.JobID]; known && run.Attempt > j.attempt {
-			stir(j.index)
+			mark(j.index)
 		}
 	}
 	for i := range p.seen {
 		if len(p.seen[i]) > 0 && !p.focus.isAsListed(p.seen[i], n, math.MaxInt) {
-			stir(i)
+			mark(i)
 		}
 	}
 	slices.Sort(n.dirty)
@@ -242,7 +242,7 @@ func (f *focus) list(in *snapshot.Input) (others []listedSlice, once bool) {
 			if st.Spec.Stack != stack {
 				continue
 			}
-			s := f.calm[st.Spec.Name]
+			s := f.steady[st.Spec.Name]
 			switch {
 			case s == nil:
 				f.others[st.Spec.Name] = true
@@ -300,7 +300,7 @@ func (f *focus) isAsListed(seen observation, n *near, hosts int) bool {
 // were, and returns the jobs of which some differ. It notes which others have any.
 func (f *focus) readMail(obs *plan.Observed) (changed []int) {
 	compare := func(name string) {
-		s := f.calm[name]
+		s := f.steady[name]
 		if s == nil {
 			f.others[name] = true
 			return
@@ -320,16 +320,16 @@ func (f *focus) readMail(obs *plan.Observed) (changed []int) {
 		}
 		return changed
 	}
-	for name := range f.calm {
+	for name := range f.steady {
 		compare(name)
 	}
 	for name := range obs.Assignments {
-		if f.calm[name] == nil {
+		if f.steady[name] == nil {
 			f.others[name] = true
 		}
 	}
 	for name := range obs.Hosts {
-		if f.calm[name] == nil {
+		if f.steady[name] == nil {
 			f.others[name] = true
 		}
 	}

@@ -46,7 +46,7 @@ type Planner struct {
 	byID         map[string]recordedJob
 	dependents   map[schema.Address][]int         // by what they name
 	families     map[schema.Address][]int         // the instances of a job and the jobs of a group
-	kin          map[schema.Address][]*schema.Job // the same, as far as it was asked for
+	members      map[schema.Address][]*schema.Job // the same, as far as it was asked for
 	focus        focus
 	takedown     *takedown       // nil: something stays
 	demand       capacity.Demand // of jobs

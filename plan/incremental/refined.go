@@ -32,7 +32,7 @@ func (p *Planner) Refined(doc *state.Document, desired *schema.Desired) *state.D
 	next := *doc
 	next.Desired = *desired
 	p.last, p.declared, p.desired = &next, next.Desired, next.Desired
-	p.kin = nil // of the jobs that were
+	p.members = nil // of the jobs that were
 	return &next
 }
 

@@ -121,19 +121,19 @@ func (t *takedown) judge(d *reconcile.Reconciler, i int) {
 			return
 		}
 		s := observedSlice{name: name, status: *st, assigned: d.Obs.Assignments[name].Object, hosts: d.Obs.Hosts[name]}
-		if !isCalm(d, j, &s) {
+		if !isUndisputed(d, j, &s) {
 			return
 		}
 		seen = append(seen, s)
 	}
 	job.held, job.seen = true, seen
-	t.focus.calmDown(d, j, i, seen)
+	t.focus.addSteady(d, j, i, seen)
 }
 
 // release has a job be decided about in the next plan.
 func (t *takedown) release(i int) {
 	job := &t.jobs[i]
-	t.focus.stir(job.seen)
+	t.focus.dropSteady(job.seen)
 	job.held, job.seen = false, nil
 }
 
@@ -191,17 +191,17 @@ func (t *takedown) near(in *snapshot.Input) (*near, bool) {
 	if !once {
 		return nil, false
 	}
-	stir := func(i int) {
+	mark := func(i int) {
 		listed = append(listed, t.focus.listedOf(t.jobs[i].seen)...)
 		t.release(i)
 	}
 	for _, i := range t.focus.readMail(in.Obs) {
-		stir(i)
+		mark(i)
 	}
 	for i := range t.jobs {
 		job := &t.jobs[i]
 		if job.held && !t.focus.isAsListed(job.seen, n, 1) {
-			stir(i)
+			mark(i)
 		}
 		if !job.held && !job.gone {
 			n.dirty = append(n.dirty, i)
