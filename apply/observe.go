@@ -43,6 +43,7 @@ type Observer struct {
 	hosts    map[string][]plan.Host
 	changed  map[string]bool // see Changed
 	changing map[string]bool // what becomes it when a look succeeds
+	look     uint64          // the number of the last one
 
 	// monitored is for how long this observer has monitored the store: what passed
 	// between two observations counts up to maxGap, so that a process that was
@@ -111,6 +112,8 @@ func (o *Observer) Observe(ctx context.Context, stack string) (*plan.Observed, e
 		return nil, err
 	}
 	o.changed, o.changing = o.changing, nil
+	o.look++
+	obs.Look, obs.Changed = o.look, o.changed
 	return obs, nil
 }
 

@@ -2,7 +2,6 @@ package apply
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/fray-ml/fray/lang"
@@ -81,16 +80,17 @@ func (r *Refiner) risen(doc *state.Document) (*schema.Desired, error) {
 func (r *Refiner) rested(doc *state.Document, desired schema.Desired) schema.Desired {
 	r.rest = nil
 	for i := range desired.Jobs {
-		addr := desired.Jobs[i].Addr
-		if !rests(doc.Jobs[addr]) {
-			continue
+		now := &desired.Jobs[i]
+		addr := now.Addr
+		at, declared := i, i < len(doc.Desired.Jobs) && doc.Desired.Jobs[i].Addr == addr
+		if !declared {
+			at, declared = slices.BinarySearchFunc(doc.Desired.Jobs, addr, func(j schema.Job, a schema.Address) int { return j.Addr.Compare(a) })
 		}
-		at, declared := slices.BinarySearchFunc(doc.Desired.Jobs, addr, func(j schema.Job, a schema.Address) int { return j.Addr.Compare(a) })
 		if !declared {
 			continue
 		}
-		was, now := &doc.Desired.Jobs[at], &desired.Jobs[i]
-		if slices.Equal(was.Command, now.Command) && maps.Equal(was.Environment.Env, now.Environment.Env) {
+		was := &doc.Desired.Jobs[at]
+		if schema.SameTexts(was.Environment.Env, now.Environment.Env) && slices.Equal(was.Command, now.Command) || !rests(doc.Jobs[addr]) {
 			continue
 		}
 		if len(r.rest) == 0 {

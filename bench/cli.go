@@ -212,6 +212,7 @@ func (c *cli) carryOut(ctx context.Context, refine func(*state.Document) (*schem
 	if err := s.Accept(ctx, accepted); err != nil {
 		return err
 	}
+	defer apply.CollectLate()()
 	if c.steps, err = settle(ctx, s, scope); err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -51,7 +52,8 @@ type world struct {
 	kept   kept
 	keys   []string // of kept.Objects, in order
 	slices map[string]schema.SliceSpec
-	saves  []time.Time // of the state
+	listed []schema.SliceStatus // slices in the order of names, nil: some came or went
+	saves  []time.Time          // of the state
 }
 
 // kept is what is written down of a world.
@@ -242,7 +244,7 @@ func (w *world) List(ctx context.Context, prefixes ...string) ([]store.Attrs, er
 		}
 	}
 	defer w.enter()()
-	var out []store.Attrs
+	out := make([]store.Attrs, 0, len(w.keys))
 	for _, prefix := range slices.Sorted(slices.Values(prefixes)) {
 		i, _ := slices.BinarySearch(w.keys, prefix)
 		for ; i < len(w.keys) && strings.HasPrefix(w.keys[i], prefix); i++ {
@@ -298,12 +300,13 @@ type capacity struct{ *world }
 // Inventory lists all slices.
 func (c capacity) Inventory(context.Context, string) (schema.Inventory, error) {
 	defer c.enter()()
-	inv := schema.Inventory{Slices: make([]schema.SliceStatus, 0, len(c.slices))}
-	for _, spec := range c.slices {
-		inv.Slices = append(inv.Slices, schema.SliceStatus{Spec: spec, Phase: schema.SliceReady})
+	if c.listed == nil {
+		c.listed = make([]schema.SliceStatus, 0, len(c.slices))
+		for _, name := range slices.Sorted(maps.Keys(c.slices)) {
+			c.listed = append(c.listed, schema.SliceStatus{Spec: c.slices[name], Phase: schema.SliceReady})
+		}
 	}
-	slices.SortFunc(inv.Slices, func(a, b schema.SliceStatus) int { return strings.Compare(a.Spec.Name, b.Spec.Name) })
-	return inv, nil
+	return schema.Inventory{Slices: c.listed}, nil
 }
 
 // Get reads one slice.
@@ -316,7 +319,7 @@ func (c capacity) Get(_ context.Context, spec schema.SliceSpec) (schema.SliceSta
 // Create makes a slice whose host reports at once.
 func (c capacity) Create(_ context.Context, spec schema.SliceSpec) error {
 	defer c.enter()()
-	c.slices[spec.Name] = spec
+	c.slices[spec.Name], c.listed = spec, nil
 	return c.report(freshReport(spec.Name))
 }
 
@@ -324,6 +327,7 @@ func (c capacity) Create(_ context.Context, spec schema.SliceSpec) error {
 func (c capacity) Delete(_ context.Context, spec schema.SliceSpec) error {
 	defer c.enter()()
 	delete(c.slices, spec.Name)
+	c.listed = nil
 	return nil
 }
 

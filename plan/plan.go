@@ -37,6 +37,10 @@ type Observed struct {
 	Damaged map[string]string
 	// Hosts are the reports, by slice and in host order; see [Host.SameReport].
 	Hosts map[string][]Host
+	// Look numbers the observations of one observer, 0: it does not count. Changed are the
+	// slices of which an assignment or a report was written or removed since Look-1.
+	Look    uint64
+	Changed map[string]bool
 	// Monitored is for how long the observer has monitored the store, see [Host.SilentFor].
 	Monitored time.Duration
 }

@@ -103,6 +103,7 @@ func (r *leaseRun) planAndStep(starting context.Context, shown *plan.Plan) error
 	if err := r.accept(starting, accepted, p); err != nil {
 		return err
 	}
+	defer apply.CollectLate()()
 	err = r.finish(finishing, r.loop(starting, finishing), p)
 	r.pruneKeys(finishing)
 	return err

@@ -19,6 +19,7 @@ type Expression struct {
 	Iterators   []string // names that the dynamic blocks around it give
 	Refs        []Reference
 	Broken      bool // refers to a missing declaration; reported already
+	Repeated    bool // of a block with count or for_each
 	PerInstance bool // refers to count, each or self, or is another value for each instance
 	Momentary   bool // calls what may return other values in each plan or apply
 

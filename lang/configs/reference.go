@@ -82,7 +82,8 @@ func (m *Module) Resolve(x *Expression, may Allowed) {
 	}
 	may.self = may.self || x.Mode == language.ModeSelf
 	x.Momentary = calls(x.Expr, momentaryCalls())
-	if x.Momentary && (may.count || may.each) && calls(x.Expr, randomCalls()) {
+	x.Repeated = may.count || may.each
+	if x.Momentary && x.Repeated && calls(x.Expr, randomCalls()) {
 		x.PerInstance = true
 	}
 	for _, traversal := range References(x.Expr) {

@@ -82,6 +82,9 @@ func (e *Decoder) Jobs(decl *configs.Declaration) []schema.Job {
 			continue
 		}
 		p.decode(all, &template)
+		if p.perInstance(decl.Block) { // as its evaluation has shown
+			varying = append(varying, p)
+		}
 	}
 	jobs := make([]schema.Job, len(decl.Instances))
 	for i, instance := range decl.Instances {

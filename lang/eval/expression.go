@@ -38,9 +38,11 @@ func (e *Evaluator) Eval(x *configs.Expression, instance map[string]cty.Value) c
 	}
 	ctx, expr := x.Context, x.Expr
 	e.Momentary = e.Momentary || x.Momentary
+	drew := func() bool { return false }
 	if x.PerInstance || x.Momentary {
 		ctx = ctx.NewChild()
-		ctx.Variables, ctx.Functions = instance, e.functionsOf(x, instance)
+		ctx.Variables = instance
+		ctx.Functions, drew = e.functionsOf(x, instance)
 	}
 	if x.PerInstance {
 		if x.Momentary {
@@ -55,7 +57,8 @@ func (e *Evaluator) Eval(x *configs.Expression, instance map[string]cty.Value) c
 		expr = x.Hoisted
 	}
 	val, diags := expr.Value(ctx)
-	if x.PerInstance && len(diags) > 0 { // reported where it is written
+	x.PerInstance = x.PerInstance || x.Repeated && drew() // in a template that it renders
+	if x.PerInstance && len(diags) > 0 {                  // reported where it is written
 		val, diags = x.Expr.Value(ctx)
 	}
 	e.Extend(e.improve(diags, x, ctx))
@@ -66,10 +69,11 @@ func (e *Evaluator) Eval(x *configs.Expression, instance map[string]cty.Value) c
 	return out
 }
 
-// functionsOf are what an expression calls otherwise than others do, nil for none.
-func (e *Evaluator) functionsOf(x *configs.Expression, instance map[string]cty.Value) map[string]function.Function {
+// functionsOf are what an expression calls otherwise than others do, nil for none, and
+// whether it drew something at random.
+func (e *Evaluator) functionsOf(x *configs.Expression, instance map[string]cty.Value) (functions map[string]function.Function, drew func() bool) {
 	if !x.Momentary || e.Options.Moment.Applied.IsZero() {
-		return nil
+		return nil, func() bool { return false }
 	}
 	rng := x.Expr.Range()
 	key := ""

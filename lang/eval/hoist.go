@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/fray-ml/fray/lang/configs"
+	"github.com/fray-ml/fray/lang/syntax"
 )
 
 // hoist returns an expression that means the same for every instance, in which
@@ -82,6 +83,10 @@ func hoistOne(expr hclsyntax.Expression, in func(hclsyntax.Expression) hclsyntax
 		c := *x
 		c.CollExpr = in(x.CollExpr)
 		return &c
+	case *syntax.Uniform:
+		loop := *x.ForExpr
+		loop.CollExpr = in(loop.CollExpr)
+		return &syntax.Uniform{ForExpr: &loop}
 	case *hclsyntax.SplatExpr:
 		c := *x
 		c.Source = in(x.Source)

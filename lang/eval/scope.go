@@ -74,7 +74,7 @@ func (sc *Scope) Parse(src, name string) (hclsyntax.Expression, hcl.Diagnostics)
 	}
 	expr, diags := hclsyntax.ParseExpression([]byte(src), name, hcl.InitialPos)
 	if !diags.HasErrors() {
-		syntax.StrictOperators(expr)
+		syntax.Adapt(expr)
 	}
 	return expr, syntax.FirstErrors(diags, name)
 }

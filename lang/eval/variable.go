@@ -240,7 +240,7 @@ func (v *variable) read(g given) (cty.Value, error) {
 	if diags.HasErrors() {
 		return cty.NilVal, errors.New("it is no expression, such as [1, 2] or { a = \"b\" }; strings in it need quotes")
 	}
-	syntax.StrictOperators(expr)
+	syntax.Adapt(expr)
 	val, diags := expr.Value(nil)
 	if diags.HasErrors() {
 		return cty.NilVal, errors.New("it must be a constant; strings in it need quotes")

@@ -82,7 +82,7 @@ func evaluateExpression(t testing.TB, ctx *hcl.EvalContext, source string) (cty.
 	if diags.HasErrors() {
 		t.Fatalf("%s: %v", source, diags)
 	}
-	syntax.StrictOperators(expr)
+	syntax.Adapt(expr)
 	return expr.Value(ctx)
 }
 

@@ -36,9 +36,11 @@ func (m Moment) Begun(now time.Time) Moment {
 type Place string
 
 // At is what one expression may call once the plan is applied. It is for one
-// evaluation: each call of uuid returns another value.
-func At(f files.Folder, m Moment, at Place) map[string]function.Function {
-	return functionsOf(f, &clock{Moment: m, place: at})
+// evaluation: each call of uuid returns another value. After that drew reports whether
+// something was chosen at random, also in a template that was rendered.
+func At(f files.Folder, m Moment, at Place) (functions map[string]function.Function, drew func() bool) {
+	c := &clock{Moment: m, place: at}
+	return functionsOf(f, c), func() bool { return c.calls > 0 }
 }
 
 // clock returns the values of a moment for one expression, call after call.

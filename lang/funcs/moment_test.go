@@ -46,7 +46,8 @@ func TestMoment(t *testing.T) {
 	planned := Moment{Planned: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	begun := planned.Begun(time.Date(2026, 2, 3, 4, 5, 6, 7, time.UTC))
 	value := func(m Moment, at Place, expression string) cty.Value {
-		ctx := &hcl.EvalContext{Functions: At(folder, m, at), Variables: map[string]cty.Value{}}
+		functions, _ := At(folder, m, at)
+		ctx := &hcl.EvalContext{Functions: functions, Variables: map[string]cty.Value{}}
 		val, diags := evaluateExpression(t, ctx, expression)
 		if diags.HasErrors() {
 			t.Fatalf("%s: %v", expression, diags)
@@ -85,7 +86,8 @@ func TestBcrypt(t *testing.T) {
 	t.Parallel()
 	folder := files.NewFolder(files.Disk{}, t.TempDir())
 	ctx := func() *hcl.EvalContext {
-		return &hcl.EvalContext{Functions: At(folder, Moment{}.Begun(time.Unix(1, 0)), "a")}
+		functions, _ := At(folder, Moment{}.Begun(time.Unix(1, 0)), "a")
+		return &hcl.EvalContext{Functions: functions}
 	}
 	for _, text := range []string{"", "hunter2", "größe", strings.Repeat("x", 72)} {
 		for expression, cost := range map[string]int{fmt.Sprintf("bcrypt(%q, 4)", text): 4, fmt.Sprintf("bcrypt(%q)", text): 10} {

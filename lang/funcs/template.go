@@ -69,7 +69,7 @@ func templateFunc(fns map[string]function.Function, source func(string) (name, t
 			if diags.HasErrors() {
 				return cty.NilVal, templateError(0, diags)
 			}
-			syntax.StrictOperators(expr)
+			syntax.Adapt(expr)
 			val, diags := expr.Value(&hcl.EvalContext{Variables: args[1].AsValueMap(), Functions: fns})
 			if diags.HasErrors() {
 				return cty.NilVal, templateError(1, diags)

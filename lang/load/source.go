@@ -71,7 +71,7 @@ func ParseSyntax(text []byte, shown string) (*hcl.File, hcl.Diagnostics) {
 	}
 	file, diags := hclsyntax.ParseConfig(text, shown, hcl.InitialPos)
 	if body, ok := BodyOf(file); ok {
-		syntax.StrictOperators(body)
+		syntax.Adapt(body)
 	}
 	return file, syntax.FirstErrors(diags, shown)
 }

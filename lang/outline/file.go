@@ -178,7 +178,7 @@ func parseAt(text []byte, name string, at hcl.Pos) *hclsyntax.Body {
 		return nil
 	}
 	body := file.Body.(*hclsyntax.Body)
-	syntax.StrictOperators(body)
+	syntax.Adapt(body)
 	return body
 }
 

@@ -6,12 +6,19 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// StrictOperators makes null an error as an operand of && and || in all that was
+// Adapt has all that was parsed as node evaluate as fray's language says, where the library
+// does otherwise or takes long.
+func Adapt(node hclsyntax.Node) {
+	strictOperators(node)
+	uniformResults(node)
+}
+
+// strictOperators makes null an error as an operand of && and || in all that was
 // parsed as node, as it is of every other operator: the library takes null for
 // false there, so that a null in a condition would remove what the condition is of.
 // The other operand decides all the same where it does so alone: var.x != null &&
 // var.x is false without var.x.
-func StrictOperators(node hclsyntax.Node) {
+func strictOperators(node hclsyntax.Node) {
 	and, or := strict(hclsyntax.OpLogicalAnd, false), strict(hclsyntax.OpLogicalOr, true)
 	_ = hclsyntax.VisitAll(node, func(n hclsyntax.Node) hcl.Diagnostics {
 		if x, is := n.(*hclsyntax.BinaryOpExpr); is {

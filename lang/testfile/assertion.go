@@ -92,7 +92,7 @@ func comparison(expr hcl.Expression, ctx *hcl.EvalContext) *hclsyntax.BinaryOpEx
 				hclsyntax.OpLessThan, hclsyntax.OpLessThanOrEqual:
 				return x
 			}
-			if x.Op.Impl == hclsyntax.OpLogicalAnd.Impl { // StrictOperators has put another operation there
+			if x.Op.Impl == hclsyntax.OpLogicalAnd.Impl { // syntax.Adapt has put another operation there
 				expr = x.RHS
 				if val, diags := x.LHS.Value(ctx); !diags.HasErrors() && isFalse(val) {
 					expr = x.LHS

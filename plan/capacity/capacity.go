@@ -115,7 +115,8 @@ func (d *Zones) Demand() Demand {
 func (d *Zones) AddPools(count Demand) {
 	for i := range d.Desired.Reservations {
 		r := &d.Desired.Reservations[i]
-		count.Add(d.shapeOf(plan.PoolSlice(d.Stack, r, 0)), 1, len(d.PoolOf(r.Addr.Scoped()).Specs))
+		slice := plan.PoolSlice(d.Stack, r, 0)
+		count.Add(d.ShapeOf(&slice), 1, len(d.PoolOf(r.Addr.Scoped()).Specs))
 	}
 }
 
@@ -137,11 +138,11 @@ func (d *Zones) Asks(want *schema.Job, j *state.Job) (Shape, bool) {
 	if r.Reservation != "" || j != nil && j.Status.Ended() {
 		return Shape{}, false
 	}
-	return d.shapeOf(schema.SliceSpec{Provider: r.Provider, TPU: r.TPU, CPU: r.CPU, Memory: r.Memory}), true
+	return d.ShapeOf(&schema.SliceSpec{Provider: r.Provider, TPU: r.TPU, CPU: r.CPU, Memory: r.Memory}), true
 }
 
-// shapeOf is the shape of a slice, whose hosts need not be filled in.
-func (d *Zones) shapeOf(spec schema.SliceSpec) Shape {
+// ShapeOf is the shape of a slice, whose hosts need not be filled in.
+func (d *Zones) ShapeOf(spec *schema.SliceSpec) Shape {
 	hosts := cmp.Or(spec.Hosts, 1)
 	if spec.Hosts == 0 && spec.TPU != "" {
 		hosts = max(1, d.Accelerator(spec.TPU).Hosts)
@@ -163,23 +164,27 @@ func (d *Zones) sums(count Demand) map[schema.ProviderName]plan.Amount {
 	return sums
 }
 
-// Capacity sums up what each provider holds before and after the plan: the
-// declared providers in their order, then others that are in use.
-func (d *Zones) Capacity(wanted Demand) {
-	listed := Demand{}
+// CountListed adds the slices that are listed.
+func (d *Zones) CountListed(count Demand) {
 	for _, st := range d.Listed {
 		if st.Spec.On == "" {
-			listed.Add(d.shapeOf(st.Spec), 1, 1)
+			count.Add(d.ShapeOf(&st.Spec), 1, 1)
 		}
 	}
+}
+
+// Capacity sums up what each provider holds before and after the plan, of slices that
+// are listed and of those that are wanted: the declared providers in their order, then
+// others that are in use. Both counts are its own to change.
+func (d *Zones) Capacity(listed, wanted Demand) {
 	for _, st := range d.Unmanaged {
-		listed.Add(d.shapeOf(st.Spec), 1, 1)
-		wanted.Add(d.shapeOf(st.Spec), 1, 1)
+		listed.Add(d.ShapeOf(&st.Spec), 1, 1)
+		wanted.Add(d.ShapeOf(&st.Spec), 1, 1)
 	}
 	for _, names := range d.Warm {
 		for _, name := range names {
 			if d.IsKeptIdle(name) {
-				wanted.Add(d.shapeOf(d.Next.Slices[name].Spec), 1, 1)
+				wanted.Add(d.ShapeOf(&d.Next.Slices[name].Spec), 1, 1)
 			}
 		}
 	}

@@ -45,12 +45,19 @@ func withIgnored(desired schema.Desired, doc *state.Document) schema.Desired {
 	})
 	pools := desired.Reservations
 	desired.Jobs = Changing(desired.Jobs, func(want *schema.Job) *schema.Job {
-		if cur := doc.Jobs[want.Addr]; cur != nil && len(want.Lifecycle.Ignore) > 0 {
+		var cur *state.Job
+		if len(want.Lifecycle.Ignore) > 0 {
+			cur = doc.Jobs[want.Addr]
+		}
+		if cur != nil {
 			kept := *want
 			keep(jobs, want.Lifecycle.Ignore, &kept, cur.Spec)
 			unmix(&kept, cur.Spec)
 			kept.Sensitive = schema.JoinTexts(kept.Sensitive, cur.Spec.Sensitive)
 			want = drawing(&kept, want, pools)
+		}
+		if len(reshaped) == 0 {
+			return want
 		}
 		if pool := reshaped[want.Resources.Reservation]; pool != nil {
 			return Fitted(want, pool)

@@ -2,6 +2,7 @@ package incremental
 
 import (
 	"slices"
+	"time"
 
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/plan/reconcile"
@@ -54,14 +55,18 @@ func conditionOf(d *reconcile.Reconciler, want *schema.Job, change *plan.Change,
 // learn remembers what follows from a plan that decided about everything.
 func (p *Planner) learn(d *reconcile.Reconciler) {
 	p.pending.take(d.Plan.Pending)
-	p.plan, p.last = d.Plan, nil
+	p.plan, p.last, p.focus, p.takedown = d.Plan, nil, focus{}, nil
 	if !separable(d) {
+		if p.takedown = newTakedown(d); p.takedown != nil {
+			p.last, p.desired, p.index, p.members, p.families, p.forget = d.Next, *d.Desired, nil, nil, nil, time.Time{}
+		}
 		return
 	}
 	if !sameDeclarations(d.Desired, &p.desired) || p.index == nil {
 		p.declare(d)
 	}
-	p.last, p.families, p.demand = d.Next, d.Families, d.JobDemand()
+	p.last, p.demand = d.Next, d.JobDemand()
+	p.refocus(d)
 	p.noteLaunches(d)
 	held := make(map[*schema.Job]bool, len(d.Held))
 	for _, want := range d.Held {
@@ -77,6 +82,7 @@ func (p *Planner) learn(d *reconcile.Reconciler) {
 			p.dirty = append(p.dirty, i)
 		}
 	}
+	p.focus.noteOthers(d)
 	p.markUnblocked(d)
 	p.pendingDirty = slices.DeleteFunc(slices.Clone(d.Plan.Pending), p.isBlocked)
 }
@@ -99,12 +105,14 @@ func (p *Planner) markUnblocked(d *reconcile.Reconciler) []int {
 // judge settles how a job stands that was looked at.
 func (p *Planner) judge(d *reconcile.Reconciler, i int, change *plan.Change, held bool) condition {
 	want := &d.Desired.Jobs[i]
+	p.focus.dropSteady(p.seen[i])
 	p.seen[i] = nil
 	p.conditions[i] = conditionOf(d, want, change, held)
 	j := d.Next.Jobs[want.Addr]
 	if p.conditions[i] == dirty && !drawsOnPool(want) && j == d.Doc.Jobs[want.Addr] && change.Verb == plan.VerbNone && j.Running() && !j.Replace && !j.Stop && !d.Clearing[want.Addr] {
 		if p.seen[i] = observationOf(d, j); p.seen[i] != nil {
 			p.conditions[i] = steady
+			p.focus.addSteady(d, j, i, p.seen[i])
 		}
 	}
 	return p.conditions[i]
@@ -163,14 +171,33 @@ func (p *Planner) declare(d *reconcile.Reconciler) {
 	p.conditions = make([]condition, len(d.Desired.Jobs))
 	p.seen = make([]observation, len(d.Desired.Jobs))
 	p.index = make(map[schema.Address]int, len(d.Desired.Jobs))
-	p.dependents = map[schema.Address][]int{}
+	p.dependents, p.families, p.members = map[schema.Address][]int{}, map[schema.Address][]int{}, nil
 	for i := range d.Desired.Jobs {
 		job := &d.Desired.Jobs[i]
 		p.index[job.Addr] = i
+		for _, of := range snapshot.FamiliesOf(job.Addr) {
+			p.families[of] = append(p.families[of], i)
+		}
 		for _, on := range slices.Concat(job.DependsOn, job.Uses) {
 			p.dependents[on] = append(p.dependents[on], i)
 		}
 	}
+}
+
+// familyOf is [snapshot.Draft.Family] of the jobs that are declared.
+func (p *Planner) familyOf(of schema.Address) []*schema.Job {
+	found, known := p.members[of]
+	if known {
+		return found
+	}
+	for _, i := range p.families[of] {
+		found = append(found, &p.desired.Jobs[i])
+	}
+	if p.members == nil {
+		p.members = map[schema.Address][]*schema.Job{}
+	}
+	p.members[of] = found
+	return found
 }
 
 // dirtySet are the jobs to decide about again: those that are dirty, those of which an
@@ -214,6 +241,21 @@ func (p *Planner) markDirty(i int) {
 		p.pendingDirty = slices.Insert(p.pendingDirty, n, w)
 	}
 	p.conditions[i] = dirty
+	p.focus.dropSteady(p.seen[i])
+	p.seen[i] = nil
+}
+
+// waitingFor are the blocked jobs that name a job or its family.
+func (p *Planner) waitingFor(addr schema.Address) []int {
+	var found []int
+	for _, on := range []schema.Address{addr, addr.Base(), addr.GroupAddress()} {
+		for _, i := range p.dependents[on] {
+			if p.conditions[i] == blocked {
+				found = append(found, i)
+			}
+		}
+	}
+	return found
 }
 
 // unblocked are the blocked jobs of which a dependency has changed.
@@ -223,14 +265,7 @@ func (p *Planner) unblocked(was, is *state.Document, edited []schema.Address) []
 		if sameToOthers(was.Jobs[addr], is.Jobs[addr]) {
 			continue
 		}
-		named := []schema.Address{addr, addr.Base(), addr.GroupAddress()}
-		for _, on := range named {
-			for _, i := range p.dependents[on] {
-				if p.conditions[i] == blocked {
-					found = append(found, i)
-				}
-			}
-		}
+		found = append(found, p.waitingFor(addr)...)
 	}
 	slices.Sort(found)
 	return slices.Compact(found)

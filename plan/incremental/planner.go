@@ -44,8 +44,11 @@ type Planner struct {
 	dirty        []int         // those of them that are to be looked at, in order
 	index        map[schema.Address]int
 	byID         map[string]recordedJob
-	dependents   map[schema.Address][]int // by what they name
-	families     map[schema.Address][]*schema.Job
+	dependents   map[schema.Address][]int         // by what they name
+	families     map[schema.Address][]int         // the instances of a job and the jobs of a group
+	members      map[schema.Address][]*schema.Job // the same, as far as it was asked for
+	focus        focus
+	takedown     *takedown       // nil: something stays
 	demand       capacity.Demand // of jobs
 	pending      pendingList
 	pendingDirty []plan.Pending // of the last plan, without those of blocked jobs
@@ -60,7 +63,7 @@ type recordedJob struct {
 // Diff is the function of the same name.
 func (p *Planner) Diff(desired *schema.Desired, doc *state.Document, obs *plan.Observed, now time.Time) *plan.Plan {
 	if doc == p.last && sameDeclarations(desired, &p.declared) && (p.forget.IsZero() || now.Before(p.forget)) {
-		if made := p.part(snapshot.Input{Desired: &p.desired, Doc: doc, Obs: obs, Now: now, Families: p.families}); made != nil {
+		if made := p.next(doc, obs, now); made != nil {
 			p.plan = made
 			return made
 		}
@@ -77,6 +80,19 @@ func (p *Planner) Diff(desired *schema.Desired, doc *state.Document, obs *plan.O
 	p.declared = *desired
 	p.learn(d)
 	return d.Plan
+}
+
+// next makes the plan from the last one, nil where only a Diff of everything decides.
+func (p *Planner) next(doc *state.Document, obs *plan.Observed, now time.Time) *plan.Plan {
+	in := snapshot.Input{Desired: &p.desired, Doc: doc, Obs: obs, Now: now, FamilyOf: p.familyOf}
+	if p.takedown == nil {
+		return p.part(in)
+	}
+	made := p.takedown.plan(in)
+	if made != nil {
+		p.last = made.Next
+	}
+	return made
 }
 
 // sameDeclarations reports whether two configurations are the same values, not
@@ -97,12 +113,24 @@ func (p *Planner) Wanted() *schema.Desired { return p.wanted }
 // part makes the plan from the last one and the jobs that are dirty. It is nil where
 // only a Diff of everything decides; what was found until then is void.
 func (p *Planner) part(in snapshot.Input) *plan.Plan {
-	observed := snapshot.Take(in)
 	if len(in.Obs.Damaged) > 0 {
 		return nil
 	}
-	looked := observed.Draft()
-	dirty := p.dirtySet(looked)
+	near, narrow := p.near(&in)
+	if narrow {
+		in = near.in
+	}
+	looked := snapshot.Take(in).Draft()
+	var dirty []int
+	switch {
+	case !narrow:
+		dirty = p.dirtySet(looked)
+	case isMissing(looked):
+		return nil
+	default:
+		dirty = near.dirty
+		looked.WakeAt(near.wake)
+	}
 	jobs := make([]*schema.Job, 0, len(dirty))
 	for _, i := range dirty {
 		jobs = append(jobs, &p.desired.Jobs[i])
@@ -122,14 +150,23 @@ func (p *Planner) part(in snapshot.Input) *plan.Plan {
 	if !p.merge(d, dirty, unblocked) {
 		return nil
 	}
-	p.families = d.Families
 	p.settle(d, dirty, unblocked)
-	wanted := p.demand.Clone()
+	p.focus.noteOthers(d)
+	listed, wanted := capacity.Demand{}, p.demand.Clone()
+	if narrow {
+		listed = near.listed
+	}
+	d.CountListed(listed)
 	d.AddPools(wanted)
-	d.Capacity(wanted)
+	d.Capacity(listed, wanted)
 	d.Stamp()
 	d.Plan.Next = d.Next
-	p.last = d.Next
+	if narrow {
+		if d.Plan.Next, narrow = near.widened(d.Next); !narrow {
+			return nil
+		}
+	}
+	p.last = d.Plan.Next
 	return d.Plan
 }
 

@@ -32,7 +32,7 @@ func (p *Planner) Refined(doc *state.Document, desired *schema.Desired) *state.D
 	next := *doc
 	next.Desired = *desired
 	p.last, p.declared, p.desired = &next, next.Desired, next.Desired
-	p.families = nil // of the jobs that were
+	p.members = nil // of the jobs that were
 	return &next
 }
 
@@ -40,7 +40,7 @@ func (p *Planner) Refined(doc *state.Document, desired *schema.Desired) *state.D
 // reports false if that is not all that is new.
 func (p *Planner) reworded(doc *state.Document, desired *schema.Desired) ([]int, bool) {
 	was := &p.desired
-	if doc != p.last || !sameDeclarations(&doc.Desired, was) || len(desired.Jobs) != len(was.Jobs) ||
+	if doc != p.last || p.takedown != nil || !sameDeclarations(&doc.Desired, was) || len(desired.Jobs) != len(was.Jobs) ||
 		!sameSlice(desired.Groups, was.Groups) || !sameSlice(desired.Namespaces, was.Namespaces) ||
 		!sameSlice(desired.Reservations, was.Reservations) || !sameSlice(desired.Providers, doc.Desired.Providers) {
 		return nil, false

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/capacity"
 	"github.com/fray-ml/fray/plan/lifecycle"
 	"github.com/fray-ml/fray/plan/reconcile"
 	"github.com/fray-ml/fray/plan/snapshot"
@@ -25,6 +26,13 @@ type observedSlice struct {
 	status   *schema.SliceStatus // in the newest list that shows it so
 	assigned state.Generation
 	hosts    []plan.Host
+
+	// What focus knows of it.
+	job      int // its owner
+	shape    capacity.Shape
+	listed   int // in which look it was listed last
+	provider schema.ProviderName
+	at       *schema.SliceStatus // as it was listed then
 }
 
 // observationOf returns what is to stay as it is for a job to be steady, nil for

@@ -65,6 +65,22 @@ func ConcludeJobs(s snapshot.Snapshot, jobs []*schema.Job) (Conclusion, bool) {
 	return d.Conclusion(), true
 }
 
+// ConcludeRemovals is Conclude where nothing is declared, and of what is recorded nothing but
+// these jobs, and slices that are no other job's, needs a decision. They are given in the
+// order of addresses and in that in which they are removed.
+func ConcludeRemovals(s snapshot.Snapshot, removed, order []schema.Address, blockers map[schema.Address][]schema.Address) Conclusion {
+	d := Begin(s)
+	d.FindDrift()
+	d.Leaving = make(map[schema.Address]bool, len(d.Doc.Jobs))
+	for addr := range d.Doc.Jobs {
+		d.Leaving[addr] = true
+	}
+	d.takeDown(removed, order, blockers)
+	d.FindWarm()
+	d.KeepPools()
+	return d.Conclusion()
+}
+
 // Begin is a draft of a snapshot about which nothing has been concluded.
 func Begin(s snapshot.Snapshot) *Declarations {
 	c := Conclusion{Snapshot: s, Changing: map[schema.Address]plan.Verb{}}

@@ -244,22 +244,18 @@ func (d *Jobs) Removals() {
 	for _, addr := range removed {
 		d.Leaving[addr] = true
 	}
-	blockers := d.blockers(removed)
-	occupied := map[schema.Address]bool{} // groups
+	blockers := Blockers(d.Doc.Jobs, removed)
+	if len(blockers) == len(removed) { // they all depend on one another
+		blockers = nil
+	}
 	for _, addr := range removed {
 		if d.Doc.Jobs[addr].Launch == nil { // else it is forgotten
 			d.Plan.Changes = append(d.Plan.Changes, d.removal(addr))
 		}
 	}
-	for _, addr := range dependentsFirst(removed, blockers) {
-		if _, blocked := d.standing(blockers[addr]); !blocked {
-			d.removeJob(addr)
-		}
-	}
+	d.takeDown(removed, DependentsFirst(removed, blockers), blockers)
+	occupied := map[schema.Address]bool{} // groups
 	for _, addr := range removed {
-		if by, blocked := d.standing(blockers[addr]); blocked {
-			d.Wait(addr, plan.Underway(by.String()+" is deleted before it"))
-		}
 		if d.Next.Jobs[addr] != nil {
 			occupied[addr.GroupAddress()] = true
 		}
@@ -305,12 +301,26 @@ func (d *Jobs) undeclared() []schema.Address {
 	return removed
 }
 
-// blockers are, for each removed job, the others that depend on it and so go
-// first. If they all depend on one another, none blocks.
-func (d *Jobs) blockers(removed []schema.Address) map[schema.Address][]schema.Address {
+// takeDown removes jobs in an order, but for those of whose blockers some are left.
+func (d *Jobs) takeDown(removed, order []schema.Address, blockers map[schema.Address][]schema.Address) {
+	for _, addr := range order {
+		if _, blocked := d.standing(blockers[addr]); !blocked {
+			d.removeJob(addr)
+		}
+	}
+	for _, addr := range removed {
+		if by, blocked := d.standing(blockers[addr]); blocked {
+			d.Wait(addr, plan.Underway(by.String()+" is deleted before it"))
+		}
+	}
+}
+
+// Blockers are, for each of the recorded jobs that are removed, the others that depend on
+// it and so go first.
+func Blockers(recorded map[schema.Address]*state.Job, removed []schema.Address) map[schema.Address][]schema.Address {
 	dependents := map[schema.Address][]schema.Address{} // by what they name
 	for _, addr := range removed {
-		spec := d.Doc.Jobs[addr].Spec
+		spec := recorded[addr].Spec
 		for _, on := range spec.DependsOn {
 			dependents[on] = append(dependents[on], addr)
 		}
@@ -332,15 +342,12 @@ func (d *Jobs) blockers(removed []schema.Address) map[schema.Address][]schema.Ad
 			}
 		}
 	}
-	if len(blockers) == len(removed) {
-		return nil
-	}
 	return blockers
 }
 
-// dependentsFirst is the order in which jobs can be removed, so that those that are
+// DependentsFirst is the order in which jobs can be removed, so that those that are
 // gone at once block none in the same plan.
-func dependentsFirst(removed []schema.Address, blockers map[schema.Address][]schema.Address) []schema.Address {
+func DependentsFirst(removed []schema.Address, blockers map[schema.Address][]schema.Address) []schema.Address {
 	order, seen := make([]schema.Address, 0, len(removed)), make(map[schema.Address]bool, len(removed))
 	var visit func(addr schema.Address)
 	visit = func(addr schema.Address) {

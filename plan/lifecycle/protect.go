@@ -31,7 +31,7 @@ func (d *Declarations) Guard() {
 	desired.Reservations = overlaid(desired.Reservations, g.pools, func(r *schema.Reservation) schema.Address { return r.Addr })
 	desired.Groups = overlaid(desired.Groups, g.groups, func(g *schema.JobGroup) schema.Address { return g.Addr })
 	desired.Jobs = overlaid(g.fittedJobs(), g.jobs, func(j *schema.Job) schema.Address { return j.Addr })
-	d.Desired, d.Families = &desired, nil
+	d.Replan(&desired)
 }
 
 // guard collects what stays as it is recorded.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/capacity"
 	"github.com/fray-ml/fray/plan/launch"
 	"github.com/fray-ml/fray/plan/lifecycle"
 	"github.com/fray-ml/fray/plan/schedule"
@@ -44,7 +45,9 @@ func Complete(decided schedule.Decisions) *Reconciler {
 	d.rewriteDamaged()
 	d.Orphans()
 	d.Monitor()
-	d.Capacity(d.Demand())
+	listed := capacity.Demand{}
+	d.CountListed(listed)
+	d.Capacity(listed, d.Demand())
 	d.conclude()
 	return d
 }

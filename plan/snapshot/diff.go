@@ -13,19 +13,32 @@ import (
 // Family returns the desired jobs that an address without an instance stands
 // for: the instances of a job, or the jobs of a group.
 func (d *Draft) Family(of schema.Address) []*schema.Job {
-	if d.Families == nil {
-		d.Families = map[schema.Address][]*schema.Job{}
+	if d.FamilyOf != nil {
+		return d.FamilyOf(of)
+	}
+	if d.families == nil {
+		d.families = map[schema.Address][]*schema.Job{}
 		for i := range d.Desired.Jobs {
 			job := &d.Desired.Jobs[i]
-			base := job.Addr.Base()
-			d.Families[base] = append(d.Families[base], job)
-			if job.Addr.Group != "" {
-				group := job.Addr.GroupAddress()
-				d.Families[group] = append(d.Families[group], job)
+			for _, addr := range FamiliesOf(job.Addr) {
+				d.families[addr] = append(d.families[addr], job)
 			}
 		}
 	}
-	return d.Families[of]
+	return d.families[of]
+}
+
+// FamiliesOf are the addresses without an instance that stand for a job among others.
+func FamiliesOf(job schema.Address) []schema.Address {
+	if job.Group == "" {
+		return []schema.Address{job.Base()}
+	}
+	return []schema.Address{job.Base(), job.GroupAddress()}
+}
+
+// Replan has a draft plan for another configuration than the one that it was given.
+func (d *Draft) Replan(desired *schema.Desired) {
+	d.Desired, d.FamilyOf, d.families = desired, nil, nil
 }
 
 // Mutable returns next, cloned at the first call, but for its jobs and slices.

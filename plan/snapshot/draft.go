@@ -17,8 +17,8 @@ type Input struct {
 	Doc     *state.Document // recorded; its lineage must be set
 	Obs     *plan.Observed
 	Now     time.Time
-	// Families are what [Draft.Family] finds in Desired, nil where that is not known.
-	Families map[schema.Address][]*schema.Job
+	// FamilyOf is what [Draft.Family] finds in Desired, nil where that is not known.
+	FamilyOf func(schema.Address) []*schema.Job
 	// Removed are the attributes that plans show of jobs that are deleted, as far as they
 	// were asked for. Plans of one stack may share the map; nil: it is not kept.
 	Removed map[*schema.Job][]plan.AttrChange
@@ -49,6 +49,7 @@ type Draft struct {
 	Packed    map[string][]string            // recorded packed slices by the slice on whose host they are, sorted
 
 	// Made when first asked for, see the functions of the same names.
+	families     map[schema.Address][]*schema.Job
 	newest       *Newest
 	Pooled       map[string]*Pool
 	Spent        map[schema.ProviderName]plan.Amount

@@ -1,0 +1,77 @@
+package incremental
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/capacity"
+	"github.com/fray-ml/fray/plan/snapshot"
+	"github.com/fray-ml/fray/state"
+)
+
+// near is the part of an input on which the next plan is made.
+type near struct {
+	in    snapshot.Input
+	whole *state.Document
+	dirty []int // jobs to decide about, in order
+
+	// Of what is not in the part:
+	listed capacity.Demand // slices that are listed
+	wake   time.Time       // when time alone changes something
+}
+
+// isMissing reports whether lists leave slices out that are to stay: how many do so counts
+// among all.
+func isMissing(d *snapshot.Evidence) bool {
+	return slices.ContainsFunc(d.Plan.Doubts, func(doubt plan.Doubt) bool {
+		s := d.Doc.Slices[doubt.Slice.Name]
+		return doubt.Kind == plan.DoubtAbsent && s.Terminating.IsZero()
+	})
+}
+
+// widened is the whole document with what became of the part. It reports false if a slice
+// was made under the name of one that is not in the part.
+func (n *near) widened(next *state.Document) (*state.Document, bool) {
+	if next == n.in.Doc {
+		return n.whole, true
+	}
+	for name := range next.Slices {
+		if n.in.Doc.Slices[name] == nil && n.whole.Slices[name] != nil {
+			return nil, false
+		}
+	}
+	whole := *next
+	whole.Jobs = carried(n.whole.Jobs, n.in.Doc.Jobs, next.Jobs)
+	whole.Slices = carried(n.whole.Slices, n.in.Doc.Slices, next.Slices)
+	return &whole, true
+}
+
+// carried is a whole with the changes between two states of a part of it.
+func carried[K comparable, V any](whole, was, is map[K]*V) map[K]*V {
+	var out map[K]*V
+	own := func() map[K]*V {
+		if out == nil {
+			out = maps.Clone(whole)
+			if out == nil {
+				out = map[K]*V{}
+			}
+		}
+		return out
+	}
+	for key, v := range is {
+		if was[key] != v {
+			own()[key] = v
+		}
+	}
+	for key := range was {
+		if _, left := is[key]; !left {
+			delete(own(), key)
+		}
+	}
+	if out == nil {
+		return whole
+	}
+	return out
+}
