@@ -262,7 +262,7 @@ func (f *focus) isAsListed(seen observation, n *near, hosts int) bool {
 	left := time.Duration(-1)
 	for k := range seen {
 		s := &seen[k]
-		if s.listed != f.look || !sameStatus(s.at, &s.status) {
+		if s.listed != f.look || !sameStatus(s.at, s.status) {
 			return false
 		}
 		for i := range s.hosts {

@@ -120,7 +120,7 @@ func (t *takedown) judge(d *reconcile.Reconciler, i int) {
 		if !listed || acting || d.Next.Slices[name] == nil || d.Next.Slices[name] != d.Doc.Slices[name] {
 			return
 		}
-		s := observedSlice{name: name, status: *st, assigned: d.Obs.Assignments[name].Object, hosts: d.Obs.Hosts[name]}
+		s := observedSlice{name: name, status: st, assigned: d.Obs.Assignments[name].Object, hosts: d.Obs.Hosts[name]}
 		if !isUndisputed(d, j, &s) {
 			return
 		}

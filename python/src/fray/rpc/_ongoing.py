@@ -329,7 +329,9 @@ class OngoingCall(StandardFuture[T]):
             else:
                 self.route.rejected(self, error)
         elif (reply.streamed or self.inbox is not None) and not self._complete(reply):
-            self.fail(MalformedError(f"the stream ended after {reply.items} items, others have come", ran=True))
+            self.fail(
+                MalformedError(f"the stream ended after {reply.items} items, others have come", ran=True)
+            )
         else:
             if not self.route.incarnation:
                 self.route.learned(self, reply.incarnation)
