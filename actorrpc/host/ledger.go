@@ -10,7 +10,8 @@ import (
 const (
 	maxKept      = 256 << 20 // bytes of replies that are not acknowledged
 	maxSessions  = 100_000
-	sessionLasts = 24 * time.Hour // after the caller's last connection ended
+	answersLast  = 50 * time.Second // after the caller's last connection ended
+	sessionLasts = 24 * time.Hour   // likewise: its name and the highest number of its calls
 )
 
 // ledger knows which calls of each caller began, and has the answers that
@@ -21,9 +22,11 @@ type ledger struct {
 
 	mu       sync.Mutex
 	sessions map[string]*session
-	idle     list.List // of *session, without connections, since the longest first
-	kept     list.List // of *entry with an answer, the oldest first
-	bytes    int64     // of kept
+	away     list.List   // of *session, without connections, since the longest first
+	left     list.List   // likewise, of which no answers are kept any more
+	kept     list.List   // of *entry with an answer, the oldest first
+	bytes    int64       // of kept
+	expiry   *time.Timer // of the first that is away; nil: none is
 }
 
 // session is one caller, by Handshake.peer.
@@ -33,8 +36,9 @@ type session struct {
 	acked       uint64
 	entries     map[uint64]*entry
 	connections int
-	idle        *list.Element
-	since       time.Time // idle
+	absence     *list.Element // nil: it has connections
+	left        bool          // its answers are not kept
+	since       time.Time     // of the absence
 
 	// turn is held from a call's beginning here until its actor has it: calls of
 	// two connections, of which one is broken, keep their order.
@@ -76,12 +80,21 @@ func (l *ledger) open(peer string, now time.Time) *session {
 		l.sessions[peer] = s
 	}
 	s.connections++
-	if s.idle != nil {
-		l.idle.Remove(s.idle)
-		s.idle = nil
-	}
+	l.present(s)
 	l.forget(now)
 	return s
+}
+
+// present takes a session off the lists of those without connections.
+func (l *ledger) present(s *session) {
+	switch {
+	case s.absence == nil:
+	case s.left:
+		l.left.Remove(s.absence)
+	default:
+		l.away.Remove(s.absence)
+	}
+	s.absence, s.left = nil, false
 }
 
 // close notes that a connection of a session ended.
@@ -96,21 +109,48 @@ func (l *ledger) close(s *session, now time.Time) {
 		return
 	}
 	s.since = now
-	s.idle = l.idle.PushBack(s)
+	s.absence = l.away.PushBack(s)
 	l.forget(now)
+	if l.expiry == nil {
+		l.expiry = time.AfterFunc(answersLast, l.expire)
+	}
 }
 
-// forget drops callers who have been away for too long, or are too many.
+// expire frees what callers have left behind.
+func (l *ledger) expire() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	l.forget(now)
+	l.expiry = nil
+	if first := l.away.Front(); first != nil {
+		l.expiry = time.AfterFunc(first.Value.(*session).since.Add(answersLast).Sub(now), l.expire)
+	}
+}
+
+// forget frees the answers for callers who have been away for a while, and drops those who have been for
+// long, or are too many. What a caller called is known for longer than the answers: without
+// that a call which it sends again would run again.
 func (l *ledger) forget(now time.Time) {
-	for e := l.idle.Front(); e != nil; e = l.idle.Front() {
+	for e := l.away.Front(); e != nil; e = l.away.Front() {
 		s := e.Value.(*session)
-		if now.Sub(s.since) < sessionLasts && l.idle.Len() <= maxSessions {
-			return
+		if now.Sub(s.since) < answersLast && l.away.Len() <= maxSessions {
+			break
 		}
 		for _, one := range s.entries {
-			l.drop(one)
+			if one.call == nil {
+				l.drop(one)
+			}
 		}
-		l.idle.Remove(e)
+		l.away.Remove(e)
+		s.absence, s.left = l.left.PushBack(s), true
+	}
+	for e := l.left.Front(); e != nil; e = l.left.Front() {
+		s := e.Value.(*session)
+		if now.Sub(s.since) < sessionLasts && l.left.Len() <= maxSessions {
+			return
+		}
+		l.left.Remove(e)
 		delete(l.sessions, s.peer)
 	}
 }
@@ -149,6 +189,9 @@ func (l *ledger) finish(e *entry, a *answer) answerer {
 	defer l.mu.Unlock()
 	to := e.to
 	e.call, e.to = nil, nil
+	if e.session.left {
+		l.drop(e)
+	}
 	if e.session.entries[e.seq] != e {
 		return to // its caller will not ask for it
 	}

@@ -9,8 +9,11 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Callable
 from enum import Enum
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
+
+from fray.rpc import _background
 
 if TYPE_CHECKING:
     from fray.rpc._reply import Answerer, Reply
@@ -18,7 +21,10 @@ if TYPE_CHECKING:
 MAX_KEPT: Final = 256 << 20
 """Bytes of replies that no caller has acknowledged."""
 _MAX_CALLERS = 100_000  # without connections
-_CALLER_LASTS: Final = 24 * 3600.0  # seconds, after its last connection ended
+REPLIES_LAST: Final = 50.0
+"""Seconds for which replies are kept after their caller's last connection ended."""
+CALLER_LASTS: Final = 24 * 3600.0
+"""Likewise for its name and the highest number of its calls: without, one sent again would run again."""
 _OVERHEAD = 300  # bytes of a reply beside what it carries
 
 
@@ -57,13 +63,14 @@ class Verdict(Enum):
 class Caller(Generic[E]):
     """One process that calls, by Handshake.peer."""
 
-    __slots__ = ("acked", "calls", "connections", "highest", "peer", "since", "turn")
+    __slots__ = ("acked", "calls", "connections", "highest", "left", "peer", "since", "turn")
 
     def __init__(self, peer: str) -> None:
         self.peer = peer
         self.highest = self.acked = self.connections = 0
         self.calls: dict[int, E] = {}
-        self.since = 0.0
+        self.since = 0.0  # without connections
+        self.left = False  # its replies are not kept
         self.turn = threading.Lock()
         """Held from a call's beginning in the ledger until its actor has it: calls of two connections, of
         which one is broken, keep their order."""
@@ -72,11 +79,25 @@ class Caller(Generic[E]):
 class Ledger(Generic[E]):
     """All callers of a server."""
 
-    def __init__(self, limit: int = MAX_KEPT) -> None:
-        self._limit = limit
+    def __init__(
+        self,
+        limit: int = MAX_KEPT,
+        clock: Callable[[], float] = time.monotonic,
+        later: Callable[[float, Ledger[E]], None] | None = None,
+    ) -> None:
+        """Make an empty one.
+
+        Args:
+            limit: Bytes of replies that are kept.
+            clock: Returns the time in seconds.
+            later: Has `expire` called at such a time; None: on the thread for deadlines.
+        """
+        self._limit, self._clock, self._later = limit, clock, later
         self._lock = threading.Lock()
         self._callers: dict[str, Caller[E]] = {}
-        self._idle: OrderedDict[str, Caller[E]] = OrderedDict()
+        self._away: OrderedDict[str, Caller[E]] = OrderedDict()  # without connections
+        self._left: OrderedDict[str, Caller[E]] = OrderedDict()  # likewise, without replies
+        self._expires = False  # `later` was asked
         self._kept: OrderedDict[E, tuple[Caller[E], int]] = OrderedDict()
         self.kept_bytes = 0
 
@@ -87,7 +108,9 @@ class Ledger(Generic[E]):
             if caller is None:
                 caller = self._callers[peer] = Caller(peer)
             caller.connections += 1
-            self._idle.pop(peer, None)
+            self._away.pop(peer, None)
+            self._left.pop(peer, None)
+            caller.left = False
             self._forget()
             return caller
 
@@ -100,9 +123,31 @@ class Ledger(Generic[E]):
             if not caller.highest:
                 self._callers.pop(caller.peer, None)
                 return
-            caller.since = time.monotonic()
-            self._idle[caller.peer] = caller
+            caller.since = self._clock()
+            self._away[caller.peer] = caller
             self._forget()
+            self._expire_later()
+
+    def done(self) -> bool:
+        """Return whether `expire` need not be called."""
+        return False
+
+    def expire(self) -> None:
+        """Free what callers have left behind."""
+        with self._lock:
+            self._expires = False
+            self._forget()
+            self._expire_later()
+
+    def _expire_later(self) -> None:
+        if self._expires or not self._away:
+            return
+        self._expires = True
+        when = next(iter(self._away.values())).since + REPLIES_LAST
+        if self._later is not None:
+            self._later(when, self)
+        else:
+            _background.deadlines().add(when, self)
 
     def begin(self, caller: Caller[E], call: E, acked: int) -> tuple[Verdict, E]:
         """Return what to do with a call that came, and the one that is there already."""
@@ -136,6 +181,8 @@ class Ledger(Generic[E]):
             size += sum(len(b) for b in buffers)
         with self._lock:
             to, call.to = call.to, None
+            if caller.left:
+                self._drop(caller, call.seq)
             if caller.calls.get(call.seq) is not call:
                 return to  # its caller will not ask for it
             if rejected:
@@ -174,12 +221,20 @@ class Ledger(Generic[E]):
             self.kept_bytes -= kept[1]
 
     def _forget(self) -> None:
-        """Drop callers that have been away for too long, or are too many."""
-        while self._idle:
-            peer, caller = next(iter(self._idle.items()))
-            if len(self._idle) <= _MAX_CALLERS and time.monotonic() - caller.since < _CALLER_LASTS:
+        """Free the replies of callers that have been away for a while; drop those who were for long."""
+        now = self._clock()
+        while self._away:
+            peer, caller = next(iter(self._away.items()))
+            if len(self._away) <= _MAX_CALLERS and now - caller.since < REPLIES_LAST:
+                break
+            for seq, call in list(caller.calls.items()):
+                if call.reply is not None or call.rejected:
+                    self._drop(caller, seq)
+            del self._away[peer]
+            self._left[peer], caller.left = caller, True
+        while self._left:
+            peer, caller = next(iter(self._left.items()))
+            if len(self._left) <= _MAX_CALLERS and now - caller.since < CALLER_LASTS:
                 return
-            for seq in list(caller.calls):
-                self._drop(caller, seq)
-            del self._idle[peer]
+            del self._left[peer]
             self._callers.pop(peer, None)
