@@ -30,6 +30,7 @@ type connection struct {
 	over      chan struct{}
 	ending    sync.Once
 	pongs     atomic.Bool // one is being written
+	silent    atomic.Bool // the server was, for as long as that is borne
 	questions questions
 
 	// Of the reader.
@@ -210,6 +211,7 @@ func (c *connection) keep(ctx context.Context) {
 			c.post(&wire.Frame{Kind: &wire.Frame_Ping{Ping: &wire.Ping{Id: id, Acked: c.user.acked()}}})
 		case wire.GiveUp:
 			c.log.Warn("a server of actors is silent", "address", c.address, "for", k.Every+k.Patience)
+			c.silent.Store(true)
 			c.end(errSilent)
 			return
 		case wire.Wait:

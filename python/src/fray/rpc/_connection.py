@@ -52,6 +52,8 @@ class Connection:
         """The server's Handshake; `peer.peer` is another one for each process at the address."""
         self.stopping = False
         """The server drains: it answers the calls that it has, and rejects new ones."""
+        self.silent = False
+        """It ended as the server was silent for too long."""
         self._settings, self._stream = settings, stream
         self._reader = FrameReader(stream, settings.connect_timeout)
         self._turn = ReceiveTurn()
@@ -282,6 +284,7 @@ class Connection:
             pass
         except Exception as err:
             self._drained &= isinstance(err, EOFError)
+            self.silent = isinstance(err, _wire.SilentError)
             self._reason = self._reason or self._lost(err)
         self._closed = True
         self._writer.fail(OSError("the connection is closed"))

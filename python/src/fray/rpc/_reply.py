@@ -22,7 +22,7 @@ class Answerer(Protocol):
     """Takes the reply to a call to its caller."""
 
     def answer(self, reply: actor_pb2.Reply, buffers: Sequence[Buffer], later: bool) -> None:
-        """Send it; `later`: another thread may, as this one has more to do."""
+        """Send it; `later`: this thread is about to run another call."""
         ...
 
 

@@ -90,7 +90,7 @@ class Session:
         self._writer.fail(OSError("the server is shut down"))
 
     def answer(self, reply: actor_pb2.Reply, buffers: Sequence[Buffer], later: bool) -> None:
-        """Send a reply; `later`: another thread may, as this one has more to do."""
+        """Send a reply; `later`: this thread is about to run another call."""
         body = 0
         if buffers:
             sizes = [len(b) for b in buffers]
@@ -101,7 +101,10 @@ class Session:
         if len(head) - _wire.PREFIX_SIZE + body > self._limit:
             head, buffers, body = self._too_large(reply, len(head) - _wire.PREFIX_SIZE + body), (), 0
         self._calls.pop(reply.seq, None)
-        self._writer.send(Outgoing(head, buffers, body), later)
+        if later:
+            self._writer.send_now(Outgoing(head, buffers, body))  # the next call may end this process
+        else:
+            self._writer.send(Outgoing(head, buffers, body))
 
     def _too_large(self, reply: actor_pb2.Reply, size: int) -> bytes:
         call = self._calls.get(reply.seq)

@@ -20,6 +20,7 @@ _MAX_BATCH: Final = 1 << 20  # about what one write takes of what waits
 _MAX_PARTS: Final = 512  # that one write takes; the system's limit is 1024
 _LARGE: Final = 64 << 10
 _ORPHANED: Final = 1.0  # seconds after which a turn is that of a thread that was interrupted just then
+_BRIEF: Final = 0.001  # seconds
 _MAX_QUEUED: Final = 64 << 20  # bytes that wait before their sender does
 
 
@@ -88,6 +89,7 @@ class FrameWriter:
         self._turn = threading.Lock()
         self._left: deque[None] = deque()
         self._unfinished: _Batch | None = None
+        self._blocked = False  # the thread waits for the peer
         self._wake: SimpleQueue[bool] = SimpleQueue()
         self._awake = False
         self._thread: threading.Thread | None = None
@@ -134,6 +136,18 @@ class FrameWriter:
             # It is not known whether this thread has the turn, which is lost then.
             self.fail(OSError("sending was interrupted"))
             raise
+
+    def send_now(self, frame: Outgoing) -> None:
+        """Send a frame, which the system has when this returns, unless the peer is slow.
+
+        It does not leave the frame to a thread that writes already, as this process may end before that does.
+        """
+        self.send(frame)
+        while self._queue and not self._blocked and self.failure is None:
+            if not self._turn.acquire(timeout=_BRIEF):
+                return
+            self._turn.release()
+            self.flush()
 
     @property
     def busy(self) -> bool:
@@ -211,7 +225,9 @@ class FrameWriter:
             batch.advance(sent)
             if not wait:
                 return
+            self._blocked = True
             self._stream.wait_writable()
+            self._blocked = False
             if self.failure is not None:
                 raise self.failure
             sent = self._stream.send(batch.parts, batch.left)
