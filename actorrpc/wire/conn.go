@@ -76,6 +76,7 @@ type Conn struct {
 	queued  int // bytes
 	flushed sync.Cond
 	writing bool
+	slowness
 	last    bool  // the last frame is in the queue, or was
 	err     error // of the write that failed
 }
@@ -139,11 +140,7 @@ func (c *Conn) writeTurn() error {
 	}
 	c.writing = true
 	c.flush()
-	if len(c.queue) > 0 && c.err == nil {
-		go c.drain() // what others send does not hold up this caller
-		return nil
-	}
-	c.rest()
+	c.yield() // what others send does not hold up this caller
 	return c.err
 }
 
@@ -158,6 +155,7 @@ func (c *Conn) enqueue(out outgoing, limit int) error {
 	}
 	c.queue = append(c.queue, out)
 	c.queued += out.size
+	c.handed++
 	return nil
 }
 
@@ -197,6 +195,7 @@ func (c *Conn) flush() {
 	err := c.write(batch)
 	c.mu.Lock()
 	c.err = err
+	c.wrote(len(batch))
 	c.flushed.Broadcast()
 }
 
