@@ -32,6 +32,7 @@ type connection struct {
 	pongs     atomic.Bool // one is being written
 	silent    atomic.Bool // the server was, for as long as that is borne
 	questions questions
+	receiving receiving
 
 	// Of the reader.
 	last  bool // nothing came after the server's notice that it stops
@@ -47,6 +48,10 @@ type connectionUser interface {
 	// lost is called once, when nothing more comes from the connection. stopped: the
 	// server's last frame was that it stops.
 	lost(c *connection, stopped bool)
+	// expects finds the unanswered call of a number, which remains so.
+	expects(c *connection, seq uint64) recipient
+	// accepted is called when the server asks for the payload of a call.
+	accepted(c *connection, seq uint64)
 	// usage is how many calls were submitted, and whether some have no answer yet.
 	usage() (calls uint64, busy bool)
 	// acked is the number up to which all calls are answered.
@@ -100,6 +105,7 @@ func (c *connection) read(ctx context.Context) {
 		c.end(err)
 	}
 	c.wire.Settle()
+	c.dropAllIncoming()
 	c.user.lost(c, c.last && errors.Is(err, io.EOF))
 }
 
@@ -108,8 +114,7 @@ func (c *connection) receive() error {
 		f, buffers, err := c.wire.Receive()
 		if over, ok := errors.AsType[*wire.OversizeError](err); ok && over.Frame.GetReply() != nil {
 			f, err = over.Frame, nil
-			message := fmt.Sprintf("the result is %s; at most %s are taken (max_message_bytes)", sizeText(over.Size), sizeText(over.Limit))
-			f.GetReply().Error = (&rpcerror.Error{Code: rpcerror.CodeTooLarge, Message: message, Ran: true}).Wire()
+			f.GetReply().Error = resultTooLarge(over.Size, over.Limit)
 		}
 		if err != nil {
 			return err
@@ -125,7 +130,15 @@ func (c *connection) take(f *wire.Frame, buffers [][]byte) error {
 	switch kind := f.GetKind().(type) {
 	case *wire.Frame_Reply:
 		c.last = false
+		if kind.Reply.GetTransferBytes() > 0 {
+			return c.announced(kind.Reply)
+		}
+		c.dropIncoming(kind.Reply.GetSeq())
 		return c.reply(kind.Reply, buffers)
+	case *wire.Frame_Part:
+		return c.part(kind.Part.GetSeq(), buffers)
+	case *wire.Frame_Accept:
+		c.user.accepted(c, kind.Accept.GetSeq())
 	case *wire.Frame_Ping:
 		c.pong(kind.Ping.GetId())
 	case *wire.Frame_Pong:
@@ -135,7 +148,7 @@ func (c *connection) take(f *wire.Frame, buffers [][]byte) error {
 		c.questions.deliver(kind.Methods.GetId(), f)
 	case *wire.Frame_Actors:
 		c.questions.deliver(kind.Actors.GetId(), f)
-	case *wire.Frame_Handshake, *wire.Frame_Call, *wire.Frame_Cancel, *wire.Frame_ListMethods, *wire.Frame_ListActors, nil:
+	case *wire.Frame_Handshake, *wire.Frame_Call, *wire.Frame_Cancel, *wire.Frame_ListMethods, *wire.Frame_ListActors, *wire.Frame_Release, nil:
 		return &wire.MalformedError{Problem: "a server sends no such frame"}
 	}
 	return nil

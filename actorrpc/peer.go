@@ -238,6 +238,9 @@ func (p *peer) replied(conn *connection, seq uint64) recipient {
 	}
 	made := seq > 0 && seq <= p.queue.window.last()
 	d := p.queue.window.take(seq)
+	if d != nil {
+		p.queue.cut(d)
+	}
 	p.queue.refill()
 	return recipient{made: made, call: d}
 }

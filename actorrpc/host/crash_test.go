@@ -69,7 +69,7 @@ func TestResultsFromBeforeACrashArrive(t *testing.T) {
 	if _, err := raw.Write([]byte(wire.Preface)); err != nil {
 		t.Fatal(err)
 	}
-	conn := wire.NewConn(raw, wire.DefaultMaxMessage)
+	conn := wire.NewConn(raw, wire.MaxFrame)
 	if err := conn.Send(&wire.Frame{Kind: &wire.Frame_Handshake{Handshake: hello("doomed's caller")}}, nil, nil); err != nil {
 		t.Fatal(err)
 	}

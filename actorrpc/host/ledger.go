@@ -4,6 +4,8 @@ import (
 	"container/list"
 	"sync"
 	"time"
+
+	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
 // Limits of what is remembered of callers.
@@ -26,6 +28,7 @@ type ledger struct {
 	left     list.List   // likewise, of which no answers are kept any more
 	kept     list.List   // of *entry with an answer, the oldest first
 	bytes    int64       // of kept
+	large    list.List   // likewise, of answers that have a reservation
 	expiry   *time.Timer // of the first that is away; nil: none is
 }
 
@@ -42,7 +45,8 @@ type session struct {
 
 	// turn is held from a call's beginning here until its actor has it: calls of
 	// two connections, of which one is broken, keep their order.
-	turn sync.Mutex
+	turn     sync.Mutex
+	incoming incoming // guarded by turn
 }
 
 // entry is a call that began.
@@ -54,6 +58,8 @@ type entry struct {
 	to      answerer // who asked last
 	answer  *answer
 	kept    *list.Element
+	room    *wire.Reservation // of a large answer
+	evicted func()            // called when a large answer is forgotten; nil: nothing waits for it
 	refused bool
 }
 
@@ -76,7 +82,7 @@ func (l *ledger) open(peer string, now time.Time) *session {
 	defer l.mu.Unlock()
 	s := l.sessions[peer]
 	if s == nil {
-		s = &session{peer: peer, entries: map[uint64]*entry{}}
+		s = &session{peer: peer, entries: map[uint64]*entry{}, incoming: incoming{}}
 		l.sessions[peer] = s
 	}
 	s.connections++
@@ -172,6 +178,9 @@ func (l *ledger) begin(s *session, c *call, to answerer) (disposition, *answer) 
 		return dispositionOld, nil
 	case e.refused:
 		l.drop(e)
+	case e.call != nil && e.call.transfer > 0 && !e.call.complete: // it cannot have begun
+		c.former = e.call
+		l.drop(e)
 	case e.answer != nil:
 		return dispositionReplay, e.answer
 	default:
@@ -183,8 +192,9 @@ func (l *ledger) begin(s *session, c *call, to answerer) (disposition, *answer) 
 	return dispositionNew, nil
 }
 
-// finish keeps an answer until it is acknowledged, and returns who is to have it.
-func (l *ledger) finish(e *entry, a *answer) answerer {
+// finish keeps an answer until it is acknowledged, and returns who is to have it. A large one has a
+// reservation, which is released with it.
+func (l *ledger) finish(e *entry, a *answer, room *wire.Reservation) answerer {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	to := e.to
@@ -193,11 +203,16 @@ func (l *ledger) finish(e *entry, a *answer) answerer {
 		l.drop(e)
 	}
 	if e.session.entries[e.seq] != e {
+		room.Release()
 		return to // its caller will not ask for it
 	}
 	failure := a.reply.GetError()
 	e.refused = failure != nil && !failure.GetRan()
-	e.answer = a
+	e.answer, e.room = a, room
+	if room != nil {
+		e.kept = l.large.PushBack(e)
+		return to
+	}
 	e.kept = l.kept.PushBack(e)
 	l.bytes += size(a)
 	for l.bytes > l.limit {
@@ -248,7 +263,18 @@ func (l *ledger) drop(e *entry) {
 		return
 	}
 	delete(e.session.entries, e.seq)
-	if e.kept != nil {
+	l.unkeep(e)
+}
+
+// unkeep frees an answer.
+func (l *ledger) unkeep(e *entry) {
+	switch {
+	case e.kept == nil:
+	case e.room != nil:
+		l.large.Remove(e.kept)
+		e.room.Release()
+		e.kept, e.room, e.evicted = nil, nil, nil
+	default:
 		l.kept.Remove(e.kept)
 		l.bytes -= size(e.answer)
 		e.kept = nil
@@ -296,4 +322,54 @@ func (l *ledger) answer(s *session, seq uint64) *answer {
 		return e.answer
 	}
 	return nil
+}
+
+// asks is who is to have the answer to a call.
+func (l *ledger) asks(c *call) answerer {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c.entry == nil {
+		return c.to
+	}
+	return c.entry.to
+}
+
+// lend is an answer that is sent in parts now; nil: it is not kept any more. evicted is called if it has to
+// be forgotten before it is freed.
+func (l *ledger) lend(s *session, seq uint64, evicted func()) *answer {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := s.entries[seq]
+	if e == nil || e.answer == nil {
+		return nil
+	}
+	e.evicted = evicted
+	return e.answer
+}
+
+// free forgets a large answer that its caller has. Its call is not sent again.
+func (l *ledger) free(s *session, seq uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e := s.entries[seq]; e != nil && e.room != nil {
+		l.drop(e)
+	}
+}
+
+// evict forgets the oldest large answer, and reports whether there was one.
+func (l *ledger) evict() bool {
+	l.mu.Lock()
+	first := l.large.Front()
+	if first == nil {
+		l.mu.Unlock()
+		return false
+	}
+	e := first.Value.(*entry)
+	evicted := e.evicted
+	l.drop(e)
+	l.mu.Unlock()
+	if evicted != nil {
+		evicted()
+	}
+	return true
 }

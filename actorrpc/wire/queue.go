@@ -107,7 +107,7 @@ func (c *Conn) Finish(f *Frame, within time.Duration) error {
 	if err := c.enqueue(out, math.MaxInt); err != nil {
 		return err
 	}
-	c.last = true
+	c.last, c.transfers = true, nil
 	if err := c.writeTurn(); err != nil {
 		return err
 	}

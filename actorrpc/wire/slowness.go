@@ -104,7 +104,7 @@ func (c *Conn) finish(left []byte, frames int) {
 
 // yield ends the caller's time of writing: it leaves what was queued meanwhile to another goroutine. It needs the lock.
 func (c *Conn) yield() {
-	if len(c.queue) > 0 && c.err == nil {
+	if c.unwritten() && c.err == nil {
 		go c.drain()
 		return
 	}
