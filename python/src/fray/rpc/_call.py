@@ -19,7 +19,8 @@ from fray.rpc import _trace
 from fray.rpc._call_chain import call_deadline, here, task_call
 from fray.rpc._failure import raised
 from fray.rpc._ledger import Caller, Entry
-from fray.rpc._reply import Answerer, Reply, error_reply
+from fray.rpc._reply import Answerer, Reply, error_reply, payload_size
+from fray.rpc._transfer import PARTS_FROM, decoded_limit
 from fray.rpc._wire import payload_of
 from fray.rpc.codec import CodecError, CodecTooLargeError, decode_args, encode_result
 from fray.rpc.context import ActorContext
@@ -35,12 +36,29 @@ from fray.rpc.errors import (
 )
 
 if TYPE_CHECKING:
+    from fray.rpc._memory import Reservation
     from fray.rpc._methods import Method
     from fray.rpc.codec import ActorRef
     from fray.rpc.context import Surroundings
 
 _log = logging.getLogger("fray.rpc")
 _LONGEST: Final = 100 * 365 * 86400.0  # seconds
+
+
+class ArgumentsSource(Protocol):
+    """What brings arguments in parts."""
+
+    def dropped(self, call: ServerCall, /) -> None:
+        """Receive no arguments of a call that was answered before they had come."""
+        ...
+
+
+class CallQueue(Protocol):
+    """Where calls wait for their turn."""
+
+    def put(self, call: Any, /) -> bool:
+        """Let a call wait; return whether its thread receives on its connection afterwards."""
+        ...
 
 
 class SharedConnection(Protocol):
@@ -116,6 +134,9 @@ class ServerCall(Entry):
         "memory",
         "message",
         "method",
+        "queue",
+        "room",
+        "session",
         "size",
         "task",
         "trace",
@@ -143,6 +164,10 @@ class ServerCall(Entry):
         self.trace = ""  # W3C traceparent
         self.size = 0  # of its arguments, where they are large
         self.memory = 0  # bytes that they may take when they are decoded, 0: the default
+        self.queue: CallQueue | None = None  # where it is to wait once its arguments are here
+        self.room: Reservation | None = None  # for arguments that come in parts
+        self.session: ArgumentsSource | None = None  # that brings them
+        self.complete = not message.transfer_bytes
         self.task: asyncio.Task[None] | None = None  # of an asynchronous method
         self.why: ActorError | None = None  # it is cancelled
         self._lock = threading.Lock()
@@ -192,7 +217,10 @@ class ServerCall(Entry):
             reply = self._broke(err)
         finally:
             self.task = None
-        self.answer(reply, later=False)
+        if reply is not None and payload_size(reply) > PARTS_FROM:  # answering may have to wait for others
+            threading.Thread(target=self.answer, args=(reply, False), name="fray-actor-answer").start()
+        else:
+            self.answer(reply, later=False)
 
     async def _awaited(self) -> Reply | None:
         if not self._begins():
@@ -227,6 +255,11 @@ class ServerCall(Entry):
             task.cancel()
 
     # From elsewhere.
+
+    @property
+    def held_for(self) -> str:
+        """The name of the actor."""
+        return self.actor.name
 
     @property
     def waits(self) -> bool:
@@ -282,6 +315,7 @@ class ServerCall(Entry):
     def answer(self, reply: Reply | None, later: bool) -> None:
         """Hand out the reply; None: another thread did."""
         if reply is not None:
+            self.over = True
             self.actor.answered(self, reply, later)
 
     def _begins(self) -> bool:
@@ -307,14 +341,16 @@ class ServerCall(Entry):
         message = self.message
         if message is None:  # another thread answered just now
             raise StoppingError("the server is shutting down", ran=True)
+        payload = payload_of(self.buffers, message.args)
+        size = len(payload) + sum(b.nbytes for b in self.buffers)
         try:
             args, kwargs = decode_args(
                 self.codec,
-                payload_of(self.buffers, message.args),
+                payload,
                 self.buffers,
                 on_actor=self.actor.on_reference,
                 allow_pickle=self.actor.allow_pickle,
-                memory=self.memory,
+                memory=decoded_limit(self.memory, size),
             )
         except CodecTooLargeError as err:
             raise TooLargeError(err.problem) from None

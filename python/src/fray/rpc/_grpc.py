@@ -26,7 +26,9 @@ from fray.rpc import _large
 from fray.rpc._call import ServerCall
 from fray.rpc._event_loop import EventLoop
 from fray.rpc._http import send_all
-from fray.rpc.errors import of_wire
+from fray.rpc._reply import error_reply
+from fray.rpc._wire import MAX_FRAME, result_too_large
+from fray.rpc.errors import TooLargeError, of_wire
 
 if TYPE_CHECKING:
     from fray.rpc._core import Core
@@ -71,11 +73,12 @@ class _Servicer:
             request.timeout_ns = min(request.timeout_ns or nanoseconds, nanoseconds)
         waiter = _Waiter()
         call = ServerCall(request, buffers, None, waiter)
-        call.memory = self._core.limits.max_message_bytes // 2  # grpcio holds the message too
+        limit = min(self._core.limits.max_message_bytes, MAX_FRAME)
+        call.memory = limit // 2  # grpcio holds the message too
         del received, buffers
         self._core.route(call)
         try:
-            return await waiter.future
+            return _bounded(await waiter.future, limit)
         except asyncio.CancelledError:
             call.cancel_if_routed()
             raise
@@ -96,6 +99,15 @@ class _Servicer:
         return self._core.list_actors(request)
 
 
+def _bounded(reply: actor_pb2.Reply, limit: int) -> actor_pb2.Reply:
+    """Return the reply, or an error instead of a result that is larger than one message may be."""
+    size = len(reply.result) + sum(len(b) for b in reply.buffers)
+    if size <= limit:
+        return reply
+    problem = TooLargeError(result_too_large(size, limit), ran=True)
+    return error_reply(reply.seq, reply.incarnation, problem)[0]
+
+
 class GrpcSide:
     """The server of grpcio behind a server of actors."""
 
@@ -112,7 +124,7 @@ class GrpcSide:
             raise
 
     async def _start(self) -> None:
-        limit = self._core.limits.max_message_bytes
+        limit = min(self._core.limits.max_message_bytes, MAX_FRAME)
         options = [
             # grpcio holds what it receives three times at once.
             ("grpc.max_receive_message_length", limit // 2 + _SLACK),

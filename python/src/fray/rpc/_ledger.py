@@ -14,8 +14,10 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from fray.rpc import _background
+from fray.rpc._arguments import Arguments
 
 if TYPE_CHECKING:
+    from fray.rpc._memory import Reservation
     from fray.rpc._reply import Answerer, Reply
 
 MAX_KEPT: Final = 256 << 20
@@ -31,7 +33,7 @@ _OVERHEAD = 300  # bytes of a reply beside what it carries
 class Entry:
     """What the ledger knows of a call."""
 
-    __slots__ = ("attempt", "rejected", "reply", "seq", "to")
+    __slots__ = ("attempt", "complete", "former", "over", "rejected", "reply", "seq", "to")
 
     def __init__(self, seq: int, attempt: int, to: Answerer) -> None:
         self.seq, self.attempt = seq, attempt
@@ -41,6 +43,17 @@ class Entry:
         """Kept until it is acknowledged."""
         self.rejected = False
         """It did not run."""
+        self.over = False
+        """It was answered."""
+        self.complete = True
+        """Its arguments are here."""
+        self.former: Entry | None = None
+        """The same call as it was sent before, of which not all came."""
+
+    @property
+    def held_for(self) -> str:
+        """The name of the actor, if there is a message."""
+        return ""
 
 
 E = TypeVar("E", bound=Entry)
@@ -63,17 +76,28 @@ class Verdict(Enum):
 class Caller(Generic[E]):
     """One process that calls, by Handshake.peer."""
 
-    __slots__ = ("acked", "calls", "connections", "highest", "left", "peer", "since", "turn")
+    __slots__ = ("acked", "arguments", "calls", "connections", "highest", "left", "peer", "since", "turn")
 
     def __init__(self, peer: str) -> None:
         self.peer = peer
         self.highest = self.acked = self.connections = 0
         self.calls: dict[int, E] = {}
+        self.arguments: Arguments[E] = Arguments()
         self.since = 0.0  # without connections
         self.left = False  # its replies are not kept
         self.turn = threading.Lock()
         """Held from a call's beginning in the ledger until its actor has it: calls of two connections, of
         which one is broken, keep their order."""
+
+
+class _Large(Generic[E]):
+    """What is kept of a large reply beside it."""
+
+    __slots__ = ("caller", "evicted", "room")
+
+    def __init__(self, caller: Caller[E], room: Reservation) -> None:
+        self.caller, self.room = caller, room
+        self.evicted: Callable[[], object] | None = None
 
 
 class Ledger(Generic[E]):
@@ -100,6 +124,7 @@ class Ledger(Generic[E]):
         self._expires = False  # `later` was asked
         self._kept: OrderedDict[E, tuple[Caller[E], int]] = OrderedDict()
         self.kept_bytes = 0
+        self._large: OrderedDict[E, _Large[E]] = OrderedDict()
 
     def open(self, peer: str) -> Caller[E]:
         """Return the caller that connected."""
@@ -164,7 +189,8 @@ class Ledger(Generic[E]):
                 return Verdict.LOST, call
             if call.attempt < known.attempt:
                 return Verdict.OLD, known
-            if known.rejected:  # it did not run
+            if known.rejected or not known.complete:  # it did not run
+                call.former = None if known.rejected else known
                 caller.calls[seq] = call
                 return Verdict.NEW, call
             if known.reply is not None:
@@ -172,8 +198,13 @@ class Ledger(Generic[E]):
             known.to, known.attempt = call.to, call.attempt
             return Verdict.AWAIT, known
 
-    def finish(self, caller: Caller[E], call: E, reply: Reply) -> Answerer | None:
-        """Keep a reply until it is acknowledged; return what takes it to its caller."""
+    def finish(
+        self, caller: Caller[E], call: E, reply: Reply, room: Reservation | None = None
+    ) -> Answerer | None:
+        """Keep a reply until it is acknowledged; return what takes it to its caller.
+
+        A large one has a reservation, which is released with it.
+        """
         message, buffers = reply
         rejected = message.HasField("error") and not message.error.ran
         size = _OVERHEAD + len(message.result)
@@ -184,11 +215,16 @@ class Ledger(Generic[E]):
             if caller.left:
                 self._drop(caller, call.seq)
             if caller.calls.get(call.seq) is not call:
+                if room is not None:
+                    room.release()
                 return to  # its caller will not ask for it
             if rejected:
                 call.rejected = True
                 return to
             call.reply = reply
+            if room is not None:
+                self._large[call] = _Large(caller, room)
+                return to
             self._kept[call] = (caller, size)
             self.kept_bytes += size
             while self.kept_bytes > self._limit and self._kept:
@@ -219,6 +255,41 @@ class Ledger(Generic[E]):
         kept = self._kept.pop(call, None)
         if kept is not None:
             self.kept_bytes -= kept[1]
+        large = self._large.pop(call, None)
+        if large is not None:
+            large.room.release()
+
+    def lend(self, caller: Caller[E], seq: int, evicted: Callable[[], object]) -> Reply | None:
+        """Return a reply that is sent in parts now; None: it is not kept any more.
+
+        `evicted` is called if a large one has to be forgotten before it is freed.
+        """
+        with self._lock:
+            call = caller.calls.get(seq)
+            if call is None:
+                return None
+            large = self._large.get(call)
+            if large is not None:
+                large.evicted = evicted
+            return call.reply
+
+    def free(self, caller: Caller[E], seq: int) -> None:
+        """Forget a large reply that its caller has; that call is not sent again."""
+        with self._lock:
+            call = caller.calls.get(seq)
+            if call is not None and call in self._large:
+                self._drop(caller, seq)
+
+    def evict(self) -> bool:
+        """Forget the oldest large reply; return whether there was one."""
+        with self._lock:
+            if not self._large:
+                return False
+            oldest, large = next(iter(self._large.items()))
+            self._drop(large.caller, oldest.seq)
+        if large.evicted is not None:
+            large.evicted()
+        return True
 
     def _forget(self) -> None:
         """Free the replies of callers that have been away for a while; drop those who were for long."""

@@ -26,6 +26,11 @@ class Answerer(Protocol):
         ...
 
 
+def payload_size(reply: Reply) -> int:
+    """Return how many bytes a reply carries."""
+    return len(reply[0].result) + sum(len(b) for b in reply[1])
+
+
 def error_reply(seq: int, incarnation: str, err: ActorError) -> Reply:
     """Return the reply that carries an error."""
     return actor_pb2.Reply(seq=seq, incarnation=incarnation, error=err.to_wire()), ()

@@ -20,8 +20,10 @@ VERSION: Final = 1
 """Of the protocol."""
 PREFACE: Final = b"FRAYACT1"
 """What a client sends before its first frame."""
-DEFAULT_MAX_MESSAGE: Final = 64 << 20
-"""The limit on a frame's size in bytes by default."""
+DEFAULT_MAX_MESSAGE: Final = 1 << 30
+"""The limit on the payload of a call or a reply in bytes by default."""
+MAX_FRAME: Final = 64 << 20
+"""The size in bytes up to which a frame is taken, if no lower limit is set. What is larger comes in parts."""
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 """Bytes that follow a frame. They must not change until the frame is written."""
@@ -244,6 +246,9 @@ CANCEL: Final = actor_pb2.Frame.CANCEL_FIELD_NUMBER
 PING: Final = actor_pb2.Frame.PING_FIELD_NUMBER
 PONG: Final = actor_pb2.Frame.PONG_FIELD_NUMBER
 CLOSE: Final = actor_pb2.Frame.CLOSE_FIELD_NUMBER
+PART: Final = actor_pb2.Frame.PART_FIELD_NUMBER
+ACCEPT: Final = actor_pb2.Frame.ACCEPT_FIELD_NUMBER
+RELEASE: Final = actor_pb2.Frame.RELEASE_FIELD_NUMBER
 LIST_METHODS: Final = actor_pb2.Frame.LIST_METHODS_FIELD_NUMBER
 METHODS: Final = actor_pb2.Frame.METHODS_FIELD_NUMBER
 LIST_ACTORS: Final = actor_pb2.Frame.LIST_ACTORS_FIELD_NUMBER

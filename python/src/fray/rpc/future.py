@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 from fray.cluster.context import scoped_guard
 from fray.rpc import _background, _selfcall
 from fray.rpc._promise import Promise
+from fray.rpc._transfer import decoded_limit
 from fray.rpc._wire import payload_of
 from fray.rpc.codec import Codec, CodecError, CodecTooLargeError, decode_result
 from fray.rpc.errors import (
@@ -432,6 +433,8 @@ class ActorFuture(Promise, Generic[T]):
             return cast("list[T]", self._value)[0]
         reply, settings = answer.reply, self.route.settings
         pickles = settings.allow_pickle and bool(settings.identity)
+        payload = payload_of(answer.buffers, reply.result)
+        size = len(payload) + sum(len(b) for b in answer.buffers)
         try:
             if int(reply.codec) == Codec.PICKLE and not pickles:
                 raise DeniedError("pickle is refused: allow_pickle and an identity are needed", ran=True)
@@ -439,11 +442,11 @@ class ActorFuture(Promise, Generic[T]):
                 "T",
                 decode_result(
                     reply.codec,
-                    payload_of(answer.buffers, reply.result),
+                    payload,
                     answer.buffers,
                     on_actor=self.route.on_actor,
                     allow_pickle=pickles,
-                    memory=settings.max_message_bytes,
+                    memory=decoded_limit(settings.max_message_bytes, size),
                 ),
             )
         except DeniedError as err:
@@ -457,6 +460,6 @@ class ActorFuture(Promise, Generic[T]):
         except Exception as err:  # such as of a reference that leads nowhere
             error = EncodingError(f"the result cannot be read: {err}", ran=True)
             self._error = error.at(self.route.name, self.call.method)
-        answer.buffers = ()  # the error's traceback refers to it
+        answer.buffers, payload = (), b""  # the error's traceback refers to them
         self._answer = None
         raise self._error

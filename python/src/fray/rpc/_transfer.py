@@ -1,0 +1,157 @@
+"""Payloads of calls and replies that are sent in parts, as they are too large for one frame.
+
+What is sent when is left to `_writer`, what is received to `_reader`; what they mean to `_results`,
+`_arguments` and `_delivery`.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Sequence
+from time import monotonic
+from typing import TYPE_CHECKING, Final
+
+from fray._pb import actor_pb2
+from fray.rpc import _background, _wire
+from fray.rpc._wire import MalformedFrameError, Pieces
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fray.rpc._wire import Buffer
+
+PARTS_FROM: Final = 8 << 20
+"""Bytes of a payload above which it is sent in parts, to peers that take these."""
+PART: Final = 1 << 20
+"""Bytes of a part at most: other frames wait as long as one takes."""
+LEAST_PART: Final = 64 << 10
+"""Bytes of a part at least, but for the last."""
+
+
+def decoded_limit(limit: int, size: int) -> int:
+    """Return how much memory the values of a message of `size` bytes may take where the limit is `limit`."""
+    return min(limit, max(64 << 20, 8 * size))
+
+
+def check(size: int, first: int, sizes: Sequence[int]) -> None:
+    """Raise MalformedFrameError unless an announced payload consists of its first piece and buffers."""
+    if first + sum(sizes) != size:
+        raise MalformedFrameError(f"a transfer of {size} bytes carries {first + sum(sizes)}")
+
+
+def split(payload: memoryview, first: int, sizes: Sequence[int]) -> Pieces:
+    """Return the arguments or the result in a payload, and its buffers."""
+    pieces, at = Pieces(payload[:first]), first
+    for size in sizes:
+        pieces.append(payload[at : at + size])
+        at += size
+    return pieces
+
+
+class Outbound:
+    """A payload that is sent in parts. The writer's turn guards it."""
+
+    __slots__ = ("_pieces", "cut", "seq")
+
+    def __init__(self, seq: int, pieces: Sequence[Buffer]) -> None:
+        self.seq = seq
+        self._pieces = [memoryview(piece).cast("B") for piece in pieces if len(piece)]
+        self._pieces.reverse()
+        self.cut = False
+        """No more of it is sent."""
+
+    @property
+    def over(self) -> bool:
+        """Whether all of it was taken."""
+        return not self._pieces
+
+    def part(self) -> tuple[list[memoryview], int]:
+        """Take the next part, and its size."""
+        taken, size = [], 0
+        while size < PART and self._pieces:
+            piece = self._pieces.pop()
+            if len(piece) > PART - size:
+                self._pieces.append(piece[PART - size :])
+                piece = piece[: PART - size]
+            taken.append(piece)
+            size += len(piece)
+        return taken, size
+
+
+class Inbound:
+    """A payload that is received in parts, into memory that is taken here."""
+
+    def __init__(self, size: int, within: float, stalled: Callable[[], object]) -> None:
+        """Begin; `stalled` is called when no part has come for `within` seconds."""
+        # Pages are given when they are written to, and given back with the last view.
+        self._memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        if hasattr(mmap, "MADV_HUGEPAGE"):
+            self._memory.madvise(mmap.MADV_HUGEPAGE)
+        self.view = memoryview(self._memory)
+        self.got = 0
+        self._within, self._stalled = within, stalled
+        self._over = False
+        self._heard = monotonic()
+        self._watch()
+
+    def heard(self) -> None:
+        """Note that a part has come."""
+        self._heard = monotonic()
+
+    def end(self) -> None:
+        """Call `stalled` no more."""
+        self._over = True
+
+    def done(self) -> bool:
+        """Return whether `expire` need not be called."""
+        return self._over
+
+    def expire(self) -> None:
+        """Check whether it has got further."""
+        if self._over:
+            return
+        if monotonic() - self._heard < self._within:
+            self._watch()
+            return
+        self._over = True
+        self._stalled()
+
+    def _watch(self) -> None:
+        _background.deadlines().add(self._heard + self._within, self)
+
+
+def announce_args(call: actor_pb2.Call, args: bytes, sizes: Sequence[int]) -> actor_pb2.Call:
+    """Return the announcement of a call whose payload follows in parts."""
+    out = actor_pb2.Call(
+        actor=call.actor,
+        incarnation=call.incarnation,
+        method=call.method,
+        seq=call.seq,
+        acked=call.acked,
+        attempt=call.attempt,
+        codec=call.codec,
+        timeout_ns=call.timeout_ns,
+        trace=call.trace,
+        transfer_bytes=len(args) + sum(sizes),
+        args_bytes=len(args),
+    )
+    out.buffer_sizes.extend(sizes)
+    return out
+
+
+def announce_result(reply: actor_pb2.Reply, size: int, sizes: Sequence[int]) -> actor_pb2.Reply:
+    """Return the announcement of a result, whose payload has a size in all, and buffers of these sizes."""
+    out = actor_pb2.Reply(
+        seq=reply.seq,
+        codec=reply.codec,
+        incarnation=reply.incarnation,
+        transfer_bytes=size,
+        result_bytes=size - sum(sizes),
+    )
+    out.buffer_sizes.extend(sizes)
+    return out
+
+
+def part_bytes(seq: int, size: int) -> bytes:
+    """Return what comes before a part of so many bytes."""
+    return _wire.frame_bytes(_wire.PART, actor_pb2.Part(seq=seq), size)
