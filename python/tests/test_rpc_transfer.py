@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
+from cutting import cutting
 from fray.cluster import LocalCluster
 from fray.rpc import ConnectionSettings, FixedResolver
 from fray.rpc.errors import CancelledError, TooLargeError
@@ -88,3 +89,17 @@ def test_large_payloads_that_are_given_up() -> None:
         assert len(actor.give(3 * MIB)) == 3 * MIB
         assert not server._core.room.used
         assert not server._core.kept.used
+
+
+def test_large_payloads_after_breaks() -> None:
+    breaks = [(MIB, 0), (9 * MIB, 0), (0, 100 << 10), (0, 11 * MIB)]
+    with serving() as (server, bookcase), cutting(server.address, breaks) as address:
+        actor = FixedResolver(address).handle("bookcase")
+        first = actor.take.remote(bytes(10 * MIB))
+        second = actor.give.remote(3 * MIB)
+        third = actor.take.remote(b"x")
+        assert first.result(300) == 10 * MIB
+        assert np.array_equal(second.result(300), np.arange(3 * MIB, dtype=np.uint32))
+        assert third.result(300) == 1
+        assert bookcase.ran == [10 * MIB, 3 * MIB, 1], "each ran once, in order"
+        assert not server._core.room.used
