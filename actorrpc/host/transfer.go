@@ -1,6 +1,7 @@
 package host
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -129,7 +130,7 @@ func (c *connection) abandon() {
 	c.session.turn.Lock()
 	cut := c.session.incoming.cut(c, c.server.ledger.asks)
 	c.session.turn.Unlock()
-	for _, k := range cut {
+	for _, k := range slices.Backward(cut) { // or they would begin once the first is over
 		k.stopWaiting(&rpcerror.Error{Code: rpcerror.CodeUnavailable, Message: "the connection broke before all of the arguments had come"})
 	}
 	c.advance()

@@ -19,6 +19,9 @@ class Actor:
     def take(self, _: object) -> bytes:
         return b"ok"
 
+    def give(self, size: int) -> np.ndarray:
+        return np.zeros(size, dtype=np.uint8)
+
 
 class Client:
     def __init__(self, addresses: list[str]) -> None:
@@ -86,6 +89,7 @@ def main() -> None:
         )
         array = np.zeros(1 << 20, dtype=np.uint8)
         rate("1 MiB argument", lambda: actor.take(array), 1)
+        rate("100 MiB result", lambda: actor.give(100 << 20), 1)
     finally:
         for each in started:
             each.end()

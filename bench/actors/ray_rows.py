@@ -17,6 +17,9 @@ class Actor:
     def take(self, _: object) -> bytes:
         return b"ok"
 
+    def give(self, size: int) -> np.ndarray:
+        return np.zeros(size, dtype=np.uint8)
+
 
 @ray.remote(num_cpus=0)
 class Client:
@@ -50,6 +53,7 @@ def main() -> None:
     )
     array = np.zeros(1 << 20, dtype=np.uint8)
     rate("1 MiB argument", lambda: ray.get(actor.take.remote(array)), 1)
+    rate("100 MiB result", lambda: ray.get(actor.give.remote(100 << 20)), 1)
     ray.shutdown()  # with its workers
 
 

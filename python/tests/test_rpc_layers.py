@@ -16,7 +16,7 @@ LAYERS = (
     " _receive_turn _trace _wire errors _codec _codec.common",
     "_call_chain _failure _http _large _metrics _reply _settings _tls _transfer"
     " _codec.arrays _codec.checking _codec.pickling _codec.weighing",
-    "_ledger _reader _writer _resolve _selfcall _codec.lowering",
+    "_ledger _ownership _reader _writer _resolve _selfcall _codec.lowering",
     "_delivery _dial _pending _results _target _resolve_cluster _codec.packing _codec.text",
     "_connection codec",
     "options",

@@ -20,6 +20,7 @@ from fray.rpc._call_chain import call_deadline, here, task_call
 from fray.rpc._failure import raised
 from fray.rpc._ledger import Caller, Entry
 from fray.rpc._reply import Answerer, Reply, error_reply, payload_size
+from fray.rpc._ownership import stable
 from fray.rpc._transfer import PARTS_FROM, decoded_limit
 from fray.rpc._wire import payload_of
 from fray.rpc.codec import CodecError, CodecTooLargeError, decode_args, encode_result
@@ -194,9 +195,9 @@ class ServerCall(Entry):
         leave = _trace.enter(self.trace) if self.trace else None
         here.call = self
         try:
-            result = getattr(self.actor.value, self.method.name)(*args, **kwargs)
-            if type(result) is CoroutineType:
-                result = self.actor.run_coroutine(result)
+            result = [getattr(self.actor.value, self.method.name)(*args, **kwargs)]
+            if type(result[0]) is CoroutineType:
+                result[0] = self.actor.run_coroutine(result[0])
         except BaseException as err:
             return self._over(self._failed(raised(err, 1)))
         finally:
@@ -238,7 +239,7 @@ class ServerCall(Entry):
             late = DeadlineError("the deadline passed while the method ran", ran=True)
             timer = loop.call_later(self.deadline - time.monotonic(), self._cancel_task, late)
         try:
-            result = await getattr(self.actor.value, self.method.name)(*args, **kwargs)
+            result = [await getattr(self.actor.value, self.method.name)(*args, **kwargs)]
         except asyncio.CancelledError as err:
             return self._over(self._failed(self.why or raised(err, 1)))
         except BaseException as err:
@@ -383,9 +384,10 @@ class ServerCall(Entry):
             deadline=self.deadline,
         )
 
-    def _returned(self, result: Any) -> Reply:
+    def _returned(self, result: list[Any]) -> Reply:
+        """Return the reply of a result, which is the only element of a list that has it alone."""
         try:
-            data, buffers = encode_result(self.codec, result)
+            data, buffers = encode_result(self.codec, result[0])
         except CodecError as err:
             return self._failed(EncodingError(err.problem, argument=err.path, ran=True))
         except Exception as err:
@@ -394,7 +396,7 @@ class ServerCall(Entry):
         reply = actor_pb2.Reply(
             seq=self.seq, codec=self.codec, result=data, incarnation=self.actor.incarnation
         )
-        return reply, [b if type(b) is bytes else bytes(b) for b in buffers] if buffers else ()
+        return reply, stable(result, buffers) if buffers else ()
 
     def _failed(self, err: ActorError) -> Reply:
         return error_reply(self.seq, self.actor.incarnation, err.at(self.actor.name, self.method.name))

@@ -254,8 +254,9 @@ class Connection:
             call.buffer_sizes.extend(len(b) for b in buffers)
             body = sum(call.buffer_sizes)
         limit = min(self._settings.max_message_bytes, self.peer.max_transfer_bytes)
-        if body > max(limit, self._limit):
-            raise self._arguments_too_large(call, body, max(limit, self._limit))
+        most = max(limit, self._limit)
+        if body > max(most, _wire.MAX_FRAME):
+            raise self._arguments_too_large(call, body, most)
         outgoing = Outgoing(_wire.frame_bytes(_wire.CALL, call, body), buffers, body)
         if limit and outgoing.size > _transfer.PARTS_FROM:
             size = body + len(call.args)

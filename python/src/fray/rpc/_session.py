@@ -354,7 +354,7 @@ class Session:
         with caller.turn:
             broken = {call for call in self._calls.values() if not call.complete and call.session is self}
             behind = [call for call in caller.arguments.behind(broken) if call.to is self]
-        for call in behind:
+        for call in reversed(behind):  # or they would begin once the first is over
             call.drop(UnavailableError("the connection broke before all of the arguments had come"))
         self._advance(caller)
 

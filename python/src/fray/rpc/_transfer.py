@@ -24,6 +24,7 @@ PARTS_FROM: Final = 8 << 20
 """Bytes of a payload above which it is sent in parts, to peers that take these."""
 PART: Final = 1 << 20
 """Bytes of a part at most: other frames wait as long as one takes."""
+_AT_ONCE: Final = 4 << 20  # bytes
 LEAST_PART: Final = 64 << 10
 """Bytes of a part at least, but for the last."""
 
@@ -46,6 +47,29 @@ def split(payload: memoryview, first: int, sizes: Sequence[int]) -> Pieces:
         pieces.append(payload[at : at + size])
         at += size
     return pieces
+
+
+def allocated(size: int) -> memoryview:
+    """Return memory for a large payload.
+
+    Pages of it are given when they are written to, large ones where the system has them, which takes a fifth
+    of the time; and all are given back with the last view. Raises OSError.
+    """
+    memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        memory.madvise(mmap.MADV_HUGEPAGE)
+    return memoryview(memory)
+
+
+def copied(data: Buffer) -> Buffer:
+    """Return a copy of bytes that their owner may change."""
+    size = len(data)
+    if type(data) is bytes or size < PARTS_FROM:
+        return bytes(data)
+    copy, source = allocated(size), memoryview(data)
+    for at in range(0, size, _AT_ONCE):  # other threads run in between
+        copy[at : at + _AT_ONCE] = source[at : at + _AT_ONCE]
+    return copy.toreadonly()
 
 
 class Outbound:
@@ -83,11 +107,7 @@ class Inbound:
 
     def __init__(self, size: int, within: float, stalled: Callable[[], object]) -> None:
         """Begin; `stalled` is called when no part has come for `within` seconds."""
-        # Pages are given when they are written to, and given back with the last view.
-        self._memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        if hasattr(mmap, "MADV_HUGEPAGE"):
-            self._memory.madvise(mmap.MADV_HUGEPAGE)
-        self.view = memoryview(self._memory)
+        self.view = allocated(size)
         self.got = 0
         self._within, self._stalled = within, stalled
         self._over = False
