@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from fray.rpc._channel import channels
-from scripted import listen
+from ports import listen
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""A server process that stops or kills itself while a method runs: run as a program, it prints its address."""
+"""A server process that stops or kills itself while a method runs. As a program it prints its address."""
 
 from __future__ import annotations
 

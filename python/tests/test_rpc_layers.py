@@ -12,8 +12,8 @@ import fray.rpc
 
 # From the bottom up: a module may import those of earlier layers, and none of its own.
 LAYERS = (
-    "_amid _arguments _background _event_loop _fork _gcp_api _memory _names _outcome _parameters _promise _questions"
-    " _receive_turn _trace _wire errors _codec _codec.common",
+    "_amid _arguments _background _event_loop _fork _gcp_api _memory _names _outcome _parameters _promise"
+    " _questions _receive_turn _trace _wire errors _codec _codec.common",
     "_call_chain _failure _http _large _metrics _reply _settings _tls _transfer"
     " _codec.arrays _codec.checking _codec.pickling _codec.weighing",
     "_ledger _ownership _reader _writer _resolve _selfcall _codec.lowering",

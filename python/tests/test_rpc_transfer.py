@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import pytest
@@ -41,9 +42,9 @@ class Bookcase:
 
 
 @contextmanager
-def serving(**options: int) -> Iterator[tuple[ActorServer, Bookcase]]:
+def serving(max_message_bytes: int = 1 << 30) -> Iterator[tuple[ActorServer, Bookcase]]:
     bookcase = Bookcase()
-    with LocalCluster() as cluster, ActorServer(cluster, **options) as server:
+    with LocalCluster() as cluster, ActorServer(cluster, max_message_bytes=max_message_bytes) as server:
         server.register("bookcase", bookcase)
         yield server, bookcase
 
@@ -51,7 +52,7 @@ def serving(**options: int) -> Iterator[tuple[ActorServer, Bookcase]]:
 def test_large_payloads() -> None:
     with serving() as (server, _):
         actor = FixedResolver(server.address).lookup("bookcase")
-        books = [bytes(9 * MIB), b"x", np.arange(3 * MIB, dtype=np.int64), "text"]
+        books: list[Any] = [bytes(9 * MIB), b"x", np.arange(3 * MIB, dtype=np.int64), "text"]
         got = actor.echo(books)
         assert got[:2] == books[:2]
         assert np.array_equal(got[2], books[2])

@@ -19,8 +19,8 @@ from fray.rpc import _trace
 from fray.rpc._call_chain import call_deadline, here, task_call
 from fray.rpc._failure import raised
 from fray.rpc._ledger import Caller, Entry
-from fray.rpc._reply import Answerer, Reply, error_reply, payload_size
 from fray.rpc._ownership import stable
+from fray.rpc._reply import Answerer, Reply, error_reply, payload_size
 from fray.rpc._transfer import PARTS_FROM, decoded_limit
 from fray.rpc._wire import payload_of
 from fray.rpc.codec import CodecError, CodecTooLargeError, decode_args, encode_result

@@ -272,7 +272,7 @@ class Connection:
         return TooLargeError(message, actor=call.actor, method=call.method)
 
     def _announce(self, call: actor_pb2.Call, whole: Outgoing) -> Outgoing:
-        """Return the frame that goes ahead of arguments which are sent in parts, once the server asks for them."""
+        """Return the frame that goes ahead of arguments which are sent in parts when the server asks."""
         args = call.args
         announcement = _transfer.announce_args(call, args, call.buffer_sizes if whole.buffers else ())
         self._in_parts[call.seq] = _CallInParts([args, *whole.buffers], whole)

@@ -19,9 +19,9 @@ from fray.rpc._call import ServerCall
 from fray.rpc._event_loop import EventLoop
 from fray.rpc._failure import clip, near
 from fray.rpc._ledger import Ledger
+from fray.rpc._memory import DEFAULT_MEMORY, Memory, Reservation
 from fray.rpc._metrics import Exposition
 from fray.rpc._names import random_name
-from fray.rpc._memory import DEFAULT_MEMORY, Memory, Reservation
 from fray.rpc._reply import Reply, error_reply, payload_size
 from fray.rpc._transfer import PARTS_FROM
 from fray.rpc._wire import DEFAULT_MAX_MESSAGE, payload_of

@@ -32,7 +32,7 @@ class _Incoming:
 
 
 class Results:
-    """By the number of their call. `drop` may be used from any thread, the others by the one that receives."""
+    """By the number of their call. `drop` may be used from any thread, others by the one that receives."""
 
     def __init__(
         self,

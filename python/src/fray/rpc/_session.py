@@ -300,9 +300,8 @@ class Session:
         if message is None or call.complete:
             return
         call.session = self
-        room = self._core.room.reserve(
-            message.transfer_bytes, lambda size=message.transfer_bytes: self._accept(call, size)
-        )
+        size = message.transfer_bytes
+        room = self._core.room.reserve(size, lambda: self._accept(call, size))
         call.room = room
         if call.over:
             room.release()
@@ -346,7 +345,8 @@ class Session:
     def dropped(self, call: ServerCall) -> None:
         """Receive no arguments of a call that was answered before they had come."""
         self._reader.forget(call.seq)
-        start_new_thread(self._advance, (call.caller,))  # its turn may be held here
+        if call.caller is not None:
+            start_new_thread(self._advance, (call.caller,))  # its turn may be held here
 
     def _abandon(self, caller: Caller[ServerCall]) -> None:
         """End the calls whose arguments do not come any more; those behind them are sent again, too."""

@@ -217,9 +217,10 @@ def mebibytes(size: int) -> str:
     """Return a size for people."""
     if size < 1 << 20:
         return f"{size} bytes"
-    whole, rest = divmod(size, 1 << 20)
-    tenths = -(-size * 10 >> 20)  # up: it is more than the limit
-    return f"{tenths // 10}.{tenths % 10} MiB" if rest else f"{whole} MiB"
+    unit, bits = ("GiB", 30) if size >= 1 << 30 else ("MiB", 20)
+    whole, rest = divmod(size, 1 << bits)
+    tenths = -(-size * 10 >> bits)  # up: it is more than the limit
+    return f"{tenths // 10}.{tenths % 10} {unit}" if rest else f"{whole} {unit}"
 
 
 def arguments_too_large(size: int, limit: int) -> str:
