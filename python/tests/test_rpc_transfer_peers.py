@@ -55,6 +55,9 @@ class Taker(RawPeer):
     def __init__(self, address: str, **fields: object) -> None:
         super().__init__(address, **{"max_transfer_bytes": 1 << 30, **fields})
 
+    def __enter__(self) -> Taker:
+        return self
+
     def announce(self, number: int, size: int, **fields: int) -> bytes:
         """Announce a call with an argument of a size; return its payload."""
         args, buffers = encode_args(1, (bytes(size),), {})
