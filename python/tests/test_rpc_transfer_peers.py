@@ -6,6 +6,7 @@ import contextlib
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -52,7 +53,7 @@ def serving(**options: float) -> Iterator[tuple[ActorServer, Shelves]]:
 class Taker(RawPeer):
     """A client that takes large results in parts."""
 
-    def __init__(self, address: str, **fields: object) -> None:
+    def __init__(self, address: str, **fields: Any) -> None:
         super().__init__(address, **{"max_transfer_bytes": 1 << 30, **fields})
 
     def __enter__(self) -> Taker:
@@ -88,7 +89,7 @@ class Taker(RawPeer):
         """Send some of a payload."""
         self.send(_wire.PART, actor_pb2.Part(seq=seq), payload)
 
-    def next(self, kind: str) -> actor_pb2.Frame:
+    def next(self, kind: Any) -> actor_pb2.Frame:
         """Return the next frame, which is of a kind."""
         while True:
             frame = self.receive()
