@@ -14,23 +14,23 @@ import (
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
-// envDoomed has TestMain be a server that kills itself instead of running tests.
-const envDoomed = "FRAY_TEST_DOOMED"
+// envDying has TestMain be a server that kills itself instead of running tests.
+const envDying = "FRAY_TEST_DYING"
 
-type doomedActor struct{}
+type dyingActor struct{}
 
-func (doomedActor) Value(n int) int { return n }
+func (dyingActor) Value(n int) int { return n }
 
 // Die kills the process. A signal takes a moment.
-func (doomedActor) Die() {
+func (dyingActor) Die() {
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	select {}
 }
 
-func doomed() {
+func dying() {
 	s, err := New(Config{})
 	if err == nil {
-		_, err = s.Register("doomed", doomedActor{}, Options{})
+		_, err = s.Register("dying", dyingActor{}, Options{})
 	}
 	if err == nil {
 		err = s.Start(context.Background())
@@ -43,7 +43,7 @@ func doomed() {
 // the next call to begin at once.
 func TestResultsFromBeforeACrashArrive(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), envDoomed+"=1")
+	cmd.Env = append(os.Environ(), envDying+"=1")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -70,12 +70,12 @@ func TestResultsFromBeforeACrashArrive(t *testing.T) {
 		t.Fatal(err)
 	}
 	conn := wire.NewConn(raw, wire.MaxFrame)
-	if err := conn.Send(&wire.Frame{Kind: &wire.Frame_Handshake{Handshake: hello("doomed's caller")}}, nil, nil); err != nil {
+	if err := conn.Send(&wire.Frame{Kind: &wire.Frame_Handshake{Handshake: hello("dying's caller")}}, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	const before, after = 100, 100 // results that a system takes though the client reads none
 	for seq := uint64(1); seq <= before+1+after; seq++ {
-		call := &wire.Call{Actor: "doomed", Method: "value", Seq: seq, Args: []byte{0x92, 0x91, 7, 0x80}}
+		call := &wire.Call{Actor: "dying", Method: "value", Seq: seq, Args: []byte{0x92, 0x91, 7, 0x80}}
 		if seq == before+1 {
 			call.Method, call.Args = "die", []byte{0x92, 0x90, 0x80}
 		}

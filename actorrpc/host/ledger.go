@@ -134,7 +134,7 @@ func (l *ledger) expire() {
 	}
 }
 
-// forget frees the answers for callers who have been away for a while, and drops those who have been for
+// forget frees the answers for callers who have been away for a while, and drops others that have been so for
 // long, or are too many. What a caller called is known for longer than the answers: without
 // that a call which it sends again would run again.
 func (l *ledger) forget(now time.Time) {

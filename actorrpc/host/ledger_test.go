@@ -88,7 +88,7 @@ func TestLedgerFreesAnswersOfCallersWhoLeft(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		if l.expiry != nil {
-			t.Error("the timer runs on for nobody")
+			t.Error("the timer runs on for no caller")
 		}
 		l.close(l.open("c", time.Now()), time.Now())
 		time.Sleep(sessionLasts)

@@ -30,8 +30,8 @@ func TestMain(m *testing.M) {
 	if os.Getenv(envMeasured) != "" {
 		measured()
 	}
-	if os.Getenv(envDoomed) != "" {
-		doomed()
+	if os.Getenv(envDying) != "" {
+		dying()
 	}
 	if os.Getenv(programVariable) == "" {
 		propertytest.Main(m)

@@ -41,8 +41,7 @@ type Server struct {
 	active   atomic.Int64  // calls that are not answered
 	idle     chan struct{} // receives when active may be 0
 	waiting  atomic.Int64  // bytes of arguments of calls that wait
-	room     *wire.Memory  // for arguments that come in parts
-	kept     *wire.Memory  // for results that are sent in parts
+	transferMemory
 
 	mu          sync.RWMutex // guards the rest
 	names       names
@@ -67,9 +66,9 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{
 		cfg: cfg, peer: strings.ToLower(rand.Text()), log: cfg.Log, ledger: newLedger(maxKept), idle: make(chan struct{}, 1),
-		room: wire.NewMemory(cfg.TransferMemory), kept: wire.NewMemory(cfg.TransferMemory),
-		names:       names{actors: map[string]*actor{}, objects: map[any]*object{}, classes: map[reflect.Type]*class{}},
-		connections: map[*connection]struct{}{},
+		transferMemory: transferMemory{room: wire.NewMemory(cfg.TransferMemory), kept: wire.NewMemory(cfg.TransferMemory)},
+		names:          names{actors: map[string]*actor{}, objects: map[any]*object{}, classes: map[reflect.Type]*class{}},
+		connections:    map[*connection]struct{}{},
 	}
 	s.calls, s.endCalls = context.WithCancelCause(context.Background())
 	s.registrar = newRegistrar(cfg)

@@ -9,6 +9,12 @@ import (
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
+// transferMemory is what a server has for large payloads.
+type transferMemory struct {
+	room *wire.Memory // for arguments that come in parts
+	kept *wire.Memory // for results that are sent so
+}
+
 // incoming are the calls of a caller that wait for parts of their arguments, or behind one that does,
 // by actor and in order. The session's turn guards it.
 type incoming map[string][]*call

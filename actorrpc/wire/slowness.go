@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -71,7 +72,7 @@ func (c *Conn) writeNow() bool {
 		n, err = syscall.Write(int(fd), left)
 		return true
 	})
-	if problem == nil && err != nil && err != syscall.EAGAIN && err != syscall.EINTR {
+	if problem == nil && err != nil && !errors.Is(err, syscall.EAGAIN) && !errors.Is(err, syscall.EINTR) {
 		problem = err
 	}
 	left = left[max(n, 0):]

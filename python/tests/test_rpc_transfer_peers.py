@@ -23,7 +23,7 @@ from waiting import eventually
 MIB = 1 << 20
 
 
-class Shelves:
+class Books:
     """Takes and gives what is large."""
 
     def __init__(self) -> None:
@@ -41,13 +41,13 @@ class Shelves:
 
 
 @contextmanager
-def serving(**options: float) -> Iterator[tuple[ActorServer, Shelves]]:
-    shelves = Shelves()
+def serving(**options: float) -> Iterator[tuple[ActorServer, Books]]:
+    books = Books()
     with LocalCluster() as cluster:
         server = ActorServer(cluster, **options)  # type: ignore[arg-type]
         with server:
-            server.register("shelves", shelves)
-            yield server, shelves
+            server.register("books", books)
+            yield server, books
 
 
 class Taker(RawPeer):
@@ -64,7 +64,7 @@ class Taker(RawPeer):
         args, buffers = encode_args(1, (bytes(size),), {})
         payload = b"".join([args, *buffers])
         call = actor_pb2.Call(
-            actor="shelves",
+            actor="books",
             method="take",
             seq=number,
             codec=actor_pb2.CODEC_MSGPACK,
@@ -81,7 +81,7 @@ class Taker(RawPeer):
         """Make a call."""
         args, _ = encode_args(1, values, {})
         call = actor_pb2.Call(
-            actor="shelves", method=method, seq=seq, codec=actor_pb2.CODEC_MSGPACK, args=args
+            actor="books", method=method, seq=seq, codec=actor_pb2.CODEC_MSGPACK, args=args
         )
         self.send(_wire.CALL, call)
 
@@ -125,7 +125,7 @@ class Taker(RawPeer):
 
 
 def test_a_call_waits_for_its_arguments_and_later_ones_for_it() -> None:
-    with serving() as (server, shelves), Taker(server.address) as peer, Taker(server.address) as other:
+    with serving() as (server, books), Taker(server.address) as peer, Taker(server.address) as other:
         payload = peer.announce(1, 9 * MIB)
         assert peer.next("accept").accept.seq == 1
         peer.call(2, "take", b"x")
@@ -135,13 +135,13 @@ def test_a_call_waits_for_its_arguments_and_later_ones_for_it() -> None:
         for at in range(0, len(payload), 2 * MIB):
             peer.part(1, payload[at : at + 2 * MIB])
         assert [peer.next("reply").reply.seq for _ in range(2)] == [1, 2]
-        assert shelves.took == [2, 9 * MIB, 1]
+        assert books.took == [2, 9 * MIB, 1]
         assert not server._core.room.used
 
 
 @pytest.mark.parametrize("cancelled", [True, False])
 def test_arguments_that_do_not_come(cancelled: bool) -> None:
-    with serving(keepalive=0.2, patience=0.3) as (server, shelves), Taker(server.address) as peer:
+    with serving(keepalive=0.2, patience=0.3) as (server, books), Taker(server.address) as peer:
         payload = peer.announce(1, 9 * MIB)
         peer.next("accept")
         peer.part(1, payload[:MIB])
@@ -155,7 +155,7 @@ def test_arguments_that_do_not_come(cancelled: bool) -> None:
         assert peer.next("reply").reply.seq == 2
         peer.part(1, payload[MIB : 2 * MIB])  # it was on its way, and is skipped
         peer.quiet()
-        assert shelves.took == [1]
+        assert books.took == [1]
         assert not server._core.room.used
 
 
@@ -178,7 +178,7 @@ def test_arguments_are_taken_so_many_at_once() -> None:
 
 def test_results_are_kept_until_they_are_taken_or_others_need_the_room() -> None:
     with (
-        serving(transfer_memory=20 * MIB, keepalive=0.2, patience=0.3) as (server, shelves),
+        serving(transfer_memory=20 * MIB, keepalive=0.2, patience=0.3) as (server, books),
         Taker(server.address) as peer,
         Taker(server.address) as other,
     ):
@@ -196,7 +196,7 @@ def test_results_are_kept_until_they_are_taken_or_others_need_the_room() -> None
         other.send(_wire.RELEASE, actor_pb2.Release(seq=1))
         other.quiet()
         assert not server._core.kept.used
-        assert shelves.took == [15 * MIB, 9 * MIB]
+        assert books.took == [15 * MIB, 9 * MIB]
 
 
 def test_a_client_that_takes_no_parts() -> None:
@@ -204,7 +204,7 @@ def test_a_client_that_takes_no_parts() -> None:
         for seq, size in ((1, 20 * MIB), (2, 65 * MIB)):
             args, _ = encode_args(1, (size,), {})
             call = actor_pb2.Call(
-                actor="shelves", method="give", seq=seq, codec=actor_pb2.CODEC_MSGPACK, args=args
+                actor="books", method="give", seq=seq, codec=actor_pb2.CODEC_MSGPACK, args=args
             )
             peer.send(_wire.CALL, call)
         first, buffers = peer.reader.receive()
@@ -226,13 +226,13 @@ def test_announcements_that_are_none(fields: dict[str, int]) -> None:
 
 @pytest.mark.parametrize("size", [10 * MIB, 100, 1])
 def test_parts_that_are_more_than_was_announced_or_would_never_end(size: int) -> None:
-    with serving() as (server, shelves), Taker(server.address) as peer:
+    with serving() as (server, books), Taker(server.address) as peer:
         peer.announce(1, 9 * MIB)
         peer.next("accept")
         with contextlib.suppress(OSError):  # it does not take all
             peer.part(1, bytes(size))
         assert peer.ends()
-        assert not shelves.took
+        assert not books.took
         eventually(lambda: not server._core.room.used)
 
 

@@ -292,7 +292,7 @@ class Ledger(Generic[E]):
         return True
 
     def _forget(self) -> None:
-        """Free the replies of callers that have been away for a while; drop those who were for long."""
+        """Free the replies of callers that have been away for a while; drop others that were for long."""
         now = self._clock()
         while self._away:
             peer, caller = next(iter(self._away.items()))

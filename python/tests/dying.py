@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 
-class Doomed:
+class Dying:
     """Stops or kills its process."""
 
     def value(self, n: int) -> int:
@@ -31,8 +31,8 @@ class Doomed:
 
 
 @contextmanager
-def doomed() -> Iterator[str]:
-    """Run a server with the actor `doomed`; yields its address."""
+def dying() -> Iterator[str]:
+    """Run a server with the actor `dying`; yields its address."""
     process = subprocess.Popen(
         [sys.executable, str(Path(__file__))], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -50,7 +50,7 @@ def main() -> None:
     from fray.rpc.server import ActorServer
 
     with LocalCluster() as cluster, ActorServer(cluster) as server:
-        server.register("doomed", Doomed())
+        server.register("dying", Dying())
         print(server.address, flush=True)
         sys.stdin.read()
     os._exit(0)
