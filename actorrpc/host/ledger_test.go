@@ -71,9 +71,12 @@ func TestLedgerFreesAnswersOfCallersWhoLeft(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		l.close(other, time.Now())
 		time.Sleep(30 * time.Second)
-		if l.keptBytes() != 0 || l.kept.Len() != 0 || l.away.Len() != 1 {
-			t.Errorf("a minute after its caller left there are %d bytes, %d answers, %d callers away; want b alone", l.keptBytes(), l.kept.Len(), l.away.Len())
+		bytes := l.keptBytes()
+		l.mu.Lock()
+		if bytes != 0 || l.kept.Len() != 0 || l.away.Len() != 1 {
+			t.Errorf("a minute after its caller left there are %d bytes, %d answers, %d callers away; want b alone", bytes, l.kept.Len(), l.away.Len())
 		}
+		l.mu.Unlock()
 		if calls := l.calls(); len(calls) != 2 {
 			t.Errorf("got %d calls that run, want 2: they go on", len(calls))
 		}
@@ -87,9 +90,11 @@ func TestLedgerFreesAnswersOfCallersWhoLeft(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Minute)
+		l.mu.Lock()
 		if l.expiry != nil {
 			t.Error("the timer runs on for no caller")
 		}
+		l.mu.Unlock()
 		l.close(l.open("c", time.Now()), time.Now())
 		time.Sleep(sessionLasts)
 		l.open("d", time.Now())

@@ -119,7 +119,7 @@ func (c *client) quiet() {
 // A call waits for its arguments, and later ones to the same actor of the same caller for it. Others do not.
 func TestCallsBehindLargeArguments(t *testing.T) {
 	one, two := &books{}, &books{}
-	s := started(t, Config{}, map[string]any{"one": one, "two": two}, Options{})
+	s := started(t, Config{Keepalive: time.Hour}, map[string]any{"one": one, "two": two}, Options{})
 	c, other := taking(t, s, "a"), taking(t, s, "b")
 	seq, payload := c.announce("one", 9*mib)
 	c.accepted(seq)
@@ -153,7 +153,7 @@ func TestLargeArgumentsThatDoNotCome(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			one := &books{}
-			s := started(t, Config{Keepalive: 100 * time.Millisecond, Patience: 200 * time.Millisecond}, map[string]any{"one": one}, Options{})
+			s := started(t, Config{Keepalive: time.Second, Patience: time.Second}, map[string]any{"one": one}, Options{})
 			c := taking(t, s, "a")
 			c.stays()
 			seq, payload := c.announce("one", 9*mib)
@@ -177,7 +177,7 @@ func TestLargeArgumentsThatDoNotCome(t *testing.T) {
 // A connection that breaks within the arguments has the call, and those behind it, sent again: each runs once, in order.
 func TestLargeArgumentsAfterABreak(t *testing.T) {
 	one := &books{}
-	s := started(t, Config{}, map[string]any{"one": one}, Options{})
+	s := started(t, Config{Keepalive: time.Hour}, map[string]any{"one": one}, Options{})
 	for _, noticed := range []bool{true, false} {
 		c := taking(t, s, "a")
 		c.seq = uint64(2 * len(one.all()))
@@ -222,7 +222,7 @@ func TestLargeArgumentsAfterABreak(t *testing.T) {
 
 // Of large arguments there are so many at once; others wait, and small calls do not wait for them.
 func TestMemoryForLargeArguments(t *testing.T) {
-	s := started(t, Config{TransferMemory: 20 * mib}, map[string]any{"one": &books{}, "two": &books{}}, Options{})
+	s := started(t, Config{TransferMemory: 20 * mib, Keepalive: time.Hour}, map[string]any{"one": &books{}, "two": &books{}}, Options{})
 	c, other := taking(t, s, "a"), taking(t, s, "b")
 	first, payload := c.announce("one", 15*mib)
 	c.accepted(first)
@@ -254,7 +254,7 @@ func TestMemoryForLargeArguments(t *testing.T) {
 // Large results are kept until their callers have them, so many at once: the method that returns the next waits.
 func TestMemoryForLargeResults(t *testing.T) {
 	one := &books{}
-	s := started(t, Config{TransferMemory: 20 * mib}, map[string]any{"one": one}, Options{})
+	s := started(t, Config{TransferMemory: 20 * mib, Keepalive: time.Hour}, map[string]any{"one": one}, Options{})
 	c, other := taking(t, s, "a"), taking(t, s, "b")
 	take := func(c *client, seq uint64, size int) {
 		t.Helper()
@@ -304,7 +304,7 @@ func TestMemoryForLargeResults(t *testing.T) {
 
 // A caller that does not take its result loses it to others, after a while, and is told so.
 func TestLargeResultThatIsNotTaken(t *testing.T) {
-	s := started(t, Config{TransferMemory: 10 * mib, Keepalive: 100 * time.Millisecond, Patience: 200 * time.Millisecond}, map[string]any{"one": &books{}}, Options{})
+	s := started(t, Config{TransferMemory: 10 * mib, Keepalive: time.Second, Patience: time.Second}, map[string]any{"one": &books{}}, Options{})
 	c, other := taking(t, s, "a"), taking(t, s, "b")
 	c.stays()
 	other.stays()
@@ -324,7 +324,7 @@ func TestLargeResultThatIsNotTaken(t *testing.T) {
 
 // A client of before that takes no parts gets what it takes in a frame.
 func TestLargeResultForAnOlderClient(t *testing.T) {
-	s := started(t, Config{}, map[string]any{"one": &books{}}, Options{})
+	s := started(t, Config{Keepalive: time.Hour}, map[string]any{"one": &books{}}, Options{})
 	c := connect(t, s, "old")
 	if got, err := c.call("one", "give", 20*mib); err != nil || len(got.([]byte)) != 20*mib {
 		t.Errorf("%v; want the result", err)
@@ -335,7 +335,7 @@ func TestLargeResultForAnOlderClient(t *testing.T) {
 }
 
 func TestHostileTransfers(t *testing.T) {
-	s := started(t, Config{MaxMessageBytes: 20 * mib}, map[string]any{"one": &books{}}, Options{})
+	s := started(t, Config{MaxMessageBytes: 20 * mib, Keepalive: time.Hour}, map[string]any{"one": &books{}}, Options{})
 	c := taking(t, s, "large")
 	seq, _ := c.announce("one", 21*mib)
 	if err := c.failed(rpcerror.CodeTooLarge, seq); err.Ran {
@@ -366,7 +366,7 @@ func TestHostileTransfers(t *testing.T) {
 // Shutting down rejects calls whose arguments have not come, and waits for results that are on their way.
 func TestShutdownWithinTransfers(t *testing.T) {
 	one := &books{}
-	s := started(t, Config{}, map[string]any{"one": one}, Options{})
+	s := started(t, Config{Keepalive: time.Hour}, map[string]any{"one": one}, Options{})
 	c := taking(t, s, "a")
 	result := c.begin("one", "give", 9*mib)
 	if r, _ := c.await(result); r.GetTransferBytes() == 0 {

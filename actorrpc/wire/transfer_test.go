@@ -6,6 +6,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -143,8 +144,8 @@ func TestHostileParts(t *testing.T) {
 func TestStalledTransfer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := ends(t)
-		stalled := false
-		theirs.Expect(1, 3<<20, time.Minute, func() { stalled = true })
+		var stalled atomic.Bool
+		theirs.Expect(1, 3<<20, time.Minute, func() { stalled.Store(true) })
 		time.Sleep(50 * time.Second)
 		go ours.Transfer(1, [][]byte{make([]byte, 3<<20)}, nil)
 		if _, _, err := theirs.Receive(); err != nil {
@@ -152,12 +153,12 @@ func TestStalledTransfer(t *testing.T) {
 		}
 		time.Sleep(50 * time.Second)
 		synctest.Wait()
-		if stalled {
+		if stalled.Load() {
 			t.Error("it counts as stalled within a minute after a part")
 		}
 		time.Sleep(20 * time.Second)
 		synctest.Wait()
-		if !stalled {
+		if !stalled.Load() {
 			t.Error("it does not count as stalled")
 		}
 		theirs.Forget(1)

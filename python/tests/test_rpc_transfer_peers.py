@@ -141,7 +141,7 @@ def test_a_call_waits_for_its_arguments_and_later_ones_for_it() -> None:
 
 @pytest.mark.parametrize("cancelled", [True, False])
 def test_arguments_that_do_not_come(cancelled: bool) -> None:
-    with serving(keepalive=0.2, patience=0.3) as (server, books), Taker(server.address) as peer:
+    with serving(keepalive=1, patience=1) as (server, books), Taker(server.address) as peer:
         payload = peer.announce(1, 9 * MIB)
         peer.next("accept")
         peer.part(1, payload[:MIB])
@@ -178,7 +178,7 @@ def test_arguments_are_taken_so_many_at_once() -> None:
 
 def test_results_are_kept_until_they_are_taken_or_others_need_the_room() -> None:
     with (
-        serving(transfer_memory=20 * MIB, keepalive=0.2, patience=0.3) as (server, books),
+        serving(transfer_memory=20 * MIB, keepalive=1, patience=1) as (server, books),
         Taker(server.address) as peer,
         Taker(server.address) as other,
     ):
