@@ -496,6 +496,7 @@ type Handshake struct {
 	// max_transfer_bytes: the largest payload of a Call or Reply that the sender takes in
 	// Parts; 0: none. Such a client counts attempts for each server process from 0 on.
 	MaxTransferBytes uint64 `protobuf:"varint,10,opt,name=max_transfer_bytes,json=maxTransferBytes,proto3" json:"max_transfer_bytes,omitempty"`
+	SharedMemory     bool   `protobuf:"varint,11,opt,name=shared_memory,json=sharedMemory,proto3" json:"shared_memory,omitempty"` // the sender can write payloads into memory of its peer, see Accept
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -584,6 +585,13 @@ func (x *Handshake) GetMaxTransferBytes() uint64 {
 		return x.MaxTransferBytes
 	}
 	return 0
+}
+
+func (x *Handshake) GetSharedMemory() bool {
+	if x != nil {
+		return x.SharedMemory
+	}
+	return false
 }
 
 // Call asks for one run of a method.
@@ -1118,10 +1126,11 @@ func (x *Pong) GetId() uint64 {
 }
 
 // Part is some of the payload of a Call, from a client, or of a Reply, from a server. Its
-// bytes follow the frame.
+// bytes follow the frame, unless all of the payload was written where Accept offered.
 type Part struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Seq           uint64                 `protobuf:"varint,1,opt,name=seq,proto3" json:"seq,omitempty"`
+	Written       uint64                 `protobuf:"varint,2,opt,name=written,proto3" json:"written,omitempty"` // bytes
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1163,10 +1172,22 @@ func (x *Part) GetSeq() uint64 {
 	return 0
 }
 
-// Accept asks for the payload of a Call or Reply that was announced.
+func (x *Part) GetWritten() uint64 {
+	if x != nil {
+		return x.Written
+	}
+	return 0
+}
+
+// Accept asks for the payload of a Call or Reply that was announced. On the same machine the
+// receiver may offer memory for it, a sealed memfd: /proc/PID/fd/FD, which begins with the token.
+// A sender that does not reach that, or to which it does not belong, sends parts.
 type Accept struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Seq           uint64                 `protobuf:"varint,1,opt,name=seq,proto3" json:"seq,omitempty"`
+	Pid           uint64                 `protobuf:"varint,2,opt,name=pid,proto3" json:"pid,omitempty"` // 0: no memory is offered
+	Fd            uint64                 `protobuf:"varint,3,opt,name=fd,proto3" json:"fd,omitempty"`
+	Token         []byte                 `protobuf:"bytes,4,opt,name=token,proto3" json:"token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1206,6 +1227,27 @@ func (x *Accept) GetSeq() uint64 {
 		return x.Seq
 	}
 	return 0
+}
+
+func (x *Accept) GetPid() uint64 {
+	if x != nil {
+		return x.Pid
+	}
+	return 0
+}
+
+func (x *Accept) GetFd() uint64 {
+	if x != nil {
+		return x.Fd
+	}
+	return 0
+}
+
+func (x *Accept) GetToken() []byte {
+	if x != nil {
+		return x.Token
+	}
+	return nil
 }
 
 // Release reports that a client needs no more of a result.
@@ -1713,7 +1755,7 @@ const file_actorrpc_wire_actor_proto_rawDesc = "" +
 	"\x04part\x18\f \x01(\v2\x13.fray.actor.v1.PartH\x00R\x04part\x12/\n" +
 	"\x06accept\x18\r \x01(\v2\x15.fray.actor.v1.AcceptH\x00R\x06accept\x122\n" +
 	"\arelease\x18\x0e \x01(\v2\x16.fray.actor.v1.ReleaseH\x00R\areleaseB\x06\n" +
-	"\x04kind\"\x86\x02\n" +
+	"\x04kind\"\xab\x02\n" +
 	"\tHandshake\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x12\n" +
 	"\x04peer\x18\x02 \x01(\tR\x04peer\x12\x1c\n" +
@@ -1724,7 +1766,8 @@ const file_actorrpc_wire_actor_proto_rawDesc = "" +
 	"\blanguage\x18\x06 \x01(\tR\blanguage\x12\x16\n" +
 	"\x06pickle\x18\a \x01(\bR\x06pickle\x12,\n" +
 	"\x12max_transfer_bytes\x18\n" +
-	" \x01(\x04R\x10maxTransferBytes\"\xa8\x03\n" +
+	" \x01(\x04R\x10maxTransferBytes\x12#\n" +
+	"\rshared_memory\x18\v \x01(\bR\fsharedMemory\"\xa8\x03\n" +
 	"\x04Call\x12\x14\n" +
 	"\x05actor\x18\x01 \x01(\tR\x05actor\x12 \n" +
 	"\vincarnation\x18\x02 \x01(\tR\vincarnation\x12\x16\n" +
@@ -1772,11 +1815,15 @@ const file_actorrpc_wire_actor_proto_rawDesc = "" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x14\n" +
 	"\x05acked\x18\x02 \x01(\x04R\x05acked\"\x16\n" +
 	"\x04Pong\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\x04R\x02id\"\x18\n" +
+	"\x02id\x18\x01 \x01(\x04R\x02id\"2\n" +
 	"\x04Part\x12\x10\n" +
-	"\x03seq\x18\x01 \x01(\x04R\x03seq\"\x1a\n" +
+	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12\x18\n" +
+	"\awritten\x18\x02 \x01(\x04R\awritten\"R\n" +
 	"\x06Accept\x12\x10\n" +
-	"\x03seq\x18\x01 \x01(\x04R\x03seq\"\x1b\n" +
+	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12\x10\n" +
+	"\x03pid\x18\x02 \x01(\x04R\x03pid\x12\x0e\n" +
+	"\x02fd\x18\x03 \x01(\x04R\x02fd\x12\x14\n" +
+	"\x05token\x18\x04 \x01(\fR\x05token\"\x1b\n" +
 	"\aRelease\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\"3\n" +
 	"\x05Close\x12*\n" +

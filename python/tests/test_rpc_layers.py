@@ -14,11 +14,12 @@ import fray.rpc
 LAYERS = (
     "_amid _arguments _background _event_loop _fork _gcp_api _memory _names _outcome _parameters _promise"
     " _questions _receive_turn _trace _wire errors _codec _codec.common",
-    "_call_chain _failure _http _large _metrics _reply _settings _tls _transfer"
+    "_call_chain _failure _http _large _metrics _reply _settings _shared _tls"
     " _codec.arrays _codec.checking _codec.pickling _codec.weighing",
-    "_ledger _ownership _reader _writer _resolve _selfcall _codec.lowering",
-    "_delivery _dial _pending _results _target _resolve_cluster _codec.packing _codec.text",
-    "_connection codec",
+    "_ledger _resolve _selfcall _transfer _codec.lowering",
+    "_ownership _reader _target _resolve_cluster _writer _codec.packing _codec.text",
+    "_delivery _dial _pending _results codec",
+    "_connection",
     "options",
     "future",
     "_backlog _channel",

@@ -12,11 +12,20 @@ import pytest
 
 from cutting import cutting
 from fray.cluster import LocalCluster
-from fray.rpc import ConnectionSettings, FixedResolver
+from fray.rpc import ConnectionSettings, FixedResolver, _shared
+from fray.rpc._channel import channels
 from fray.rpc.errors import CancelledError, TooLargeError
 from fray.rpc.server import ActorServer
 
 MIB = 1 << 20
+
+
+@pytest.fixture(params=[True, False], ids=["shared", "parts"], autouse=True)
+def shared(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Payloads are written into memory of their receiver, or sent in parts."""
+    monkeypatch.setattr(_shared, "AVAILABLE", request.param)
+    channels().close()
+    return bool(request.param)
 
 
 class Bookcase:

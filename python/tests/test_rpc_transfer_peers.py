@@ -80,9 +80,7 @@ class Taker(RawPeer):
     def call(self, seq: int, method: str, *values: object) -> None:
         """Make a call."""
         args, _ = encode_args(1, values, {})
-        call = actor_pb2.Call(
-            actor="books", method=method, seq=seq, codec=actor_pb2.CODEC_MSGPACK, args=args
-        )
+        call = actor_pb2.Call(actor="books", method=method, seq=seq, codec=actor_pb2.CODEC_MSGPACK, args=args)
         self.send(_wire.CALL, call)
 
     def part(self, seq: int, payload: bytes) -> None:

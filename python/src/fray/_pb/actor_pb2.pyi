@@ -249,6 +249,7 @@ class Handshake(_message.Message):
     LANGUAGE_FIELD_NUMBER: _builtins.int
     PICKLE_FIELD_NUMBER: _builtins.int
     MAX_TRANSFER_BYTES_FIELD_NUMBER: _builtins.int
+    SHARED_MEMORY_FIELD_NUMBER: _builtins.int
     version: _builtins.int
     """of the protocol: 1"""
     peer: _builtins.str
@@ -267,6 +268,8 @@ class Handshake(_message.Message):
     """max_transfer_bytes: the largest payload of a Call or Reply that the sender takes in
     Parts; 0: none. Such a client counts attempts for each server process from 0 on.
     """
+    shared_memory: _builtins.bool
+    """the sender can write payloads into memory of its peer, see Accept"""
     def __init__(
         self,
         *,
@@ -278,10 +281,11 @@ class Handshake(_message.Message):
         language: _builtins.str = ...,
         pickle: _builtins.bool = ...,
         max_transfer_bytes: _builtins.int = ...,
+        shared_memory: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["language", b"language", "max_message_bytes", b"max_message_bytes", "max_pending", b"max_pending", "max_transfer_bytes", b"max_transfer_bytes", "namespace", b"namespace", "peer", b"peer", "pickle", b"pickle", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["language", b"language", "max_message_bytes", b"max_message_bytes", "max_pending", b"max_pending", "max_transfer_bytes", b"max_transfer_bytes", "namespace", b"namespace", "peer", b"peer", "pickle", b"pickle", "shared_memory", b"shared_memory", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -550,21 +554,25 @@ Global___Pong: _TypeAlias = Pong  # noqa: Y015
 @_typing.final
 class Part(_message.Message):
     """Part is some of the payload of a Call, from a client, or of a Reply, from a server. Its
-    bytes follow the frame.
+    bytes follow the frame, unless all of the payload was written where Accept offered.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
 
     SEQ_FIELD_NUMBER: _builtins.int
+    WRITTEN_FIELD_NUMBER: _builtins.int
     seq: _builtins.int
+    written: _builtins.int
+    """bytes"""
     def __init__(
         self,
         *,
         seq: _builtins.int = ...,
+        written: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["seq", b"seq"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["seq", b"seq", "written", b"written"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -572,20 +580,33 @@ Global___Part: _TypeAlias = Part  # noqa: Y015
 
 @_typing.final
 class Accept(_message.Message):
-    """Accept asks for the payload of a Call or Reply that was announced."""
+    """Accept asks for the payload of a Call or Reply that was announced. On the same machine the
+    receiver may offer memory for it, a sealed memfd: /proc/PID/fd/FD, which begins with the token.
+    A sender that does not reach that, or to which it does not belong, sends parts.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
     SEQ_FIELD_NUMBER: _builtins.int
+    PID_FIELD_NUMBER: _builtins.int
+    FD_FIELD_NUMBER: _builtins.int
+    TOKEN_FIELD_NUMBER: _builtins.int
     seq: _builtins.int
+    pid: _builtins.int
+    """0: no memory is offered"""
+    fd: _builtins.int
+    token: _builtins.bytes
     def __init__(
         self,
         *,
         seq: _builtins.int = ...,
+        pid: _builtins.int = ...,
+        fd: _builtins.int = ...,
+        token: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["seq", b"seq"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["fd", b"fd", "pid", b"pid", "seq", b"seq", "token", b"token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -14,7 +14,7 @@ from google.protobuf.message import Message
 
 from fray._locks import Worker
 from fray._pb import actor_pb2
-from fray.rpc import _memory, _transfer, _wire
+from fray.rpc import _memory, _shared, _transfer, _wire
 from fray.rpc._dial import check_handshake, describe, dial, receive_handshake
 from fray.rpc._outcome import Answer, Sent
 from fray.rpc._pending import PendingCalls
@@ -312,12 +312,14 @@ class Connection:
             namespace=settings.namespace,
             max_message_bytes=min(settings.max_message_bytes, _wire.MAX_FRAME),
             max_transfer_bytes=settings.max_message_bytes,
+            shared_memory=self._stream.near and _shared.AVAILABLE,
             language="python",
             pickle=settings.allow_pickle and bool(settings.identity),
         )
         self._writer.send(Outgoing(_wire.PREFACE + _wire.frame_bytes(_wire.HANDSHAKE, handshake, 0)))
         self.peer = receive_handshake(self._reader, self.address)
         check_handshake(self.peer, self.address, settings.namespace)
+        self._results.shared = handshake.shared_memory and self.peer.shared_memory
         if self.peer.max_message_bytes:
             self._limit = min(self._limit, self.peer.max_message_bytes)
         self._pending.limit = self.peer.max_pending or _MAX_PENDING
@@ -375,10 +377,14 @@ class Connection:
             return self._replied(reply, buffers, owner)
         if not frame.HasField("part"):
             self._other(frame)
-        elif buffers:
-            whole = self._results.complete(frame.part.seq, memoryview(buffers[0]))
-            return whole is not None and self._replied(*whole, owner)
-        return False
+            return False
+        part = frame.part
+        written = self._reader.written(part.seq, part.written) if part.written else None
+        payload = buffers[0] if buffers else written
+        if payload is None:
+            return False
+        whole = self._results.complete(part.seq, payload)
+        return whole is not None and self._replied(*whole, owner)
 
     def _announced(self, reply: actor_pb2.Reply, owner: bool) -> bool:
         """Ask for a result in parts, if it is wanted."""
@@ -419,7 +425,7 @@ class Connection:
             parts = self._in_parts.get(frame.accept.seq)
             if parts is not None and not parts.asked:
                 parts.asked = True
-                self._writer.transfer(frame.accept.seq, parts.pieces, parts.whole)
+                self._writer.transfer(_transfer.outbound(frame.accept, parts.pieces), parts.whole)
         elif kind == "close":
             error = of_wire(frame.close.error)
             if error.code == "stopping":

@@ -68,8 +68,9 @@ class Delivery:
         announcement = _transfer.announce_result(reply, size, [len(b) for b in buffers])
         self._report(_wire.REPLY, announcement)
 
-    def accepted(self, seq: int) -> None:
+    def accepted(self, accept: actor_pb2.Accept) -> None:
         """Send a result that the client asks for."""
+        seq = accept.seq
         with self._lock:
             if self._announced.get(seq, True):
                 return
@@ -78,7 +79,7 @@ class Delivery:
         if kept is None:
             self._forgotten(seq)
         else:
-            self._writer.transfer(seq, [kept[0].result, *kept[1]])
+            self._writer.transfer(_transfer.outbound(accept, [kept[0].result, *kept[1]]))
 
     def _forgotten(self, seq: int) -> None:
         self._writer.cut(seq)

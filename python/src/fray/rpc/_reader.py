@@ -74,6 +74,21 @@ class FrameReader:
         """Take a payload in parts. What comes of others is skipped."""
         self._expected[seq] = inbound
 
+    def written(self, seq: int, size: int) -> memoryview | None:
+        """Return a payload that the peer has written into its memory; None: it is not expected.
+
+        Raises:
+            MalformedFrameError: it is not all of it.
+        """
+        inbound = self._expected.get(seq)
+        if inbound is None:
+            return None
+        if size != len(inbound.view) or not inbound.shared:
+            raise MalformedFrameError(f"{size} bytes were written of a message of {len(inbound.view)}")
+        inbound.complete()
+        self.forget(seq)
+        return inbound.view.toreadonly()
+
     def forget(self, seq: int) -> None:
         """Take no more parts of a payload."""
         inbound = self._expected.pop(seq, None)
@@ -187,6 +202,7 @@ class FrameReader:
         inbound.got += body
         if inbound.got < len(inbound.view) or self._expected.get(seq) is not inbound:
             return ()
+        inbound.complete()
         self.forget(seq)
         return (inbound.view.toreadonly(),)
 

@@ -53,6 +53,8 @@ class Results:
         """
         self._reader, self._memory, self._within = reader, memory, within
         self._report, self._stalled = report, stalled
+        self.shared = False
+        """Whether the server may write results into memory of this process."""
         self._lock = threading.Lock()
         self._incoming: dict[int, _Incoming] = {}
 
@@ -81,7 +83,8 @@ class Results:
     def _accept(self, incoming: _Incoming) -> None:
         seq = incoming.reply.seq
         try:
-            inbound = _transfer.Inbound(incoming.reply.transfer_bytes, self._within, self._stalled)
+            size = incoming.reply.transfer_bytes
+            inbound = _transfer.Inbound(size, self._within, self._stalled, self.shared)
         except OSError:  # there is no memory
             self._stalled()
             return
@@ -90,7 +93,7 @@ class Results:
                 inbound.end()
                 return
             self._reader.expect(seq, inbound)
-        self._report(_wire.ACCEPT, actor_pb2.Accept(seq=seq))
+        self._report(_wire.ACCEPT, inbound.accept(seq))
 
     def complete(self, seq: int, payload: memoryview) -> tuple[actor_pb2.Reply, Pieces] | None:
         """Return a result whose last part has come; None: it was dropped just now."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from google.protobuf.message import Message
 
 from fray._pb import actor_pb2
-from fray.rpc import _transfer, _wire
+from fray.rpc import _shared, _transfer, _wire
 from fray.rpc._call import ServerCall
 from fray.rpc._core import MAX_PENDING, Core
 from fray.rpc._delivery import Delivery
@@ -61,6 +61,7 @@ class Session:
         self._limit = core.limits.max_message_bytes  # of what is sent
         self._caller: Caller[ServerCall] | None = None
         self._turn = ReceiveTurn()
+        self._shares = False  # the client may write arguments into memory of this process
         self._delivery = Delivery(self._writer, self, 0, self._report)
 
     def serve(self) -> None:
@@ -238,10 +239,12 @@ class Session:
             namespace=limits.namespace,
             max_message_bytes=min(limits.max_message_bytes, _wire.MAX_FRAME),
             max_transfer_bytes=limits.max_message_bytes,
+            shared_memory=self._stream.near and _shared.AVAILABLE,
             max_pending=MAX_PENDING,
             language="python",
             pickle=limits.allow_pickle and self._secure,
         )
+        self._shares = handshake.shared_memory and own.shared_memory
         self._report(_wire.HANDSHAKE, own)
         self._reader.accepted(limits.max_message_bytes, limits.keepalive, limits.patience, self._ping)
 
@@ -313,7 +316,7 @@ class Session:
             call.drop(BusyError(f"no part of the arguments came for {seconds:g} s"))
 
         try:
-            inbound = _transfer.Inbound(size, seconds, stalled)
+            inbound = _transfer.Inbound(size, seconds, stalled, self._shares)
         except OSError as err:
             call.drop(BusyError(f"there is no memory for the arguments: {err}"))
             return
@@ -321,7 +324,7 @@ class Session:
         if call.over:
             self._reader.forget(seq)
         else:
-            self._report(_wire.ACCEPT, actor_pb2.Accept(seq=seq))
+            self._report(_wire.ACCEPT, inbound.accept(seq))
 
     def _arrived(self, seq: int, payload: memoryview) -> None:
         """Begin a call all of whose arguments are here, and what waited behind it."""
@@ -389,10 +392,12 @@ class Session:
                 self._core.ledger.acknowledge(self._caller, frame.ping.acked)
             self._report(_wire.PONG, actor_pb2.Pong(id=frame.ping.id))
         elif kind == "part":
-            if buffers:
-                self._arrived(frame.part.seq, buffers[0])
+            seq, size = frame.part.seq, frame.part.written
+            payload = buffers[0] if buffers else self._reader.written(seq, size) if size else None
+            if payload is not None:
+                self._arrived(seq, payload)
         elif kind == "accept":
-            self._delivery.accepted(frame.accept.seq)
+            self._delivery.accepted(frame.accept)
         elif kind == "release":
             self._delivery.released(frame.release.seq)
         elif kind == "cancel":

@@ -7,12 +7,13 @@ What is sent when is left to `_writer`, what is received to `_reader`; what they
 from __future__ import annotations
 
 import mmap
+import os
 from collections.abc import Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from fray._pb import actor_pb2
-from fray.rpc import _background, _wire
+from fray.rpc import _background, _shared, _wire
 from fray.rpc._wire import MalformedFrameError, Pieces
 
 if TYPE_CHECKING:
@@ -89,6 +90,14 @@ class Outbound:
         """Whether all of it was taken."""
         return not self._pieces
 
+    def part_frame(self) -> tuple[bytes, list[memoryview]]:
+        """Take the next part, as a frame."""
+        pieces, size = self.part()
+        return part_bytes(self.seq, size), pieces
+
+    def end(self) -> None:
+        """Give up what it holds."""
+
     def part(self) -> tuple[list[memoryview], int]:
         """Take the next part, and its size."""
         taken, size = [], 0
@@ -102,17 +111,65 @@ class Outbound:
         return taken, size
 
 
+class Written(Outbound):
+    """A payload that is written into memory of the receiver, and reported by a single frame."""
+
+    __slots__ = ("_at", "_fd")
+
+    def __init__(self, seq: int, pieces: Sequence[Buffer], fd: int) -> None:
+        super().__init__(seq, pieces)
+        self._fd, self._at = fd, 0
+
+    def part_frame(self) -> tuple[bytes, list[memoryview]]:
+        """Write some; the frame is empty until all is written."""
+        for piece in self.part()[0]:
+            while len(piece):
+                wrote = os.pwrite(self._fd, piece, self._at)
+                piece, self._at = piece[wrote:], self._at + wrote
+        if not self.over:
+            return b"", []
+        self.end()
+        return _wire.frame_bytes(_wire.PART, actor_pb2.Part(seq=self.seq, written=self._at), 0), []
+
+    def end(self) -> None:
+        """Close the descriptor."""
+        if self._fd >= 0:
+            os.close(self._fd)
+        self._fd = -1
+
+
 class Inbound:
     """A payload that is received in parts, into memory that is taken here."""
 
-    def __init__(self, size: int, within: float, stalled: Callable[[], object]) -> None:
-        """Begin; `stalled` is called when no part has come for `within` seconds."""
-        self.view = allocated(size)
+    def __init__(self, size: int, within: float, stalled: Callable[[], object], shared: bool = False) -> None:
+        """Begin; `stalled` is called when no part has come for `within` seconds.
+
+        `shared`: the sender may write it. Raises OSError.
+        """
+        self._offered = _shared.offer(size) if shared else None
+        self.view = allocated(size) if self._offered is None else self._offered.begin()[:size]
         self.got = 0
         self._within, self._stalled = within, stalled
         self._over = False
         self._heard = monotonic()
         self._watch()
+
+    @property
+    def shared(self) -> bool:
+        """Whether the sender may have written it."""
+        return self._offered is not None
+
+    def accept(self, seq: int) -> actor_pb2.Accept:
+        """Return what asks the sender for it."""
+        offered = self._offered
+        if offered is None:
+            return actor_pb2.Accept(seq=seq)
+        return actor_pb2.Accept(seq=seq, pid=os.getpid(), fd=offered.fd, token=offered.token)
+
+    def complete(self) -> None:
+        """Note that all of it is here: its memory can be used again once no view of it is left."""
+        if self._offered is not None:
+            self._offered.complete = True
 
     def heard(self) -> None:
         """Note that a part has come."""
@@ -138,6 +195,15 @@ class Inbound:
 
     def _watch(self) -> None:
         _background.deadlines().add(self._heard + self._within, self)
+
+
+def outbound(accept: actor_pb2.Accept, pieces: Sequence[Buffer]) -> Outbound:
+    """Return a payload as its receiver accepts it."""
+    fd = None
+    if accept.pid and _shared.AVAILABLE:
+        size = sum(len(piece) for piece in pieces)
+        fd = _shared.reach(accept.pid, accept.fd, accept.token, size)
+    return Outbound(accept.seq, pieces) if fd is None else Written(accept.seq, pieces, fd)
 
 
 def announce_args(call: actor_pb2.Call, args: bytes, sizes: Sequence[int]) -> actor_pb2.Call:

@@ -77,6 +77,8 @@ class Stream(Protocol):
 
     in_doubt: int
     """Bytes that `send` did not count, but the peer may have."""
+    near: bool
+    """Whether the peer seems to be on the same machine."""
 
     def recv_into(self, view: memoryview) -> int:
         """Receive some bytes, 0 at the end. Raises SilentError when none came within the patience."""
@@ -129,6 +131,7 @@ class PlainStream:
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
+        self.near = is_near(sock)
         sock.settimeout(None)  # else every receive is two system calls
         with contextlib.suppress(OSError):  # a unix socket has none
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -193,6 +196,14 @@ class PlainStream:
 
     def release(self) -> None:
         self._sock.close()
+
+
+def is_near(sock: socket.socket) -> bool:
+    """Return whether a peer seems to be on the same machine."""
+    try:
+        return sock.family == socket.AF_UNIX or bool(sock.getpeername()[0] == sock.getsockname()[0])
+    except OSError:
+        return False
 
 
 def frame_bytes(field: int, message: Message, body: int) -> bytes:

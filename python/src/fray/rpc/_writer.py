@@ -14,7 +14,7 @@ from queue import SimpleQueue
 from typing import Final
 
 from fray._locks import Changes, Worker
-from fray.rpc._transfer import Outbound, part_bytes
+from fray.rpc._transfer import Outbound
 from fray.rpc._wire import Buffer, Stream
 
 _MAX_BATCH: Final = 1 << 20  # about what one write takes of what waits
@@ -120,13 +120,13 @@ class FrameWriter:
         elif not self._awake:
             self._awaken()
 
-    def transfer(self, seq: int, pieces: Sequence[Buffer], whole: Outgoing | None = None) -> None:
+    def transfer(self, outbound: Outbound, whole: Outgoing | None = None) -> None:
         """Send a payload in parts, between other frames, on the writer's thread.
 
         The pieces must not change until it is sent. `whole` knows whether the peer may have all of it.
         """
         with self._transfer_lock:
-            self._transfers.append((Outbound(seq, pieces), whole or Outgoing(b"")))
+            self._transfers.append((outbound, whole or Outgoing(b"")))
         self._awaken()
 
     def cut(self, seq: int) -> None:
@@ -218,7 +218,7 @@ class FrameWriter:
         while True:
             if self.failure is not None and self._unfinished is None:
                 self._queue.clear()
-                self._transfers.clear()
+                self._end_transfers()
                 return True
             batch = self._unfinished or self._next_batch()
             if batch is None:
@@ -269,21 +269,35 @@ class FrameWriter:
             self._add_part(batch)
         return batch if batch.frames else None
 
+    def _end_transfers(self) -> None:
+        with self._transfer_lock:
+            while self._transfers:
+                self._transfers.popleft()[0].end()
+
     def _add_part(self, batch: _Batch) -> None:
         """Add the next part of the payload whose turn it is."""
         with self._transfer_lock:
             while self._transfers:
                 outbound, whole = self._transfers.popleft()
                 if outbound.cut:
+                    outbound.end()
                     continue
-                pieces, size = outbound.part()
+                try:
+                    head, pieces = outbound.part_frame()
+                except OSError as err:  # of memory of the peer
+                    self.failure = self.failure or err
+                    self._stream.close()
+                    outbound.end()
+                    return
                 part = whole if outbound.over else Outgoing(b"")
-                part.head, part.buffers = part_bytes(outbound.seq, size), pieces
-                part.size = len(part.head) + size
-                batch.add(part)
+                part.head, part.buffers = head, pieces
+                part.size = len(head) + sum(len(p) for p in pieces)
                 if not outbound.over:
                     self._transfers.append((outbound, whole))
-                return
+                if head:
+                    batch.add(part)
+                if head or batch.frames:
+                    return
 
     def _freed(self, size: int) -> None:
         with self._room.lock:
