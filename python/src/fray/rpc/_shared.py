@@ -16,10 +16,15 @@ import stat
 import sys
 import threading
 import weakref
+from collections.abc import Sequence
+from functools import lru_cache
 from time import monotonic
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from fray.rpc import _background
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 AVAILABLE: Final = sys.platform == "linux" and hasattr(os, "memfd_create")
 """Whether this system has such memory."""
@@ -27,6 +32,7 @@ AVAILABLE: Final = sys.platform == "linux" and hasattr(os, "memfd_create")
 _TOKEN: Final = 16  # bytes
 _MOST_KEPT: Final = 256 << 20  # bytes of memory that is kept for the next payload
 _KEPT: Final = 10.0  # seconds
+_IN_HALVES: Final = 2 << 20  # bytes from which on two threads write
 _ADD_SEALS: Final = 1033  # F_ADD_SEALS of linux/fcntl.h
 _GET_SEALS: Final = 1034
 _FIXED_SIZE: Final = 0x0002 | 0x0004  # F_SEAL_SHRINK | F_SEAL_GROW
@@ -128,6 +134,36 @@ os.register_at_fork(before=_kept.forks)
 def offer(size: int) -> Offered:
     """Return memory for a payload. Raises OSError."""
     return _kept.take(size) or Offered(size)
+
+
+def write(fd: int, pieces: Sequence[memoryview], at: int) -> None:
+    """Write pieces one after the other, from a place on; halves of a large one at the same time.
+
+    Raises:
+        OSError: the system has no memory for them.
+    """
+    for piece in pieces:
+        half = len(piece) // 2 if len(piece) >= _IN_HALVES else 0
+        if half:
+            other = _helper(os.getpid()).submit(_write, fd, piece[:half], at)
+            _write(fd, piece[half:], at + half)
+            other.result()
+        else:
+            _write(fd, piece, at)
+        at += len(piece)
+
+
+def _write(fd: int, piece: memoryview, at: int) -> None:
+    while len(piece):
+        wrote = os.pwrite(fd, piece, at)
+        piece, at = piece[wrote:], at + wrote
+
+
+@lru_cache(maxsize=1)
+def _helper(_pid: int) -> ThreadPoolExecutor:
+    from concurrent.futures import ThreadPoolExecutor
+
+    return ThreadPoolExecutor(1, "fray-write")
 
 
 def reach(pid: int, fd: int, token: bytes, size: int) -> int | None:

@@ -98,14 +98,14 @@ class Outbound:
     def end(self) -> None:
         """Give up what it holds."""
 
-    def part(self) -> tuple[list[memoryview], int]:
+    def part(self, most: int = PART) -> tuple[list[memoryview], int]:
         """Take the next part, and its size."""
         taken, size = [], 0
-        while size < PART and self._pieces:
+        while size < most and self._pieces:
             piece = self._pieces.pop()
-            if len(piece) > PART - size:
-                self._pieces.append(piece[PART - size :])
-                piece = piece[: PART - size]
+            if len(piece) > most - size:
+                self._pieces.append(piece[most - size :])
+                piece = piece[: most - size]
             taken.append(piece)
             size += len(piece)
         return taken, size
@@ -122,10 +122,9 @@ class Written(Outbound):
 
     def part_frame(self) -> tuple[bytes, list[memoryview]]:
         """Write some; the frame is empty until all is written."""
-        for piece in self.part()[0]:
-            while len(piece):
-                wrote = os.pwrite(self._fd, piece, self._at)
-                piece, self._at = piece[wrote:], self._at + wrote
+        pieces, size = self.part(_AT_ONCE)
+        _shared.write(self._fd, pieces, self._at)
+        self._at += size
         if not self.over:
             return b"", []
         self.end()
