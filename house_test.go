@@ -212,10 +212,11 @@ func house() []room {
 			"schema", "state", "sleep", "state/store", "clusterapi", "controller/caller", "controller/badrequest",
 			"controller/access", "controller/jobs", "controller/registry",
 		}},
+		{name: "controller/sessions", sees: []string{"schema", "state", "sleep", "plan/launch", "controller/access"}},
 		{name: "controller/cluster", sees: []string{
 			"schema", "lang/request", "state", "state/store", "plan/launch", "clusterapi", "controller/caller",
 			"controller/badrequest", "controller/access", "controller/jobs", "controller/describe", "controller/joblogs",
-			"controller/admission",
+			"controller/admission", "controller/sessions",
 		}},
 		{name: "controller/admin", sees: []string{
 			"schema", "state", "state/store", "plan", "plan/amend", "plan/reconcile", "clusterapi", "apply", "controller/caller",
@@ -237,7 +238,7 @@ func house() []room {
 		}},
 		{name: "controller", sees: []string{
 			"schema", "state", "sleep", "state/store", "plan", "providers", "clusterapi/token", "clusterapi/keys",
-			"clusterapi/dial", "apply", "controller/access", "controller/joblogs", "controller/metadata", "controller/cluster",
+			"clusterapi/dial", "apply", "controller/access", "controller/joblogs", "controller/metadata", "controller/sessions", "controller/cluster",
 			"controller/admin", "controller/apiserver", "controller/actors", "controller/web", "controller/telemetry", "controller/loop",
 		}},
 		{name: "release", sees: []string{"durable", "state/store"}},
@@ -266,7 +267,7 @@ func house() []room {
 		{name: "session", sees: []string{"schema", "state", "state/store", "clusterapi", "clusterapi/dial", "terminal", "stack", "configuration", "status"}},
 		{name: "follow", sees: []string{
 			"schema", "state", "sleep", "state/logtime", "state/store", "clusterapi", "clusterapi/keys", "clusterapi/dial", "terminal", "stack", "configuration",
-			"status", "session",
+			"status", "session", "controller/actors",
 		}},
 		{name: "hostagent", sees: []string{"schema", "state", "state/store", "state/keyring", "agent/notice", "agent", "release", "providers/gcp/host", "terminal", "stack"}},
 		{name: "migration", sees: []string{"schema", "state", "sleep", "state/store", "clusterapi/keys", "agent/bundle", "apply", "terminal", "stack"}},

@@ -35,8 +35,8 @@ type actor struct {
 	location
 	orders   uint64
 	queue    backlog
-	seeking  bool            // seek runs
-	declared map[string]bool // which methods are idempotent; nil: not known
+	seeking  bool                       // seek runs
+	declared map[string]declaredOptions // of methods, by name; nil: not known
 }
 
 // location is what is known of where an actor is.

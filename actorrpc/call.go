@@ -27,7 +27,7 @@ type queued struct {
 	findBy           time.Time       // until when a place to send it must be found
 	rejection        *rpcerror.Error // the last answer by which it did not run
 	loss             *rpcerror.Error // how it ended where it may have run, if it is not sent again
-	needsDeclaration bool            // it is sent again only if its method turns out to be idempotent
+	needsDeclaration bool            // it is sent again only if its method turns out to declare that
 	retried          int             // of RPCOptions.Retries
 	dropped          bool            // its caller has given it up
 	via              transport       // where it was sent

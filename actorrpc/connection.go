@@ -43,6 +43,8 @@ type connection struct {
 type connectionUser interface {
 	// replied finds the unanswered call of a number, which is answered from now on.
 	replied(c *connection, seq uint64) recipient
+	// streams finds the unanswered call of a number.
+	streams(c *connection, seq uint64) recipient
 	// leaves is called when the server stops: it takes no new calls.
 	leaves(c *connection)
 	// lost is called once, when nothing more comes from the connection. stopped: the
@@ -139,6 +141,9 @@ func (c *connection) take(f *wire.Frame, buffers [][]byte) error {
 		return c.part(kind.Part.GetSeq(), buffers)
 	case *wire.Frame_Accept:
 		c.user.accepted(c, kind.Accept.GetSeq())
+	case *wire.Frame_Items:
+		c.last = false
+		return c.items(kind.Items, buffers)
 	case *wire.Frame_Ping:
 		c.pong(kind.Ping.GetId())
 	case *wire.Frame_Pong:
@@ -148,7 +153,7 @@ func (c *connection) take(f *wire.Frame, buffers [][]byte) error {
 		c.questions.deliver(kind.Methods.GetId(), f)
 	case *wire.Frame_Actors:
 		c.questions.deliver(kind.Actors.GetId(), f)
-	case *wire.Frame_Handshake, *wire.Frame_Call, *wire.Frame_Cancel, *wire.Frame_ListMethods, *wire.Frame_ListActors, *wire.Frame_Release, nil:
+	case *wire.Frame_Handshake, *wire.Frame_Call, *wire.Frame_Cancel, *wire.Frame_ListMethods, *wire.Frame_ListActors, *wire.Frame_Release, *wire.Frame_StreamAck, nil:
 		return &wire.MalformedError{Problem: "a server sends no such frame"}
 	}
 	return nil
@@ -156,19 +161,40 @@ func (c *connection) take(f *wire.Frame, buffers [][]byte) error {
 
 func (c *connection) reply(r *wire.Reply, buffers [][]byte) error {
 	of := c.user.replied(c, r.GetSeq())
+	waits, err := c.known(of, r.GetSeq())
+	if waits {
+		of.call.owner.answered(r, buffers)
+	}
+	return err
+}
+
+// items takes items of a stream.
+func (c *connection) items(f *wire.Items, buffers [][]byte) error {
+	of := c.user.streams(c, f.GetSeq())
+	waits, err := c.known(of, f.GetSeq())
+	switch {
+	case !waits || of.call.owner.ended():
+		return err
+	case of.call.inbox == nil:
+		return &wire.MalformedError{Problem: fmt.Sprintf("a stream for call %d, which takes none", f.GetSeq())}
+	}
+	return of.call.inbox.add(f, buffers)
+}
+
+// known reports whether what came for a call has a recipient. Much that has none is an error.
+func (c *connection) known(of recipient, seq uint64) (waits bool, err error) {
 	switch {
 	case of.former:
-		return nil
 	case !of.made:
-		return &wire.MalformedError{Problem: fmt.Sprintf("a reply to call %d, which was not made", r.GetSeq())}
+		return false, &wire.MalformedError{Problem: fmt.Sprintf("a reply to call %d, which was not made", seq)}
 	case of.call == nil:
 		if c.stray++; c.stray > maxStray {
-			return &wire.MalformedError{Problem: "replies to no calls"}
+			return false, &wire.MalformedError{Problem: "replies to no calls"}
 		}
-		return nil
+	default:
+		return true, nil
 	}
-	of.call.owner.answered(r, buffers)
-	return nil
+	return false, nil
 }
 
 // close ends the connection, or, of a server that stops, only its use for new calls.

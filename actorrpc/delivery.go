@@ -71,6 +71,7 @@ type delivery struct {
 	request
 	owner   owner
 	locator locator // the same for all deliveries to one actor
+	inbox   *inbox  // of a call that takes a stream; nil: it takes one result
 
 	// Set by the owner before the delivery is submitted.
 	endpoint resolver.Endpoint
@@ -129,6 +130,9 @@ func (d *delivery) frame() *wire.Call {
 		for i, b := range d.buffers {
 			f.BufferSizes[i] = uint64(len(b))
 		}
+	}
+	if d.inbox != nil {
+		f.Stream = d.inbox.request()
 	}
 	if !d.deadline.IsZero() {
 		f.TimeoutNs = uint64(max(1, time.Until(d.deadline)))

@@ -6,6 +6,7 @@
 //	h, err := client.Lookup(ctx, "counter")
 //	n, err := actorrpc.Call[int](ctx, h, "increment", 2)
 //	f := actorrpc.Go[int](ctx, h, "increment", 3)
+//	for n, err := range actorrpc.Stream[int](ctx, h, "count", 10) { ... }
 //
 // A call runs at most once unless its caller asks for more: what surely did not
 // run is sent again by itself, what may have run is reported as such ([Error.Ran])
@@ -19,6 +20,7 @@
 //	peer.go, grpc.go    a transport: by frames or by gRPC
 //	queue.go, window.go    the calls of one peer, in order, under one lock
 //	dialer.go, connection.go, question.go    connects; one connection
+//	stream.go, inbox.go    a call that is answered by a stream: the loop, and what has arrived for it
 //	delivery.go, tasks.go, config.go    what the others pass on
 //
 // Below are packages resolver (where actors are), rpcerror, codec and wire. A call ([Call], invoke.go) goes from
@@ -26,5 +28,5 @@
 // When a connection breaks, the calls without an answer stay in the peer's queue until it is known which process
 // answers at the address now. Start with invoke.go.
 //
-// What it leaves out: starting actors, and streams.
+// What it leaves out: starting actors.
 package actorrpc

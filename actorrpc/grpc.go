@@ -3,7 +3,9 @@ package actorrpc
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"sync/atomic"
 
@@ -168,13 +170,50 @@ func (g *grpcPeer) invoke(ctx context.Context, d *delivery, s *sending) {
 	}
 	request := d.frame()
 	request.BufferSizes, request.Buffers, request.Caller = nil, d.buffers, g.self
-	reply, err := g.stub.Invoke(ctx, request)
+	invoke := g.one
+	if d.inbox != nil {
+		invoke = g.stream
+	}
+	reply, err := invoke(ctx, d, request)
 	if err == nil {
 		d.owner.answered(reply, reply.GetBuffers())
 		return
 	}
 	g.failed(d, s.handed.Load(), err)
 }
+
+func (g *grpcPeer) one(ctx context.Context, _ *delivery, request *wire.Call) (*wire.Reply, error) {
+	return g.stub.Invoke(ctx, request)
+}
+
+// stream takes the items of a stream as fast as its loop does, and returns the reply after them.
+func (g *grpcPeer) stream(ctx context.Context, d *delivery, request *wire.Call) (*wire.Reply, error) {
+	items, err := g.stub.InvokeStream(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	for received := uint64(0); ; received++ {
+		one, err := items.Recv()
+		switch {
+		case errors.Is(err, io.EOF):
+			return &wire.Reply{Streamed: true, Items: received}, nil
+		case err != nil:
+			return nil, err
+		case one.GetError() != nil || !one.GetStreamed():
+			return one, nil
+		}
+		f := &wire.Items{First: received + 1, Codec: one.GetCodec(), Results: [][]byte{one.GetResult()}}
+		for _, b := range one.GetBuffers() {
+			f.BufferSizes = append(f.BufferSizes, uint64(len(b)))
+		}
+		f.Buffers = []uint32{uint32(len(one.GetBuffers()))}
+		if err := d.inbox.addWaiting(ctx, f, one.GetBuffers()); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (g *grpcPeer) taken(*delivery, uint64) {}
 
 func (g *grpcPeer) failed(d *delivery, handed bool, err error) {
 	text := status.Convert(err).Message()

@@ -245,6 +245,23 @@ func (p *peer) replied(conn *connection, seq uint64) recipient {
 	return recipient{made: made, call: d}
 }
 
+func (p *peer) streams(conn *connection, seq uint64) recipient {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.queue.conn != conn {
+		return recipient{former: true}
+	}
+	return recipient{made: seq > 0 && seq <= p.queue.window.last(), call: p.queue.window.at(seq)}
+}
+
+func (p *peer) taken(d *delivery, items uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.queue.conn != nil && p.queue.window.has(d) { // else it is said when the call is sent again
+		p.queue.conn.post(&wire.Frame{Kind: &wire.Frame_StreamAck{StreamAck: &wire.StreamAck{Seq: d.seq, Taken: items}}})
+	}
+}
+
 func (p *peer) leaves(conn *connection) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

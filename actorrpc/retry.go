@@ -17,8 +17,15 @@ type declaration int
 const (
 	declarationUnknown declaration = iota
 	declaredIdempotent
+	declaredRetries
 	declaredNot
 )
+
+// declaredOptions are those of a method.
+type declaredOptions struct {
+	idempotent bool
+	retries    int
+}
 
 // rejection is an answer that sends the actor's calls elsewhere, or asks for patience.
 type rejection struct {
@@ -41,6 +48,7 @@ func (a *actor) answered(c *call, reply *wire.Reply, results [][]byte) {
 		a.resend(c, err)
 	case err.Code == rpcerror.CodeMaybeExecuted:
 		a.lost(c, err)
+	case err.Code == rpcerror.CodeApplication && a.runAgain(c, err, reply.GetError().GetRetry()):
 	default:
 		a.noteIncarnation(c, reply.GetIncarnation())
 		c.settled()
@@ -101,6 +109,8 @@ func (a *actor) lost(c *call, err *rpcerror.Error) {
 	defer c.settled()
 	c.loss = err
 	switch {
+	case c.inbox.begun(): // what its loop has had is not taken back
+		c.fail(err)
 	case c.repeatable():
 		c.findBy = time.Time{}
 		a.enqueue(c)
@@ -113,13 +123,35 @@ func (a *actor) lost(c *call, err *rpcerror.Error) {
 	a.mu.Unlock()
 }
 
+// runAgain has a call whose method returned an error, or raised, sent once more, if it is to be, and
+// reports whether it is. It comes before calls that were not sent; those that were do not wait for it.
+func (a *actor) runAgain(c *call, err *rpcerror.Error, declared *wire.Retry) bool {
+	selected := declared.GetMatches()
+	if c.options.RetryErrors != nil {
+		selected = c.options.RetryErrors.selects(err)
+	}
+	a.mu.Lock()
+	if !selected || c.dropped || !c.retry(int(declared.GetRetries())) {
+		a.mu.Unlock()
+		return false
+	}
+	c.loss, c.findBy, c.sends = err, time.Time{}, 0
+	a.enqueue(c)
+	a.mu.Unlock()
+	c.settled()
+	return true
+}
+
 // declaration is what is known of a method. It needs the lock.
 func (a *actor) declaration(method string) declaration {
 	if a.declared == nil {
 		return declarationUnknown
 	}
-	if a.declared[method] {
+	switch d := a.declared[method]; {
+	case d.idempotent:
 		return declaredIdempotent
+	case d.retries > 0:
+		return declaredRetries
 	}
 	return declaredNot
 }
@@ -127,21 +159,38 @@ func (a *actor) declaration(method string) declaration {
 // repeatable reports whether the call's options have it sent again though it may have
 // run, and uses one of its retries up if need be. It needs the actor's lock.
 func (c *call) repeatable() bool {
-	switch {
-	case c.sends >= maxSends:
+	return c.sends < maxSends && (c.options.Idempotent || c.retry(0))
+}
+
+// retry uses one of the call's retries up, and reports whether there was one. The method declares so
+// many. It needs the actor's lock.
+func (c *call) retry(declared int) bool {
+	if c.options.Retries != 0 {
+		declared = c.options.Retries
+	}
+	if c.retried >= declared {
 		return false
-	case c.options.Idempotent:
+	}
+	c.retried++
+	return true
+}
+
+// repeatableAsDeclared reports whether what the method declares has the call sent again. It needs the
+// actor's lock.
+func (c *call) repeatableAsDeclared() bool {
+	switch c.actor.declaration(c.method) {
+	case declaredIdempotent:
 		return true
-	case c.retried < c.options.Retries:
-		c.retried++
-		return true
+	case declaredRetries:
+		return c.retry(c.actor.declared[c.method].retries)
+	case declarationUnknown, declaredNot:
 	}
 	return false
 }
 
-// failUnlessIdempotent fetches which methods are idempotent, if calls that may have run
-// depend on that, and fails those whose method is not: others wait for them.
-func (a *actor) failUnlessIdempotent(ctx context.Context, via transport, e resolver.Endpoint) {
+// failUnlessRepeatable fetches what methods declare, if calls that may have run depend on
+// that, and fails those that are not to be sent again: others wait for them.
+func (a *actor) failUnlessRepeatable(ctx context.Context, via transport, e resolver.Endpoint) {
 	a.mu.Lock()
 	needed := slices.ContainsFunc(a.queue.calls, func(c *call) bool { return c.needsDeclaration })
 	a.mu.Unlock()
@@ -156,7 +205,7 @@ func (a *actor) failUnlessIdempotent(ctx context.Context, via transport, e resol
 			return false
 		}
 		c.needsDeclaration = false
-		if err == nil && a.declaration(c.method) == declaredIdempotent {
+		if err == nil && c.repeatableAsDeclared() {
 			return false
 		}
 		c.fail(c.loss)
@@ -164,7 +213,7 @@ func (a *actor) failUnlessIdempotent(ctx context.Context, via transport, e resol
 	})
 }
 
-// fetchDeclarations asks an actor's server which of its methods are declared idempotent.
+// fetchDeclarations asks an actor's server what its methods declare.
 func (a *actor) fetchDeclarations(ctx context.Context, via transport, e resolver.Endpoint) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -172,9 +221,9 @@ func (a *actor) fetchDeclarations(ctx context.Context, via transport, e resolver
 	if err != nil {
 		return err
 	}
-	declared := map[string]bool{}
+	declared := map[string]declaredOptions{}
 	for _, m := range listed.GetMethods() {
-		declared[m.GetName()] = m.GetIdempotent()
+		declared[m.GetName()] = declaredOptions{idempotent: m.GetIdempotent(), retries: int(m.GetRetries())}
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()

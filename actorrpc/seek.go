@@ -152,7 +152,7 @@ func (a *actor) findAndSend(ctx context.Context) (done bool, err error) {
 	if a.holdCallsOfFormer(endpoint) {
 		return false, nil
 	}
-	a.failUnlessIdempotent(ctx, via, endpoint)
+	a.failUnlessRepeatable(ctx, via, endpoint)
 	if !a.sendBacklog(via, endpoint) {
 		return false, nil
 	}

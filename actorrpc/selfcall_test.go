@@ -50,6 +50,11 @@ func (n *node) Result(ctx context.Context, method string) (int, error) {
 	return actorrpc.Go[int](ctx, n.next, method).Result(ctx)
 }
 
+func (n *node) Wait(ctx context.Context, method string) (int, error) {
+	_, _, err := actorrpc.Wait(ctx, 1, actorrpc.Go[int](ctx, n.next, method))
+	return 0, err
+}
+
 func (n *node) Broadcast(ctx context.Context, method string) (int, error) {
 	a := actorrpc.Broadcast[int](ctx, []actorrpc.Handle{n.next}, method)[0]
 	return a.Result, a.Err
@@ -165,14 +170,14 @@ func TestAMethodThatWaitsForItsOwnActor(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for _, method := range []string{"call", "raw", "broadcast", "valued", "result"} {
+		for _, method := range []string{"call", "raw", "broadcast", "valued", "result", "wait"} {
 			t.Run(way+", "+method, func(t *testing.T) {
 				before := self.ran.Load()
 				_, err := actorrpc.Call[int](t.Context(), caller, method, "value")
 				name := self.next.Name()
 				refused(t, err, name+".value: the actor's own "+method+" waits for it")
-				if e, _ := errors.AsType[*rpcerror.Error](err); method == "result" {
-					if !e.Cause.Ran || !strings.Contains(e.Message, "it begins when result has returned") {
+				if e, _ := errors.AsType[*rpcerror.Error](err); method == "result" || method == "wait" {
+					if !e.Cause.Ran || !strings.Contains(e.Message, "it begins when "+method+" has returned") {
 						t.Errorf("error is %+v, want that it may run", e.Cause)
 					}
 					return

@@ -54,9 +54,9 @@ func pattern(n int) []byte {
 	return out
 }
 
-// cutter passes connections on to an address. It breaks each, after so many bytes from the client or
+// byteBreaker passes connections on to an address. It breaks each, after so many bytes from the client or
 // the server, until it has no more breaks.
-type cutter struct {
+type byteBreaker struct {
 	to string
 
 	mu     sync.Mutex
@@ -65,13 +65,13 @@ type cutter struct {
 
 type limits struct{ client, server int64 } // 0: without limit
 
-func cutting(t *testing.T, to string, breaks ...limits) (address string, c *cutter) {
+func breakingAfter(t *testing.T, to string, breaks ...limits) (address string, c *byteBreaker) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c = &cutter{to: to, breaks: breaks}
+	c = &byteBreaker{to: to, breaks: breaks}
 	var passing sync.WaitGroup
 	passing.Go(func() {
 		for {
@@ -87,7 +87,7 @@ func cutting(t *testing.T, to string, breaks ...limits) (address string, c *cutt
 	return l.Addr().String(), c
 }
 
-func (c *cutter) next() limits {
+func (c *byteBreaker) next() limits {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.breaks) == 0 {
@@ -98,7 +98,7 @@ func (c *cutter) next() limits {
 	return first
 }
 
-func (c *cutter) pass(from net.Conn) {
+func (c *byteBreaker) pass(from net.Conn) {
 	defer from.Close()
 	to, err := net.Dial("tcp", c.to)
 	if err != nil {
@@ -149,7 +149,7 @@ func TestLargePayloads(t *testing.T) {
 func TestLargePayloadsAfterBreaks(t *testing.T) {
 	b := &bookcase{}
 	server, _ := serve(t, host.Config{}, map[string]any{"bookcase": b})
-	address, _ := cutting(t, server.Address(), limits{client: 1 << 20}, limits{client: 9 << 20}, limits{server: 100 << 10}, limits{server: 11 << 20})
+	address, _ := breakingAfter(t, server.Address(), limits{client: 1 << 20}, limits{client: 9 << 20}, limits{server: 100 << 10}, limits{server: 11 << 20})
 	h := lookup(t, dialed(t, actorrpc.Config{}, "actor://"+address), "bookcase")
 	first := actorrpc.Go[int](t.Context(), h, "take", pattern(10<<20))
 	second := actorrpc.Go[[]byte](t.Context(), h, "give", 12<<20)

@@ -19,6 +19,8 @@ type transport interface {
 	throttle(done <-chan struct{})
 	// withdraw ends a call that its caller gave up, and reports whether it may have arrived.
 	withdraw(d *delivery) (mayHaveArrived bool)
+	// taken reports how many items of a call's stream its caller has taken.
+	taken(d *delivery, items uint64)
 	// process is the name of the process that answers there, by its Hello; "": not known.
 	process() string
 	// hold holds the unanswered calls that were sent to an actor's endpoint: it may

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"iter"
 	"net"
 	"os"
 	"os/exec"
@@ -37,6 +38,17 @@ type echoActor struct{}
 
 // Echo returns what it is given.
 func (echoActor) Echo(_ context.Context, data []byte) ([]byte, error) { return data, nil }
+
+// Count streams the numbers below n.
+func (echoActor) Count(n int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for i := range n {
+			if !yield(i) {
+				return
+			}
+		}
+	}
+}
 
 // serveEcho serves a kind until in is closed; its address goes to out.
 func serveEcho(ctx context.Context, kind echoKind, in io.Reader, out io.Writer) error {
@@ -84,6 +96,16 @@ type bareEcho struct {
 
 func (bareEcho) Invoke(_ context.Context, c *wire.Call) (*wire.Reply, error) {
 	return &wire.Reply{Result: c.GetArgs()}, nil
+}
+
+// InvokeStream sends as many items as are measured.
+func (bareEcho) InvokeStream(_ *wire.Call, out grpc.ServerStreamingServer[wire.Reply]) error {
+	for i := range streamItems {
+		if err := out.Send(&wire.Reply{Result: []byte{byte(i)}}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // serveSocket gives back what it reads, as soon as it has it.

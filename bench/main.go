@@ -74,6 +74,7 @@ func (b *bench) parts() []part {
 		{"failover", columns, cluster.failover},
 		{"actors", columns, actors.actorCalls},
 		{"python", columns, actors.pythonCalls},
+		{"streams", columns, actors.streams},
 		{"actorlife", columns, actors.actorLife},
 		{"ray", columns, actors.besideRay},
 		{"sidebyside", nil, side.sideBySide},

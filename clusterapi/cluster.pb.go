@@ -204,10 +204,12 @@ type TerminationCause int32
 
 const (
 	TerminationCause_TERMINATION_CAUSE_UNSPECIFIED      TerminationCause = 0
-	TerminationCause_TERMINATION_CAUSE_ACTOR_UNMADE     TerminationCause = 1 // its class was not found, or its constructor failed
-	TerminationCause_TERMINATION_CAUSE_CALLABLE_REFUSED TerminationCause = 2 // the pickled callable cannot be run
+	TerminationCause_TERMINATION_CAUSE_ACTOR_UNMADE     TerminationCause = 1 // its constructor failed
+	TerminationCause_TERMINATION_CAUSE_CALLABLE_REFUSED TerminationCause = 2 // unpickling the callable failed
 	TerminationCause_TERMINATION_CAUSE_PROGRAM_MISSING  TerminationCause = 3 // its host does not have the program, or may not execute it
 	TerminationCause_TERMINATION_CAUSE_PACKAGE_MISSING  TerminationCause = 4 // its Python does not have the package fray
+	TerminationCause_TERMINATION_CAUSE_ACTOR_INVALID    TerminationCause = 5 // it can never be registered: its class, its options or its name are wrong
+	TerminationCause_TERMINATION_CAUSE_CALLABLE_INVALID TerminationCause = 6 // the callable can never run there: it is of another Python, or a module is missing
 )
 
 // Enum value maps for TerminationCause.
@@ -218,6 +220,8 @@ var (
 		2: "TERMINATION_CAUSE_CALLABLE_REFUSED",
 		3: "TERMINATION_CAUSE_PROGRAM_MISSING",
 		4: "TERMINATION_CAUSE_PACKAGE_MISSING",
+		5: "TERMINATION_CAUSE_ACTOR_INVALID",
+		6: "TERMINATION_CAUSE_CALLABLE_INVALID",
 	}
 	TerminationCause_value = map[string]int32{
 		"TERMINATION_CAUSE_UNSPECIFIED":      0,
@@ -225,6 +229,8 @@ var (
 		"TERMINATION_CAUSE_CALLABLE_REFUSED": 2,
 		"TERMINATION_CAUSE_PROGRAM_MISSING":  3,
 		"TERMINATION_CAUSE_PACKAGE_MISSING":  4,
+		"TERMINATION_CAUSE_ACTOR_INVALID":    5,
+		"TERMINATION_CAUSE_CALLABLE_INVALID": 6,
 	}
 )
 
@@ -653,8 +659,11 @@ type JobRequest struct {
 	StopGrace         *durationpb.Duration `protobuf:"bytes,16,opt,name=stop_grace,json=stopGrace,proto3" json:"stop_grace,omitempty"`                         // absent: 10 s
 	Labels            map[string]string    `protobuf:"bytes,17,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	HealthCheck       *HealthCheck         `protobuf:"bytes,18,opt,name=health_check,json=healthCheck,proto3" json:"health_check,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// session is that of the client, with which the job ends unless it is detached. Jobs
+	// give none: what they launch ends with their attempt.
+	Session       string `protobuf:"bytes,19,opt,name=session,proto3" json:"session,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *JobRequest) Reset() {
@@ -811,6 +820,13 @@ func (x *JobRequest) GetHealthCheck() *HealthCheck {
 		return x.HealthCheck
 	}
 	return nil
+}
+
+func (x *JobRequest) GetSession() string {
+	if x != nil {
+		return x.Session
+	}
+	return ""
 }
 
 type Entrypoint struct {
@@ -2224,6 +2240,174 @@ func (x *MonitorResponse) GetJob() *JobInfo {
 	return nil
 }
 
+type HoldSessionRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"` // random, at most 64 bytes
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HoldSessionRequest) Reset() {
+	*x = HoldSessionRequest{}
+	mi := &file_clusterapi_cluster_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HoldSessionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HoldSessionRequest) ProtoMessage() {}
+
+func (x *HoldSessionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_clusterapi_cluster_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HoldSessionRequest.ProtoReflect.Descriptor instead.
+func (*HoldSessionRequest) Descriptor() ([]byte, []int) {
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *HoldSessionRequest) GetSession() string {
+	if x != nil {
+		return x.Session
+	}
+	return ""
+}
+
+type HoldSessionResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Lease         *durationpb.Duration   `protobuf:"bytes,1,opt,name=lease,proto3" json:"lease,omitempty"` // how long it outlives the last call that holds it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HoldSessionResponse) Reset() {
+	*x = HoldSessionResponse{}
+	mi := &file_clusterapi_cluster_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HoldSessionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HoldSessionResponse) ProtoMessage() {}
+
+func (x *HoldSessionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_clusterapi_cluster_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HoldSessionResponse.ProtoReflect.Descriptor instead.
+func (*HoldSessionResponse) Descriptor() ([]byte, []int) {
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *HoldSessionResponse) GetLease() *durationpb.Duration {
+	if x != nil {
+		return x.Lease
+	}
+	return nil
+}
+
+type EndSessionRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndSessionRequest) Reset() {
+	*x = EndSessionRequest{}
+	mi := &file_clusterapi_cluster_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndSessionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndSessionRequest) ProtoMessage() {}
+
+func (x *EndSessionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_clusterapi_cluster_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndSessionRequest.ProtoReflect.Descriptor instead.
+func (*EndSessionRequest) Descriptor() ([]byte, []int) {
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *EndSessionRequest) GetSession() string {
+	if x != nil {
+		return x.Session
+	}
+	return ""
+}
+
+type EndSessionResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndSessionResponse) Reset() {
+	*x = EndSessionResponse{}
+	mi := &file_clusterapi_cluster_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndSessionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndSessionResponse) ProtoMessage() {}
+
+func (x *EndSessionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_clusterapi_cluster_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndSessionResponse.ProtoReflect.Descriptor instead.
+func (*EndSessionResponse) Descriptor() ([]byte, []int) {
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{28}
+}
+
 type TerminateRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	JobId         string                 `protobuf:"bytes,1,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
@@ -2233,7 +2417,7 @@ type TerminateRequest struct {
 
 func (x *TerminateRequest) Reset() {
 	*x = TerminateRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[25]
+	mi := &file_clusterapi_cluster_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2245,7 +2429,7 @@ func (x *TerminateRequest) String() string {
 func (*TerminateRequest) ProtoMessage() {}
 
 func (x *TerminateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[25]
+	mi := &file_clusterapi_cluster_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2258,7 +2442,7 @@ func (x *TerminateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TerminateRequest.ProtoReflect.Descriptor instead.
 func (*TerminateRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{25}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *TerminateRequest) GetJobId() string {
@@ -2276,7 +2460,7 @@ type TerminateResponse struct {
 
 func (x *TerminateResponse) Reset() {
 	*x = TerminateResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[26]
+	mi := &file_clusterapi_cluster_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2288,7 +2472,7 @@ func (x *TerminateResponse) String() string {
 func (*TerminateResponse) ProtoMessage() {}
 
 func (x *TerminateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[26]
+	mi := &file_clusterapi_cluster_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2301,7 +2485,7 @@ func (x *TerminateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TerminateResponse.ProtoReflect.Descriptor instead.
 func (*TerminateResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{26}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{30}
 }
 
 type ListJobsRequest struct {
@@ -2316,7 +2500,7 @@ type ListJobsRequest struct {
 
 func (x *ListJobsRequest) Reset() {
 	*x = ListJobsRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[27]
+	mi := &file_clusterapi_cluster_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2328,7 +2512,7 @@ func (x *ListJobsRequest) String() string {
 func (*ListJobsRequest) ProtoMessage() {}
 
 func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[27]
+	mi := &file_clusterapi_cluster_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2341,7 +2525,7 @@ func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
 func (*ListJobsRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{27}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ListJobsRequest) GetNamespace() string {
@@ -2381,7 +2565,7 @@ type ListJobsResponse struct {
 
 func (x *ListJobsResponse) Reset() {
 	*x = ListJobsResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[28]
+	mi := &file_clusterapi_cluster_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2393,7 +2577,7 @@ func (x *ListJobsResponse) String() string {
 func (*ListJobsResponse) ProtoMessage() {}
 
 func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[28]
+	mi := &file_clusterapi_cluster_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2406,7 +2590,7 @@ func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResponse.ProtoReflect.Descriptor instead.
 func (*ListJobsResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{28}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ListJobsResponse) GetJobs() []*JobInfo {
@@ -2432,7 +2616,7 @@ type ReservationConfig struct {
 
 func (x *ReservationConfig) Reset() {
 	*x = ReservationConfig{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[29]
+	mi := &file_clusterapi_cluster_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2444,7 +2628,7 @@ func (x *ReservationConfig) String() string {
 func (*ReservationConfig) ProtoMessage() {}
 
 func (x *ReservationConfig) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[29]
+	mi := &file_clusterapi_cluster_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2457,7 +2641,7 @@ func (x *ReservationConfig) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReservationConfig.ProtoReflect.Descriptor instead.
 func (*ReservationConfig) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{29}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ReservationConfig) GetName() string {
@@ -2526,7 +2710,7 @@ type CreateReservationRequest struct {
 
 func (x *CreateReservationRequest) Reset() {
 	*x = CreateReservationRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[30]
+	mi := &file_clusterapi_cluster_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2538,7 +2722,7 @@ func (x *CreateReservationRequest) String() string {
 func (*CreateReservationRequest) ProtoMessage() {}
 
 func (x *CreateReservationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[30]
+	mi := &file_clusterapi_cluster_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2551,7 +2735,7 @@ func (x *CreateReservationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateReservationRequest.ProtoReflect.Descriptor instead.
 func (*CreateReservationRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{30}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *CreateReservationRequest) GetConfig() *ReservationConfig {
@@ -2585,7 +2769,7 @@ type ReservationInfo struct {
 
 func (x *ReservationInfo) Reset() {
 	*x = ReservationInfo{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[31]
+	mi := &file_clusterapi_cluster_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2597,7 +2781,7 @@ func (x *ReservationInfo) String() string {
 func (*ReservationInfo) ProtoMessage() {}
 
 func (x *ReservationInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[31]
+	mi := &file_clusterapi_cluster_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2610,7 +2794,7 @@ func (x *ReservationInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReservationInfo.ProtoReflect.Descriptor instead.
 func (*ReservationInfo) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{31}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ReservationInfo) GetReservationId() string {
@@ -2685,7 +2869,7 @@ type ReleaseReservationRequest struct {
 
 func (x *ReleaseReservationRequest) Reset() {
 	*x = ReleaseReservationRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[32]
+	mi := &file_clusterapi_cluster_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2697,7 +2881,7 @@ func (x *ReleaseReservationRequest) String() string {
 func (*ReleaseReservationRequest) ProtoMessage() {}
 
 func (x *ReleaseReservationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[32]
+	mi := &file_clusterapi_cluster_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2710,7 +2894,7 @@ func (x *ReleaseReservationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseReservationRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseReservationRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{32}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ReleaseReservationRequest) GetReservationId() string {
@@ -2728,7 +2912,7 @@ type ReleaseReservationResponse struct {
 
 func (x *ReleaseReservationResponse) Reset() {
 	*x = ReleaseReservationResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[33]
+	mi := &file_clusterapi_cluster_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2740,7 +2924,7 @@ func (x *ReleaseReservationResponse) String() string {
 func (*ReleaseReservationResponse) ProtoMessage() {}
 
 func (x *ReleaseReservationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[33]
+	mi := &file_clusterapi_cluster_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2753,7 +2937,7 @@ func (x *ReleaseReservationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseReservationResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseReservationResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{33}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{37}
 }
 
 type GetReservationRequest struct {
@@ -2765,7 +2949,7 @@ type GetReservationRequest struct {
 
 func (x *GetReservationRequest) Reset() {
 	*x = GetReservationRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[34]
+	mi := &file_clusterapi_cluster_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2777,7 +2961,7 @@ func (x *GetReservationRequest) String() string {
 func (*GetReservationRequest) ProtoMessage() {}
 
 func (x *GetReservationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[34]
+	mi := &file_clusterapi_cluster_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2790,7 +2974,7 @@ func (x *GetReservationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetReservationRequest.ProtoReflect.Descriptor instead.
 func (*GetReservationRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{34}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *GetReservationRequest) GetReservationId() string {
@@ -2809,7 +2993,7 @@ type ListReservationsRequest struct {
 
 func (x *ListReservationsRequest) Reset() {
 	*x = ListReservationsRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[35]
+	mi := &file_clusterapi_cluster_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2821,7 +3005,7 @@ func (x *ListReservationsRequest) String() string {
 func (*ListReservationsRequest) ProtoMessage() {}
 
 func (x *ListReservationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[35]
+	mi := &file_clusterapi_cluster_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2834,7 +3018,7 @@ func (x *ListReservationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListReservationsRequest.ProtoReflect.Descriptor instead.
 func (*ListReservationsRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{35}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ListReservationsRequest) GetNamespace() string {
@@ -2853,7 +3037,7 @@ type ListReservationsResponse struct {
 
 func (x *ListReservationsResponse) Reset() {
 	*x = ListReservationsResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[36]
+	mi := &file_clusterapi_cluster_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2865,7 +3049,7 @@ func (x *ListReservationsResponse) String() string {
 func (*ListReservationsResponse) ProtoMessage() {}
 
 func (x *ListReservationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[36]
+	mi := &file_clusterapi_cluster_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2878,7 +3062,7 @@ func (x *ListReservationsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListReservationsResponse.ProtoReflect.Descriptor instead.
 func (*ListReservationsResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{36}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ListReservationsResponse) GetReservations() []*ReservationInfo {
@@ -2899,7 +3083,7 @@ type UploadRequest struct {
 
 func (x *UploadRequest) Reset() {
 	*x = UploadRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[37]
+	mi := &file_clusterapi_cluster_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2911,7 +3095,7 @@ func (x *UploadRequest) String() string {
 func (*UploadRequest) ProtoMessage() {}
 
 func (x *UploadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[37]
+	mi := &file_clusterapi_cluster_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2924,7 +3108,7 @@ func (x *UploadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadRequest.ProtoReflect.Descriptor instead.
 func (*UploadRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{37}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *UploadRequest) GetSha256() string {
@@ -2957,7 +3141,7 @@ type UploadResponse struct {
 
 func (x *UploadResponse) Reset() {
 	*x = UploadResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[38]
+	mi := &file_clusterapi_cluster_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2969,7 +3153,7 @@ func (x *UploadResponse) String() string {
 func (*UploadResponse) ProtoMessage() {}
 
 func (x *UploadResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[38]
+	mi := &file_clusterapi_cluster_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2982,7 +3166,7 @@ func (x *UploadResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadResponse.ProtoReflect.Descriptor instead.
 func (*UploadResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{38}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *UploadResponse) GetExisted() bool {
@@ -3008,7 +3192,7 @@ type ExecRequest struct {
 
 func (x *ExecRequest) Reset() {
 	*x = ExecRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[39]
+	mi := &file_clusterapi_cluster_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3020,7 +3204,7 @@ func (x *ExecRequest) String() string {
 func (*ExecRequest) ProtoMessage() {}
 
 func (x *ExecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[39]
+	mi := &file_clusterapi_cluster_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3033,7 +3217,7 @@ func (x *ExecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecRequest.ProtoReflect.Descriptor instead.
 func (*ExecRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{39}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ExecRequest) GetKind() isExecRequest_Kind {
@@ -3136,7 +3320,7 @@ type ExecStart struct {
 
 func (x *ExecStart) Reset() {
 	*x = ExecStart{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[40]
+	mi := &file_clusterapi_cluster_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3148,7 +3332,7 @@ func (x *ExecStart) String() string {
 func (*ExecStart) ProtoMessage() {}
 
 func (x *ExecStart) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[40]
+	mi := &file_clusterapi_cluster_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3161,7 +3345,7 @@ func (x *ExecStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecStart.ProtoReflect.Descriptor instead.
 func (*ExecStart) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{40}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ExecStart) GetJobId() string {
@@ -3216,7 +3400,7 @@ type WindowSize struct {
 
 func (x *WindowSize) Reset() {
 	*x = WindowSize{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[41]
+	mi := &file_clusterapi_cluster_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3228,7 +3412,7 @@ func (x *WindowSize) String() string {
 func (*WindowSize) ProtoMessage() {}
 
 func (x *WindowSize) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[41]
+	mi := &file_clusterapi_cluster_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3241,7 +3425,7 @@ func (x *WindowSize) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WindowSize.ProtoReflect.Descriptor instead.
 func (*WindowSize) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{41}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *WindowSize) GetRows() uint32 {
@@ -3272,7 +3456,7 @@ type ExecResponse struct {
 
 func (x *ExecResponse) Reset() {
 	*x = ExecResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[42]
+	mi := &file_clusterapi_cluster_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3284,7 +3468,7 @@ func (x *ExecResponse) String() string {
 func (*ExecResponse) ProtoMessage() {}
 
 func (x *ExecResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[42]
+	mi := &file_clusterapi_cluster_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3297,7 +3481,7 @@ func (x *ExecResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecResponse.ProtoReflect.Descriptor instead.
 func (*ExecResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{42}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ExecResponse) GetKind() isExecResponse_Kind {
@@ -3369,7 +3553,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[43]
+	mi := &file_clusterapi_cluster_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3381,7 +3565,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[43]
+	mi := &file_clusterapi_cluster_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3394,7 +3578,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{43}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *LogsRequest) GetJobId() string {
@@ -3446,7 +3630,7 @@ type LogsResponse struct {
 
 func (x *LogsResponse) Reset() {
 	*x = LogsResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[44]
+	mi := &file_clusterapi_cluster_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3458,7 +3642,7 @@ func (x *LogsResponse) String() string {
 func (*LogsResponse) ProtoMessage() {}
 
 func (x *LogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[44]
+	mi := &file_clusterapi_cluster_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3471,7 +3655,7 @@ func (x *LogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsResponse.ProtoReflect.Descriptor instead.
 func (*LogsResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{44}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *LogsResponse) GetOffset() int64 {
@@ -3512,7 +3696,7 @@ type ActorEndpoint struct {
 
 func (x *ActorEndpoint) Reset() {
 	*x = ActorEndpoint{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[45]
+	mi := &file_clusterapi_cluster_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3524,7 +3708,7 @@ func (x *ActorEndpoint) String() string {
 func (*ActorEndpoint) ProtoMessage() {}
 
 func (x *ActorEndpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[45]
+	mi := &file_clusterapi_cluster_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3537,7 +3721,7 @@ func (x *ActorEndpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActorEndpoint.ProtoReflect.Descriptor instead.
 func (*ActorEndpoint) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{45}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ActorEndpoint) GetActorId() string {
@@ -3622,7 +3806,7 @@ type RegisterRequest struct {
 
 func (x *RegisterRequest) Reset() {
 	*x = RegisterRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[46]
+	mi := &file_clusterapi_cluster_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3634,7 +3818,7 @@ func (x *RegisterRequest) String() string {
 func (*RegisterRequest) ProtoMessage() {}
 
 func (x *RegisterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[46]
+	mi := &file_clusterapi_cluster_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3647,7 +3831,7 @@ func (x *RegisterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterRequest.ProtoReflect.Descriptor instead.
 func (*RegisterRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{46}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *RegisterRequest) GetName() string {
@@ -3722,7 +3906,7 @@ type RegisterResponse struct {
 
 func (x *RegisterResponse) Reset() {
 	*x = RegisterResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[47]
+	mi := &file_clusterapi_cluster_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3734,7 +3918,7 @@ func (x *RegisterResponse) String() string {
 func (*RegisterResponse) ProtoMessage() {}
 
 func (x *RegisterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[47]
+	mi := &file_clusterapi_cluster_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3747,7 +3931,7 @@ func (x *RegisterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterResponse.ProtoReflect.Descriptor instead.
 func (*RegisterResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{47}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *RegisterResponse) GetActorId() string {
@@ -3766,7 +3950,7 @@ type UnregisterRequest struct {
 
 func (x *UnregisterRequest) Reset() {
 	*x = UnregisterRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[48]
+	mi := &file_clusterapi_cluster_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3778,7 +3962,7 @@ func (x *UnregisterRequest) String() string {
 func (*UnregisterRequest) ProtoMessage() {}
 
 func (x *UnregisterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[48]
+	mi := &file_clusterapi_cluster_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3791,7 +3975,7 @@ func (x *UnregisterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnregisterRequest.ProtoReflect.Descriptor instead.
 func (*UnregisterRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{48}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *UnregisterRequest) GetActorId() string {
@@ -3809,7 +3993,7 @@ type UnregisterResponse struct {
 
 func (x *UnregisterResponse) Reset() {
 	*x = UnregisterResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[49]
+	mi := &file_clusterapi_cluster_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3821,7 +4005,7 @@ func (x *UnregisterResponse) String() string {
 func (*UnregisterResponse) ProtoMessage() {}
 
 func (x *UnregisterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[49]
+	mi := &file_clusterapi_cluster_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3834,7 +4018,7 @@ func (x *UnregisterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnregisterResponse.ProtoReflect.Descriptor instead.
 func (*UnregisterResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{49}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{53}
 }
 
 type LookupRequest struct {
@@ -3847,7 +4031,7 @@ type LookupRequest struct {
 
 func (x *LookupRequest) Reset() {
 	*x = LookupRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[50]
+	mi := &file_clusterapi_cluster_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3859,7 +4043,7 @@ func (x *LookupRequest) String() string {
 func (*LookupRequest) ProtoMessage() {}
 
 func (x *LookupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[50]
+	mi := &file_clusterapi_cluster_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3872,7 +4056,7 @@ func (x *LookupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LookupRequest.ProtoReflect.Descriptor instead.
 func (*LookupRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{50}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *LookupRequest) GetName() string {
@@ -3901,7 +4085,7 @@ type ActorNotFound struct {
 
 func (x *ActorNotFound) Reset() {
 	*x = ActorNotFound{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[51]
+	mi := &file_clusterapi_cluster_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3913,7 +4097,7 @@ func (x *ActorNotFound) String() string {
 func (*ActorNotFound) ProtoMessage() {}
 
 func (x *ActorNotFound) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[51]
+	mi := &file_clusterapi_cluster_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3926,7 +4110,7 @@ func (x *ActorNotFound) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActorNotFound.ProtoReflect.Descriptor instead.
 func (*ActorNotFound) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{51}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ActorNotFound) GetName() string {
@@ -3960,7 +4144,7 @@ type ListActorsRequest struct {
 
 func (x *ListActorsRequest) Reset() {
 	*x = ListActorsRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[52]
+	mi := &file_clusterapi_cluster_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3972,7 +4156,7 @@ func (x *ListActorsRequest) String() string {
 func (*ListActorsRequest) ProtoMessage() {}
 
 func (x *ListActorsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[52]
+	mi := &file_clusterapi_cluster_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3985,7 +4169,7 @@ func (x *ListActorsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListActorsRequest.ProtoReflect.Descriptor instead.
 func (*ListActorsRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{52}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *ListActorsRequest) GetPrefix() string {
@@ -4011,7 +4195,7 @@ type ListActorsResponse struct {
 
 func (x *ListActorsResponse) Reset() {
 	*x = ListActorsResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[53]
+	mi := &file_clusterapi_cluster_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4023,7 +4207,7 @@ func (x *ListActorsResponse) String() string {
 func (*ListActorsResponse) ProtoMessage() {}
 
 func (x *ListActorsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[53]
+	mi := &file_clusterapi_cluster_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4036,7 +4220,7 @@ func (x *ListActorsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListActorsResponse.ProtoReflect.Descriptor instead.
 func (*ListActorsResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{53}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *ListActorsResponse) GetActors() []*ActorEndpoint {
@@ -4060,7 +4244,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[54]
+	mi := &file_clusterapi_cluster_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4072,7 +4256,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[54]
+	mi := &file_clusterapi_cluster_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4085,7 +4269,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{54}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *WatchRequest) GetName() string {
@@ -4127,7 +4311,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[55]
+	mi := &file_clusterapi_cluster_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4139,7 +4323,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[55]
+	mi := &file_clusterapi_cluster_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4152,7 +4336,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{55}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *WatchResponse) GetReset_() bool {
@@ -4206,7 +4390,7 @@ type ApplyRequest struct {
 
 func (x *ApplyRequest) Reset() {
 	*x = ApplyRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[56]
+	mi := &file_clusterapi_cluster_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4218,7 +4402,7 @@ func (x *ApplyRequest) String() string {
 func (*ApplyRequest) ProtoMessage() {}
 
 func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[56]
+	mi := &file_clusterapi_cluster_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4231,7 +4415,7 @@ func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyRequest.ProtoReflect.Descriptor instead.
 func (*ApplyRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{56}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *ApplyRequest) GetDesired() []byte {
@@ -4334,7 +4518,7 @@ type ApplyResponse struct {
 
 func (x *ApplyResponse) Reset() {
 	*x = ApplyResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[57]
+	mi := &file_clusterapi_cluster_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4346,7 +4530,7 @@ func (x *ApplyResponse) String() string {
 func (*ApplyResponse) ProtoMessage() {}
 
 func (x *ApplyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[57]
+	mi := &file_clusterapi_cluster_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4359,7 +4543,7 @@ func (x *ApplyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyResponse.ProtoReflect.Descriptor instead.
 func (*ApplyResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{57}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ApplyResponse) GetRevision() uint64 {
@@ -4378,7 +4562,7 @@ type PauseRequest struct {
 
 func (x *PauseRequest) Reset() {
 	*x = PauseRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[58]
+	mi := &file_clusterapi_cluster_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4390,7 +4574,7 @@ func (x *PauseRequest) String() string {
 func (*PauseRequest) ProtoMessage() {}
 
 func (x *PauseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[58]
+	mi := &file_clusterapi_cluster_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4403,7 +4587,7 @@ func (x *PauseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRequest.ProtoReflect.Descriptor instead.
 func (*PauseRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{58}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *PauseRequest) GetReason() string {
@@ -4421,7 +4605,7 @@ type PauseResponse struct {
 
 func (x *PauseResponse) Reset() {
 	*x = PauseResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[59]
+	mi := &file_clusterapi_cluster_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4433,7 +4617,7 @@ func (x *PauseResponse) String() string {
 func (*PauseResponse) ProtoMessage() {}
 
 func (x *PauseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[59]
+	mi := &file_clusterapi_cluster_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4446,7 +4630,7 @@ func (x *PauseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseResponse.ProtoReflect.Descriptor instead.
 func (*PauseResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{59}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{63}
 }
 
 type ResumeRequest struct {
@@ -4457,7 +4641,7 @@ type ResumeRequest struct {
 
 func (x *ResumeRequest) Reset() {
 	*x = ResumeRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[60]
+	mi := &file_clusterapi_cluster_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4469,7 +4653,7 @@ func (x *ResumeRequest) String() string {
 func (*ResumeRequest) ProtoMessage() {}
 
 func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[60]
+	mi := &file_clusterapi_cluster_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4482,7 +4666,7 @@ func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeRequest.ProtoReflect.Descriptor instead.
 func (*ResumeRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{60}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{64}
 }
 
 type ResumeResponse struct {
@@ -4493,7 +4677,7 @@ type ResumeResponse struct {
 
 func (x *ResumeResponse) Reset() {
 	*x = ResumeResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[61]
+	mi := &file_clusterapi_cluster_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4505,7 +4689,7 @@ func (x *ResumeResponse) String() string {
 func (*ResumeResponse) ProtoMessage() {}
 
 func (x *ResumeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[61]
+	mi := &file_clusterapi_cluster_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4518,7 +4702,7 @@ func (x *ResumeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeResponse.ProtoReflect.Descriptor instead.
 func (*ResumeResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{61}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{65}
 }
 
 var File_clusterapi_cluster_proto protoreflect.FileDescriptor
@@ -4551,7 +4735,7 @@ const file_clusterapi_cluster_proto_rawDesc = "" +
 	"\vsame_region\x18\x03 \x01(\bH\x00R\n" +
 	"sameRegion\x88\x01\x01\x12\x1b\n" +
 	"\tsame_zone\x18\x04 \x01(\bR\bsameZoneB\x0e\n" +
-	"\f_same_region\"\xc0\a\n" +
+	"\f_same_region\"\xda\a\n" +
 	"\n" +
 	"JobRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12;\n" +
@@ -4576,7 +4760,8 @@ const file_clusterapi_cluster_proto_rawDesc = "" +
 	"\n" +
 	"stop_grace\x18\x10 \x01(\v2\x19.google.protobuf.DurationR\tstopGrace\x12?\n" +
 	"\x06labels\x18\x11 \x03(\v2'.fray.cluster.v1.JobRequest.LabelsEntryR\x06labels\x12?\n" +
-	"\fhealth_check\x18\x12 \x01(\v2\x1c.fray.cluster.v1.HealthCheckR\vhealthCheck\x1a9\n" +
+	"\fhealth_check\x18\x12 \x01(\v2\x1c.fray.cluster.v1.HealthCheckR\vhealthCheck\x12\x18\n" +
+	"\asession\x18\x13 \x01(\tR\asession\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x19\n" +
@@ -4713,7 +4898,14 @@ const file_clusterapi_cluster_proto_rawDesc = "" +
 	"\x04task\x18\x02 \x01(\x05R\x04task\x12\x12\n" +
 	"\x04data\x18\x03 \x01(\fR\x04data\x12\x16\n" +
 	"\x06cursor\x18\x04 \x01(\fR\x06cursor\x12*\n" +
-	"\x03job\x18\x05 \x01(\v2\x18.fray.cluster.v1.JobInfoR\x03job\")\n" +
+	"\x03job\x18\x05 \x01(\v2\x18.fray.cluster.v1.JobInfoR\x03job\".\n" +
+	"\x12HoldSessionRequest\x12\x18\n" +
+	"\asession\x18\x01 \x01(\tR\asession\"F\n" +
+	"\x13HoldSessionResponse\x12/\n" +
+	"\x05lease\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x05lease\"-\n" +
+	"\x11EndSessionRequest\x12\x18\n" +
+	"\asession\x18\x01 \x01(\tR\asession\"\x14\n" +
+	"\x12EndSessionResponse\")\n" +
 	"\x10TerminateRequest\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\"\x13\n" +
 	"\x11TerminateResponse\"\x81\x01\n" +
@@ -4892,13 +5084,16 @@ const file_clusterapi_cluster_proto_rawDesc = "" +
 	"\x0fBAND_PRODUCTION\x10\x01\x12\x14\n" +
 	"\x10BAND_INTERACTIVE\x10\x02\x12\x0e\n" +
 	"\n" +
-	"BAND_BATCH\x10\x03*\xcf\x01\n" +
+	"BAND_BATCH\x10\x03*\x9c\x02\n" +
 	"\x10TerminationCause\x12!\n" +
 	"\x1dTERMINATION_CAUSE_UNSPECIFIED\x10\x00\x12\"\n" +
 	"\x1eTERMINATION_CAUSE_ACTOR_UNMADE\x10\x01\x12&\n" +
 	"\"TERMINATION_CAUSE_CALLABLE_REFUSED\x10\x02\x12%\n" +
 	"!TERMINATION_CAUSE_PROGRAM_MISSING\x10\x03\x12%\n" +
-	"!TERMINATION_CAUSE_PACKAGE_MISSING\x10\x042\xd4\b\n" +
+	"!TERMINATION_CAUSE_PACKAGE_MISSING\x10\x04\x12#\n" +
+	"\x1fTERMINATION_CAUSE_ACTOR_INVALID\x10\x05\x12&\n" +
+	"\"TERMINATION_CAUSE_CALLABLE_INVALID\x10\x062\x87\n" +
+	"\n" +
 	"\aCluster\x12I\n" +
 	"\x06Launch\x12\x1e.fray.cluster.v1.LaunchRequest\x1a\x1f.fray.cluster.v1.LaunchResponse\x12X\n" +
 	"\vLaunchGroup\x12#.fray.cluster.v1.LaunchGroupRequest\x1a$.fray.cluster.v1.LaunchGroupResponse\x12>\n" +
@@ -4912,7 +5107,10 @@ const file_clusterapi_cluster_proto_rawDesc = "" +
 	"\x0eGetReservation\x12&.fray.cluster.v1.GetReservationRequest\x1a .fray.cluster.v1.ReservationInfo\x12g\n" +
 	"\x10ListReservations\x12(.fray.cluster.v1.ListReservationsRequest\x1a).fray.cluster.v1.ListReservationsResponse\x12K\n" +
 	"\x06Upload\x12\x1e.fray.cluster.v1.UploadRequest\x1a\x1f.fray.cluster.v1.UploadResponse(\x01\x12G\n" +
-	"\x04Exec\x12\x1c.fray.cluster.v1.ExecRequest\x1a\x1d.fray.cluster.v1.ExecResponse(\x010\x012\xef\x03\n" +
+	"\x04Exec\x12\x1c.fray.cluster.v1.ExecRequest\x1a\x1d.fray.cluster.v1.ExecResponse(\x010\x01\x12Z\n" +
+	"\vHoldSession\x12#.fray.cluster.v1.HoldSessionRequest\x1a$.fray.cluster.v1.HoldSessionResponse0\x01\x12U\n" +
+	"\n" +
+	"EndSession\x12\".fray.cluster.v1.EndSessionRequest\x1a#.fray.cluster.v1.EndSessionResponse2\xef\x03\n" +
 	"\bMetadata\x12O\n" +
 	"\bRegister\x12 .fray.cluster.v1.RegisterRequest\x1a!.fray.cluster.v1.RegisterResponse\x12U\n" +
 	"\n" +
@@ -4945,7 +5143,7 @@ func file_clusterapi_cluster_proto_rawDescGZIP() []byte {
 }
 
 var file_clusterapi_cluster_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_clusterapi_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 67)
+var file_clusterapi_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 71)
 var file_clusterapi_cluster_proto_goTypes = []any{
 	(JobStatus)(0),                     // 0: fray.cluster.v1.JobStatus
 	(NameClash)(0),                     // 1: fray.cluster.v1.NameClash
@@ -4976,50 +5174,54 @@ var file_clusterapi_cluster_proto_goTypes = []any{
 	(*WaitResponse)(nil),               // 26: fray.cluster.v1.WaitResponse
 	(*MonitorRequest)(nil),             // 27: fray.cluster.v1.MonitorRequest
 	(*MonitorResponse)(nil),            // 28: fray.cluster.v1.MonitorResponse
-	(*TerminateRequest)(nil),           // 29: fray.cluster.v1.TerminateRequest
-	(*TerminateResponse)(nil),          // 30: fray.cluster.v1.TerminateResponse
-	(*ListJobsRequest)(nil),            // 31: fray.cluster.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),           // 32: fray.cluster.v1.ListJobsResponse
-	(*ReservationConfig)(nil),          // 33: fray.cluster.v1.ReservationConfig
-	(*CreateReservationRequest)(nil),   // 34: fray.cluster.v1.CreateReservationRequest
-	(*ReservationInfo)(nil),            // 35: fray.cluster.v1.ReservationInfo
-	(*ReleaseReservationRequest)(nil),  // 36: fray.cluster.v1.ReleaseReservationRequest
-	(*ReleaseReservationResponse)(nil), // 37: fray.cluster.v1.ReleaseReservationResponse
-	(*GetReservationRequest)(nil),      // 38: fray.cluster.v1.GetReservationRequest
-	(*ListReservationsRequest)(nil),    // 39: fray.cluster.v1.ListReservationsRequest
-	(*ListReservationsResponse)(nil),   // 40: fray.cluster.v1.ListReservationsResponse
-	(*UploadRequest)(nil),              // 41: fray.cluster.v1.UploadRequest
-	(*UploadResponse)(nil),             // 42: fray.cluster.v1.UploadResponse
-	(*ExecRequest)(nil),                // 43: fray.cluster.v1.ExecRequest
-	(*ExecStart)(nil),                  // 44: fray.cluster.v1.ExecStart
-	(*WindowSize)(nil),                 // 45: fray.cluster.v1.WindowSize
-	(*ExecResponse)(nil),               // 46: fray.cluster.v1.ExecResponse
-	(*LogsRequest)(nil),                // 47: fray.cluster.v1.LogsRequest
-	(*LogsResponse)(nil),               // 48: fray.cluster.v1.LogsResponse
-	(*ActorEndpoint)(nil),              // 49: fray.cluster.v1.ActorEndpoint
-	(*RegisterRequest)(nil),            // 50: fray.cluster.v1.RegisterRequest
-	(*RegisterResponse)(nil),           // 51: fray.cluster.v1.RegisterResponse
-	(*UnregisterRequest)(nil),          // 52: fray.cluster.v1.UnregisterRequest
-	(*UnregisterResponse)(nil),         // 53: fray.cluster.v1.UnregisterResponse
-	(*LookupRequest)(nil),              // 54: fray.cluster.v1.LookupRequest
-	(*ActorNotFound)(nil),              // 55: fray.cluster.v1.ActorNotFound
-	(*ListActorsRequest)(nil),          // 56: fray.cluster.v1.ListActorsRequest
-	(*ListActorsResponse)(nil),         // 57: fray.cluster.v1.ListActorsResponse
-	(*WatchRequest)(nil),               // 58: fray.cluster.v1.WatchRequest
-	(*WatchResponse)(nil),              // 59: fray.cluster.v1.WatchResponse
-	(*ApplyRequest)(nil),               // 60: fray.cluster.v1.ApplyRequest
-	(*ApplyResponse)(nil),              // 61: fray.cluster.v1.ApplyResponse
-	(*PauseRequest)(nil),               // 62: fray.cluster.v1.PauseRequest
-	(*PauseResponse)(nil),              // 63: fray.cluster.v1.PauseResponse
-	(*ResumeRequest)(nil),              // 64: fray.cluster.v1.ResumeRequest
-	(*ResumeResponse)(nil),             // 65: fray.cluster.v1.ResumeResponse
-	nil,                                // 66: fray.cluster.v1.JobRequest.LabelsEntry
-	nil,                                // 67: fray.cluster.v1.Environment.EnvVarsEntry
-	nil,                                // 68: fray.cluster.v1.TaskInfo.PortsEntry
-	nil,                                // 69: fray.cluster.v1.ActorEndpoint.MetadataEntry
-	nil,                                // 70: fray.cluster.v1.RegisterRequest.MetadataEntry
-	(*durationpb.Duration)(nil),        // 71: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),      // 72: google.protobuf.Timestamp
+	(*HoldSessionRequest)(nil),         // 29: fray.cluster.v1.HoldSessionRequest
+	(*HoldSessionResponse)(nil),        // 30: fray.cluster.v1.HoldSessionResponse
+	(*EndSessionRequest)(nil),          // 31: fray.cluster.v1.EndSessionRequest
+	(*EndSessionResponse)(nil),         // 32: fray.cluster.v1.EndSessionResponse
+	(*TerminateRequest)(nil),           // 33: fray.cluster.v1.TerminateRequest
+	(*TerminateResponse)(nil),          // 34: fray.cluster.v1.TerminateResponse
+	(*ListJobsRequest)(nil),            // 35: fray.cluster.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),           // 36: fray.cluster.v1.ListJobsResponse
+	(*ReservationConfig)(nil),          // 37: fray.cluster.v1.ReservationConfig
+	(*CreateReservationRequest)(nil),   // 38: fray.cluster.v1.CreateReservationRequest
+	(*ReservationInfo)(nil),            // 39: fray.cluster.v1.ReservationInfo
+	(*ReleaseReservationRequest)(nil),  // 40: fray.cluster.v1.ReleaseReservationRequest
+	(*ReleaseReservationResponse)(nil), // 41: fray.cluster.v1.ReleaseReservationResponse
+	(*GetReservationRequest)(nil),      // 42: fray.cluster.v1.GetReservationRequest
+	(*ListReservationsRequest)(nil),    // 43: fray.cluster.v1.ListReservationsRequest
+	(*ListReservationsResponse)(nil),   // 44: fray.cluster.v1.ListReservationsResponse
+	(*UploadRequest)(nil),              // 45: fray.cluster.v1.UploadRequest
+	(*UploadResponse)(nil),             // 46: fray.cluster.v1.UploadResponse
+	(*ExecRequest)(nil),                // 47: fray.cluster.v1.ExecRequest
+	(*ExecStart)(nil),                  // 48: fray.cluster.v1.ExecStart
+	(*WindowSize)(nil),                 // 49: fray.cluster.v1.WindowSize
+	(*ExecResponse)(nil),               // 50: fray.cluster.v1.ExecResponse
+	(*LogsRequest)(nil),                // 51: fray.cluster.v1.LogsRequest
+	(*LogsResponse)(nil),               // 52: fray.cluster.v1.LogsResponse
+	(*ActorEndpoint)(nil),              // 53: fray.cluster.v1.ActorEndpoint
+	(*RegisterRequest)(nil),            // 54: fray.cluster.v1.RegisterRequest
+	(*RegisterResponse)(nil),           // 55: fray.cluster.v1.RegisterResponse
+	(*UnregisterRequest)(nil),          // 56: fray.cluster.v1.UnregisterRequest
+	(*UnregisterResponse)(nil),         // 57: fray.cluster.v1.UnregisterResponse
+	(*LookupRequest)(nil),              // 58: fray.cluster.v1.LookupRequest
+	(*ActorNotFound)(nil),              // 59: fray.cluster.v1.ActorNotFound
+	(*ListActorsRequest)(nil),          // 60: fray.cluster.v1.ListActorsRequest
+	(*ListActorsResponse)(nil),         // 61: fray.cluster.v1.ListActorsResponse
+	(*WatchRequest)(nil),               // 62: fray.cluster.v1.WatchRequest
+	(*WatchResponse)(nil),              // 63: fray.cluster.v1.WatchResponse
+	(*ApplyRequest)(nil),               // 64: fray.cluster.v1.ApplyRequest
+	(*ApplyResponse)(nil),              // 65: fray.cluster.v1.ApplyResponse
+	(*PauseRequest)(nil),               // 66: fray.cluster.v1.PauseRequest
+	(*PauseResponse)(nil),              // 67: fray.cluster.v1.PauseResponse
+	(*ResumeRequest)(nil),              // 68: fray.cluster.v1.ResumeRequest
+	(*ResumeResponse)(nil),             // 69: fray.cluster.v1.ResumeResponse
+	nil,                                // 70: fray.cluster.v1.JobRequest.LabelsEntry
+	nil,                                // 71: fray.cluster.v1.Environment.EnvVarsEntry
+	nil,                                // 72: fray.cluster.v1.TaskInfo.PortsEntry
+	nil,                                // 73: fray.cluster.v1.ActorEndpoint.MetadataEntry
+	nil,                                // 74: fray.cluster.v1.RegisterRequest.MetadataEntry
+	(*durationpb.Duration)(nil),        // 75: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),      // 76: google.protobuf.Timestamp
 }
 var file_clusterapi_cluster_proto_depIdxs = []int32{
 	11, // 0: fray.cluster.v1.LaunchRequest.request:type_name -> fray.cluster.v1.JobRequest
@@ -5030,108 +5232,113 @@ var file_clusterapi_cluster_proto_depIdxs = []int32{
 	17, // 5: fray.cluster.v1.JobRequest.environment:type_name -> fray.cluster.v1.Environment
 	2,  // 6: fray.cluster.v1.JobRequest.band:type_name -> fray.cluster.v1.Band
 	1,  // 7: fray.cluster.v1.JobRequest.name_clash:type_name -> fray.cluster.v1.NameClash
-	71, // 8: fray.cluster.v1.JobRequest.timeout:type_name -> google.protobuf.Duration
-	71, // 9: fray.cluster.v1.JobRequest.scheduling_timeout:type_name -> google.protobuf.Duration
-	71, // 10: fray.cluster.v1.JobRequest.stop_grace:type_name -> google.protobuf.Duration
-	66, // 11: fray.cluster.v1.JobRequest.labels:type_name -> fray.cluster.v1.JobRequest.LabelsEntry
+	75, // 8: fray.cluster.v1.JobRequest.timeout:type_name -> google.protobuf.Duration
+	75, // 9: fray.cluster.v1.JobRequest.scheduling_timeout:type_name -> google.protobuf.Duration
+	75, // 10: fray.cluster.v1.JobRequest.stop_grace:type_name -> google.protobuf.Duration
+	70, // 11: fray.cluster.v1.JobRequest.labels:type_name -> fray.cluster.v1.JobRequest.LabelsEntry
 	19, // 12: fray.cluster.v1.JobRequest.health_check:type_name -> fray.cluster.v1.HealthCheck
 	13, // 13: fray.cluster.v1.Entrypoint.command:type_name -> fray.cluster.v1.Command
 	14, // 14: fray.cluster.v1.Entrypoint.callable:type_name -> fray.cluster.v1.Callable
 	16, // 15: fray.cluster.v1.Resources.ports:type_name -> fray.cluster.v1.Port
 	18, // 16: fray.cluster.v1.Environment.uv:type_name -> fray.cluster.v1.UV
-	67, // 17: fray.cluster.v1.Environment.env_vars:type_name -> fray.cluster.v1.Environment.EnvVarsEntry
-	71, // 18: fray.cluster.v1.HealthCheck.interval:type_name -> google.protobuf.Duration
-	71, // 19: fray.cluster.v1.HealthCheck.timeout:type_name -> google.protobuf.Duration
+	71, // 17: fray.cluster.v1.Environment.env_vars:type_name -> fray.cluster.v1.Environment.EnvVarsEntry
+	75, // 18: fray.cluster.v1.HealthCheck.interval:type_name -> google.protobuf.Duration
+	75, // 19: fray.cluster.v1.HealthCheck.timeout:type_name -> google.protobuf.Duration
 	0,  // 20: fray.cluster.v1.JobInfo.status:type_name -> fray.cluster.v1.JobStatus
 	2,  // 21: fray.cluster.v1.JobInfo.band:type_name -> fray.cluster.v1.Band
 	23, // 22: fray.cluster.v1.JobInfo.tasks:type_name -> fray.cluster.v1.TaskInfo
-	72, // 23: fray.cluster.v1.JobInfo.submitted_at:type_name -> google.protobuf.Timestamp
-	72, // 24: fray.cluster.v1.JobInfo.started_at:type_name -> google.protobuf.Timestamp
-	72, // 25: fray.cluster.v1.JobInfo.ended_at:type_name -> google.protobuf.Timestamp
+	76, // 23: fray.cluster.v1.JobInfo.submitted_at:type_name -> google.protobuf.Timestamp
+	76, // 24: fray.cluster.v1.JobInfo.started_at:type_name -> google.protobuf.Timestamp
+	76, // 25: fray.cluster.v1.JobInfo.ended_at:type_name -> google.protobuf.Timestamp
 	21, // 26: fray.cluster.v1.JobInfo.attempts:type_name -> fray.cluster.v1.AttemptInfo
-	72, // 27: fray.cluster.v1.AttemptInfo.started_at:type_name -> google.protobuf.Timestamp
-	72, // 28: fray.cluster.v1.AttemptInfo.ended_at:type_name -> google.protobuf.Timestamp
+	76, // 27: fray.cluster.v1.AttemptInfo.started_at:type_name -> google.protobuf.Timestamp
+	76, // 28: fray.cluster.v1.AttemptInfo.ended_at:type_name -> google.protobuf.Timestamp
 	22, // 29: fray.cluster.v1.AttemptInfo.termination:type_name -> fray.cluster.v1.Termination
 	3,  // 30: fray.cluster.v1.Termination.cause:type_name -> fray.cluster.v1.TerminationCause
-	68, // 31: fray.cluster.v1.TaskInfo.ports:type_name -> fray.cluster.v1.TaskInfo.PortsEntry
+	72, // 31: fray.cluster.v1.TaskInfo.ports:type_name -> fray.cluster.v1.TaskInfo.PortsEntry
 	22, // 32: fray.cluster.v1.TaskInfo.termination:type_name -> fray.cluster.v1.Termination
-	71, // 33: fray.cluster.v1.WaitRequest.timeout:type_name -> google.protobuf.Duration
+	75, // 33: fray.cluster.v1.WaitRequest.timeout:type_name -> google.protobuf.Duration
 	20, // 34: fray.cluster.v1.WaitResponse.jobs:type_name -> fray.cluster.v1.JobInfo
 	20, // 35: fray.cluster.v1.MonitorResponse.job:type_name -> fray.cluster.v1.JobInfo
-	20, // 36: fray.cluster.v1.ListJobsResponse.jobs:type_name -> fray.cluster.v1.JobInfo
-	15, // 37: fray.cluster.v1.ReservationConfig.min:type_name -> fray.cluster.v1.Resources
-	15, // 38: fray.cluster.v1.ReservationConfig.max:type_name -> fray.cluster.v1.Resources
-	71, // 39: fray.cluster.v1.ReservationConfig.ttl:type_name -> google.protobuf.Duration
-	33, // 40: fray.cluster.v1.CreateReservationRequest.config:type_name -> fray.cluster.v1.ReservationConfig
-	15, // 41: fray.cluster.v1.ReservationInfo.allocated:type_name -> fray.cluster.v1.Resources
-	15, // 42: fray.cluster.v1.ReservationInfo.pending:type_name -> fray.cluster.v1.Resources
-	72, // 43: fray.cluster.v1.ReservationInfo.expires_at:type_name -> google.protobuf.Timestamp
-	33, // 44: fray.cluster.v1.ReservationInfo.config:type_name -> fray.cluster.v1.ReservationConfig
-	35, // 45: fray.cluster.v1.ListReservationsResponse.reservations:type_name -> fray.cluster.v1.ReservationInfo
-	44, // 46: fray.cluster.v1.ExecRequest.start:type_name -> fray.cluster.v1.ExecStart
-	45, // 47: fray.cluster.v1.ExecRequest.resize:type_name -> fray.cluster.v1.WindowSize
-	45, // 48: fray.cluster.v1.ExecStart.size:type_name -> fray.cluster.v1.WindowSize
-	69, // 49: fray.cluster.v1.ActorEndpoint.metadata:type_name -> fray.cluster.v1.ActorEndpoint.MetadataEntry
-	72, // 50: fray.cluster.v1.ActorEndpoint.registered_at:type_name -> google.protobuf.Timestamp
-	70, // 51: fray.cluster.v1.RegisterRequest.metadata:type_name -> fray.cluster.v1.RegisterRequest.MetadataEntry
-	71, // 52: fray.cluster.v1.RegisterRequest.ttl:type_name -> google.protobuf.Duration
-	49, // 53: fray.cluster.v1.ListActorsResponse.actors:type_name -> fray.cluster.v1.ActorEndpoint
-	49, // 54: fray.cluster.v1.WatchResponse.added:type_name -> fray.cluster.v1.ActorEndpoint
-	6,  // 55: fray.cluster.v1.Cluster.Launch:input_type -> fray.cluster.v1.LaunchRequest
-	8,  // 56: fray.cluster.v1.Cluster.LaunchGroup:input_type -> fray.cluster.v1.LaunchGroupRequest
-	24, // 57: fray.cluster.v1.Cluster.Poll:input_type -> fray.cluster.v1.PollRequest
-	25, // 58: fray.cluster.v1.Cluster.Wait:input_type -> fray.cluster.v1.WaitRequest
-	27, // 59: fray.cluster.v1.Cluster.Monitor:input_type -> fray.cluster.v1.MonitorRequest
-	29, // 60: fray.cluster.v1.Cluster.Terminate:input_type -> fray.cluster.v1.TerminateRequest
-	31, // 61: fray.cluster.v1.Cluster.ListJobs:input_type -> fray.cluster.v1.ListJobsRequest
-	34, // 62: fray.cluster.v1.Cluster.CreateReservation:input_type -> fray.cluster.v1.CreateReservationRequest
-	36, // 63: fray.cluster.v1.Cluster.ReleaseReservation:input_type -> fray.cluster.v1.ReleaseReservationRequest
-	38, // 64: fray.cluster.v1.Cluster.GetReservation:input_type -> fray.cluster.v1.GetReservationRequest
-	39, // 65: fray.cluster.v1.Cluster.ListReservations:input_type -> fray.cluster.v1.ListReservationsRequest
-	41, // 66: fray.cluster.v1.Cluster.Upload:input_type -> fray.cluster.v1.UploadRequest
-	43, // 67: fray.cluster.v1.Cluster.Exec:input_type -> fray.cluster.v1.ExecRequest
-	50, // 68: fray.cluster.v1.Metadata.Register:input_type -> fray.cluster.v1.RegisterRequest
-	52, // 69: fray.cluster.v1.Metadata.Unregister:input_type -> fray.cluster.v1.UnregisterRequest
-	54, // 70: fray.cluster.v1.Metadata.Lookup:input_type -> fray.cluster.v1.LookupRequest
-	54, // 71: fray.cluster.v1.Metadata.LookupAll:input_type -> fray.cluster.v1.LookupRequest
-	56, // 72: fray.cluster.v1.Metadata.ListActors:input_type -> fray.cluster.v1.ListActorsRequest
-	58, // 73: fray.cluster.v1.Metadata.Watch:input_type -> fray.cluster.v1.WatchRequest
-	60, // 74: fray.cluster.v1.Admin.Apply:input_type -> fray.cluster.v1.ApplyRequest
-	62, // 75: fray.cluster.v1.Admin.Pause:input_type -> fray.cluster.v1.PauseRequest
-	64, // 76: fray.cluster.v1.Admin.Resume:input_type -> fray.cluster.v1.ResumeRequest
-	4,  // 77: fray.cluster.v1.Client.Identity:input_type -> fray.cluster.v1.IdentityRequest
-	43, // 78: fray.cluster.v1.Host.Exec:input_type -> fray.cluster.v1.ExecRequest
-	47, // 79: fray.cluster.v1.Host.Logs:input_type -> fray.cluster.v1.LogsRequest
-	7,  // 80: fray.cluster.v1.Cluster.Launch:output_type -> fray.cluster.v1.LaunchResponse
-	9,  // 81: fray.cluster.v1.Cluster.LaunchGroup:output_type -> fray.cluster.v1.LaunchGroupResponse
-	20, // 82: fray.cluster.v1.Cluster.Poll:output_type -> fray.cluster.v1.JobInfo
-	26, // 83: fray.cluster.v1.Cluster.Wait:output_type -> fray.cluster.v1.WaitResponse
-	28, // 84: fray.cluster.v1.Cluster.Monitor:output_type -> fray.cluster.v1.MonitorResponse
-	30, // 85: fray.cluster.v1.Cluster.Terminate:output_type -> fray.cluster.v1.TerminateResponse
-	32, // 86: fray.cluster.v1.Cluster.ListJobs:output_type -> fray.cluster.v1.ListJobsResponse
-	35, // 87: fray.cluster.v1.Cluster.CreateReservation:output_type -> fray.cluster.v1.ReservationInfo
-	37, // 88: fray.cluster.v1.Cluster.ReleaseReservation:output_type -> fray.cluster.v1.ReleaseReservationResponse
-	35, // 89: fray.cluster.v1.Cluster.GetReservation:output_type -> fray.cluster.v1.ReservationInfo
-	40, // 90: fray.cluster.v1.Cluster.ListReservations:output_type -> fray.cluster.v1.ListReservationsResponse
-	42, // 91: fray.cluster.v1.Cluster.Upload:output_type -> fray.cluster.v1.UploadResponse
-	46, // 92: fray.cluster.v1.Cluster.Exec:output_type -> fray.cluster.v1.ExecResponse
-	51, // 93: fray.cluster.v1.Metadata.Register:output_type -> fray.cluster.v1.RegisterResponse
-	53, // 94: fray.cluster.v1.Metadata.Unregister:output_type -> fray.cluster.v1.UnregisterResponse
-	49, // 95: fray.cluster.v1.Metadata.Lookup:output_type -> fray.cluster.v1.ActorEndpoint
-	57, // 96: fray.cluster.v1.Metadata.LookupAll:output_type -> fray.cluster.v1.ListActorsResponse
-	57, // 97: fray.cluster.v1.Metadata.ListActors:output_type -> fray.cluster.v1.ListActorsResponse
-	59, // 98: fray.cluster.v1.Metadata.Watch:output_type -> fray.cluster.v1.WatchResponse
-	61, // 99: fray.cluster.v1.Admin.Apply:output_type -> fray.cluster.v1.ApplyResponse
-	63, // 100: fray.cluster.v1.Admin.Pause:output_type -> fray.cluster.v1.PauseResponse
-	65, // 101: fray.cluster.v1.Admin.Resume:output_type -> fray.cluster.v1.ResumeResponse
-	5,  // 102: fray.cluster.v1.Client.Identity:output_type -> fray.cluster.v1.IdentityResponse
-	46, // 103: fray.cluster.v1.Host.Exec:output_type -> fray.cluster.v1.ExecResponse
-	48, // 104: fray.cluster.v1.Host.Logs:output_type -> fray.cluster.v1.LogsResponse
-	80, // [80:105] is the sub-list for method output_type
-	55, // [55:80] is the sub-list for method input_type
-	55, // [55:55] is the sub-list for extension type_name
-	55, // [55:55] is the sub-list for extension extendee
-	0,  // [0:55] is the sub-list for field type_name
+	75, // 36: fray.cluster.v1.HoldSessionResponse.lease:type_name -> google.protobuf.Duration
+	20, // 37: fray.cluster.v1.ListJobsResponse.jobs:type_name -> fray.cluster.v1.JobInfo
+	15, // 38: fray.cluster.v1.ReservationConfig.min:type_name -> fray.cluster.v1.Resources
+	15, // 39: fray.cluster.v1.ReservationConfig.max:type_name -> fray.cluster.v1.Resources
+	75, // 40: fray.cluster.v1.ReservationConfig.ttl:type_name -> google.protobuf.Duration
+	37, // 41: fray.cluster.v1.CreateReservationRequest.config:type_name -> fray.cluster.v1.ReservationConfig
+	15, // 42: fray.cluster.v1.ReservationInfo.allocated:type_name -> fray.cluster.v1.Resources
+	15, // 43: fray.cluster.v1.ReservationInfo.pending:type_name -> fray.cluster.v1.Resources
+	76, // 44: fray.cluster.v1.ReservationInfo.expires_at:type_name -> google.protobuf.Timestamp
+	37, // 45: fray.cluster.v1.ReservationInfo.config:type_name -> fray.cluster.v1.ReservationConfig
+	39, // 46: fray.cluster.v1.ListReservationsResponse.reservations:type_name -> fray.cluster.v1.ReservationInfo
+	48, // 47: fray.cluster.v1.ExecRequest.start:type_name -> fray.cluster.v1.ExecStart
+	49, // 48: fray.cluster.v1.ExecRequest.resize:type_name -> fray.cluster.v1.WindowSize
+	49, // 49: fray.cluster.v1.ExecStart.size:type_name -> fray.cluster.v1.WindowSize
+	73, // 50: fray.cluster.v1.ActorEndpoint.metadata:type_name -> fray.cluster.v1.ActorEndpoint.MetadataEntry
+	76, // 51: fray.cluster.v1.ActorEndpoint.registered_at:type_name -> google.protobuf.Timestamp
+	74, // 52: fray.cluster.v1.RegisterRequest.metadata:type_name -> fray.cluster.v1.RegisterRequest.MetadataEntry
+	75, // 53: fray.cluster.v1.RegisterRequest.ttl:type_name -> google.protobuf.Duration
+	53, // 54: fray.cluster.v1.ListActorsResponse.actors:type_name -> fray.cluster.v1.ActorEndpoint
+	53, // 55: fray.cluster.v1.WatchResponse.added:type_name -> fray.cluster.v1.ActorEndpoint
+	6,  // 56: fray.cluster.v1.Cluster.Launch:input_type -> fray.cluster.v1.LaunchRequest
+	8,  // 57: fray.cluster.v1.Cluster.LaunchGroup:input_type -> fray.cluster.v1.LaunchGroupRequest
+	24, // 58: fray.cluster.v1.Cluster.Poll:input_type -> fray.cluster.v1.PollRequest
+	25, // 59: fray.cluster.v1.Cluster.Wait:input_type -> fray.cluster.v1.WaitRequest
+	27, // 60: fray.cluster.v1.Cluster.Monitor:input_type -> fray.cluster.v1.MonitorRequest
+	33, // 61: fray.cluster.v1.Cluster.Terminate:input_type -> fray.cluster.v1.TerminateRequest
+	35, // 62: fray.cluster.v1.Cluster.ListJobs:input_type -> fray.cluster.v1.ListJobsRequest
+	38, // 63: fray.cluster.v1.Cluster.CreateReservation:input_type -> fray.cluster.v1.CreateReservationRequest
+	40, // 64: fray.cluster.v1.Cluster.ReleaseReservation:input_type -> fray.cluster.v1.ReleaseReservationRequest
+	42, // 65: fray.cluster.v1.Cluster.GetReservation:input_type -> fray.cluster.v1.GetReservationRequest
+	43, // 66: fray.cluster.v1.Cluster.ListReservations:input_type -> fray.cluster.v1.ListReservationsRequest
+	45, // 67: fray.cluster.v1.Cluster.Upload:input_type -> fray.cluster.v1.UploadRequest
+	47, // 68: fray.cluster.v1.Cluster.Exec:input_type -> fray.cluster.v1.ExecRequest
+	29, // 69: fray.cluster.v1.Cluster.HoldSession:input_type -> fray.cluster.v1.HoldSessionRequest
+	31, // 70: fray.cluster.v1.Cluster.EndSession:input_type -> fray.cluster.v1.EndSessionRequest
+	54, // 71: fray.cluster.v1.Metadata.Register:input_type -> fray.cluster.v1.RegisterRequest
+	56, // 72: fray.cluster.v1.Metadata.Unregister:input_type -> fray.cluster.v1.UnregisterRequest
+	58, // 73: fray.cluster.v1.Metadata.Lookup:input_type -> fray.cluster.v1.LookupRequest
+	58, // 74: fray.cluster.v1.Metadata.LookupAll:input_type -> fray.cluster.v1.LookupRequest
+	60, // 75: fray.cluster.v1.Metadata.ListActors:input_type -> fray.cluster.v1.ListActorsRequest
+	62, // 76: fray.cluster.v1.Metadata.Watch:input_type -> fray.cluster.v1.WatchRequest
+	64, // 77: fray.cluster.v1.Admin.Apply:input_type -> fray.cluster.v1.ApplyRequest
+	66, // 78: fray.cluster.v1.Admin.Pause:input_type -> fray.cluster.v1.PauseRequest
+	68, // 79: fray.cluster.v1.Admin.Resume:input_type -> fray.cluster.v1.ResumeRequest
+	4,  // 80: fray.cluster.v1.Client.Identity:input_type -> fray.cluster.v1.IdentityRequest
+	47, // 81: fray.cluster.v1.Host.Exec:input_type -> fray.cluster.v1.ExecRequest
+	51, // 82: fray.cluster.v1.Host.Logs:input_type -> fray.cluster.v1.LogsRequest
+	7,  // 83: fray.cluster.v1.Cluster.Launch:output_type -> fray.cluster.v1.LaunchResponse
+	9,  // 84: fray.cluster.v1.Cluster.LaunchGroup:output_type -> fray.cluster.v1.LaunchGroupResponse
+	20, // 85: fray.cluster.v1.Cluster.Poll:output_type -> fray.cluster.v1.JobInfo
+	26, // 86: fray.cluster.v1.Cluster.Wait:output_type -> fray.cluster.v1.WaitResponse
+	28, // 87: fray.cluster.v1.Cluster.Monitor:output_type -> fray.cluster.v1.MonitorResponse
+	34, // 88: fray.cluster.v1.Cluster.Terminate:output_type -> fray.cluster.v1.TerminateResponse
+	36, // 89: fray.cluster.v1.Cluster.ListJobs:output_type -> fray.cluster.v1.ListJobsResponse
+	39, // 90: fray.cluster.v1.Cluster.CreateReservation:output_type -> fray.cluster.v1.ReservationInfo
+	41, // 91: fray.cluster.v1.Cluster.ReleaseReservation:output_type -> fray.cluster.v1.ReleaseReservationResponse
+	39, // 92: fray.cluster.v1.Cluster.GetReservation:output_type -> fray.cluster.v1.ReservationInfo
+	44, // 93: fray.cluster.v1.Cluster.ListReservations:output_type -> fray.cluster.v1.ListReservationsResponse
+	46, // 94: fray.cluster.v1.Cluster.Upload:output_type -> fray.cluster.v1.UploadResponse
+	50, // 95: fray.cluster.v1.Cluster.Exec:output_type -> fray.cluster.v1.ExecResponse
+	30, // 96: fray.cluster.v1.Cluster.HoldSession:output_type -> fray.cluster.v1.HoldSessionResponse
+	32, // 97: fray.cluster.v1.Cluster.EndSession:output_type -> fray.cluster.v1.EndSessionResponse
+	55, // 98: fray.cluster.v1.Metadata.Register:output_type -> fray.cluster.v1.RegisterResponse
+	57, // 99: fray.cluster.v1.Metadata.Unregister:output_type -> fray.cluster.v1.UnregisterResponse
+	53, // 100: fray.cluster.v1.Metadata.Lookup:output_type -> fray.cluster.v1.ActorEndpoint
+	61, // 101: fray.cluster.v1.Metadata.LookupAll:output_type -> fray.cluster.v1.ListActorsResponse
+	61, // 102: fray.cluster.v1.Metadata.ListActors:output_type -> fray.cluster.v1.ListActorsResponse
+	63, // 103: fray.cluster.v1.Metadata.Watch:output_type -> fray.cluster.v1.WatchResponse
+	65, // 104: fray.cluster.v1.Admin.Apply:output_type -> fray.cluster.v1.ApplyResponse
+	67, // 105: fray.cluster.v1.Admin.Pause:output_type -> fray.cluster.v1.PauseResponse
+	69, // 106: fray.cluster.v1.Admin.Resume:output_type -> fray.cluster.v1.ResumeResponse
+	5,  // 107: fray.cluster.v1.Client.Identity:output_type -> fray.cluster.v1.IdentityResponse
+	50, // 108: fray.cluster.v1.Host.Exec:output_type -> fray.cluster.v1.ExecResponse
+	52, // 109: fray.cluster.v1.Host.Logs:output_type -> fray.cluster.v1.LogsResponse
+	83, // [83:110] is the sub-list for method output_type
+	56, // [56:83] is the sub-list for method input_type
+	56, // [56:56] is the sub-list for extension type_name
+	56, // [56:56] is the sub-list for extension extendee
+	0,  // [0:56] is the sub-list for field type_name
 }
 
 func init() { file_clusterapi_cluster_proto_init() }
@@ -5148,14 +5355,14 @@ func file_clusterapi_cluster_proto_init() {
 	file_clusterapi_cluster_proto_msgTypes[11].OneofWrappers = []any{}
 	file_clusterapi_cluster_proto_msgTypes[19].OneofWrappers = []any{}
 	file_clusterapi_cluster_proto_msgTypes[23].OneofWrappers = []any{}
-	file_clusterapi_cluster_proto_msgTypes[39].OneofWrappers = []any{
+	file_clusterapi_cluster_proto_msgTypes[43].OneofWrappers = []any{
 		(*ExecRequest_Start)(nil),
 		(*ExecRequest_Stdin)(nil),
 		(*ExecRequest_StdinClosed)(nil),
 		(*ExecRequest_Resize)(nil),
 		(*ExecRequest_Signal)(nil),
 	}
-	file_clusterapi_cluster_proto_msgTypes[42].OneofWrappers = []any{
+	file_clusterapi_cluster_proto_msgTypes[46].OneofWrappers = []any{
 		(*ExecResponse_Stdout)(nil),
 		(*ExecResponse_Stderr)(nil),
 		(*ExecResponse_ExitCode)(nil),
@@ -5166,7 +5373,7 @@ func file_clusterapi_cluster_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_clusterapi_cluster_proto_rawDesc), len(file_clusterapi_cluster_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   67,
+			NumMessages:   71,
 			NumExtensions: 0,
 			NumServices:   5,
 		},

@@ -45,6 +45,8 @@ const (
 	Cluster_ListReservations_FullMethodName   = "/fray.cluster.v1.Cluster/ListReservations"
 	Cluster_Upload_FullMethodName             = "/fray.cluster.v1.Cluster/Upload"
 	Cluster_Exec_FullMethodName               = "/fray.cluster.v1.Cluster/Exec"
+	Cluster_HoldSession_FullMethodName        = "/fray.cluster.v1.Cluster/HoldSession"
+	Cluster_EndSession_FullMethodName         = "/fray.cluster.v1.Cluster/EndSession"
 )
 
 // ClusterClient is the client API for Cluster service.
@@ -77,6 +79,12 @@ type ClusterClient interface {
 	Upload(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[UploadRequest, UploadResponse], error)
 	// Exec runs a command on the host of a task.
 	Exec(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ExecRequest, ExecResponse], error)
+	// HoldSession holds a client's session until the call ends. It answers once, when the
+	// session is held. Jobs that were launched with the session end a while after no call
+	// holds it, so that there is time to make the call again.
+	HoldSession(ctx context.Context, in *HoldSessionRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[HoldSessionResponse], error)
+	// EndSession ends the jobs of a session now.
+	EndSession(ctx context.Context, in *EndSessionRequest, opts ...grpc.CallOption) (*EndSessionResponse, error)
 }
 
 type clusterClient struct {
@@ -232,6 +240,35 @@ func (c *clusterClient) Exec(ctx context.Context, opts ...grpc.CallOption) (grpc
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Cluster_ExecClient = grpc.BidiStreamingClient[ExecRequest, ExecResponse]
 
+func (c *clusterClient) HoldSession(ctx context.Context, in *HoldSessionRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[HoldSessionResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Cluster_ServiceDesc.Streams[3], Cluster_HoldSession_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[HoldSessionRequest, HoldSessionResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Cluster_HoldSessionClient = grpc.ServerStreamingClient[HoldSessionResponse]
+
+func (c *clusterClient) EndSession(ctx context.Context, in *EndSessionRequest, opts ...grpc.CallOption) (*EndSessionResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EndSessionResponse)
+	err := c.cc.Invoke(ctx, Cluster_EndSession_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // ClusterServer is the server API for Cluster service.
 // All implementations must embed UnimplementedClusterServer
 // for forward compatibility.
@@ -262,6 +299,12 @@ type ClusterServer interface {
 	Upload(grpc.ClientStreamingServer[UploadRequest, UploadResponse]) error
 	// Exec runs a command on the host of a task.
 	Exec(grpc.BidiStreamingServer[ExecRequest, ExecResponse]) error
+	// HoldSession holds a client's session until the call ends. It answers once, when the
+	// session is held. Jobs that were launched with the session end a while after no call
+	// holds it, so that there is time to make the call again.
+	HoldSession(*HoldSessionRequest, grpc.ServerStreamingServer[HoldSessionResponse]) error
+	// EndSession ends the jobs of a session now.
+	EndSession(context.Context, *EndSessionRequest) (*EndSessionResponse, error)
 	mustEmbedUnimplementedClusterServer()
 }
 
@@ -310,6 +353,12 @@ func (UnimplementedClusterServer) Upload(grpc.ClientStreamingServer[UploadReques
 }
 func (UnimplementedClusterServer) Exec(grpc.BidiStreamingServer[ExecRequest, ExecResponse]) error {
 	return status.Error(codes.Unimplemented, "method Exec not implemented")
+}
+func (UnimplementedClusterServer) HoldSession(*HoldSessionRequest, grpc.ServerStreamingServer[HoldSessionResponse]) error {
+	return status.Error(codes.Unimplemented, "method HoldSession not implemented")
+}
+func (UnimplementedClusterServer) EndSession(context.Context, *EndSessionRequest) (*EndSessionResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method EndSession not implemented")
 }
 func (UnimplementedClusterServer) mustEmbedUnimplementedClusterServer() {}
 func (UnimplementedClusterServer) testEmbeddedByValue()                 {}
@@ -537,6 +586,35 @@ func _Cluster_Exec_Handler(srv interface{}, stream grpc.ServerStream) error {
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Cluster_ExecServer = grpc.BidiStreamingServer[ExecRequest, ExecResponse]
 
+func _Cluster_HoldSession_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(HoldSessionRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(ClusterServer).HoldSession(m, &grpc.GenericServerStream[HoldSessionRequest, HoldSessionResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Cluster_HoldSessionServer = grpc.ServerStreamingServer[HoldSessionResponse]
+
+func _Cluster_EndSession_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(EndSessionRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ClusterServer).EndSession(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Cluster_EndSession_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ClusterServer).EndSession(ctx, req.(*EndSessionRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Cluster_ServiceDesc is the grpc.ServiceDesc for Cluster service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -584,6 +662,10 @@ var Cluster_ServiceDesc = grpc.ServiceDesc{
 			MethodName: "ListReservations",
 			Handler:    _Cluster_ListReservations_Handler,
 		},
+		{
+			MethodName: "EndSession",
+			Handler:    _Cluster_EndSession_Handler,
+		},
 	},
 	Streams: []grpc.StreamDesc{
 		{
@@ -601,6 +683,11 @@ var Cluster_ServiceDesc = grpc.ServiceDesc{
 			Handler:       _Cluster_Exec_Handler,
 			ServerStreams: true,
 			ClientStreams: true,
+		},
+		{
+			StreamName:    "HoldSession",
+			Handler:       _Cluster_HoldSession_Handler,
+			ServerStreams: true,
 		},
 	},
 	Metadata: "clusterapi/cluster.proto",

@@ -131,6 +131,7 @@ func Run(ctx context.Context, cfg Config) error {
 		if err == nil {
 			served.lead(lease, stack)
 			go pruneKeys(lease.Context(), cfg, lease.Epoch())
+			go served.sessions.Reap(lease.Context(), stack, cfg.Log)
 			err = loop.Run(lease.Context(), cfg.loop(seen), stack, lease)
 		}
 		release(ctx, lease, cfg.Log)

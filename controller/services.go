@@ -19,6 +19,7 @@ import (
 	"github.com/fray-ml/fray/controller/cluster"
 	"github.com/fray-ml/fray/controller/joblogs"
 	"github.com/fray-ml/fray/controller/metadata"
+	"github.com/fray-ml/fray/controller/sessions"
 	"github.com/fray-ml/fray/controller/telemetry"
 	"github.com/fray-ml/fray/controller/web"
 	"github.com/fray-ml/fray/schema"
@@ -47,7 +48,8 @@ type Service struct {
 type services struct {
 	api         *apiserver.Server
 	metadata    *metadata.Server
-	address     string // of the API, as others reach it
+	sessions    *sessions.Sessions // of clients
+	address     string             // of the API, as others reach it
 	fingerprint string
 	http        string
 	web         *webServer
@@ -57,7 +59,7 @@ type services struct {
 
 // serveAll begins to serve what the configuration says.
 func serveAll(ctx context.Context, cfg Config, stack *access.Serializer, seen *telemetry.Telemetry) (*services, error) {
-	s := &services{}
+	s := &services{sessions: sessions.New()}
 	if cfg.Service.HTTP == "" && cfg.Service.API == "" {
 		return s, nil
 	}
@@ -114,7 +116,7 @@ func (s *services) serveAPI(ctx context.Context, cfg Config, stack *access.Seria
 	}
 	s.metadata = metadata.New(cfg.Store, cfg.Log, time.Now)
 	base.Listener = listener
-	base.Cluster = cluster.New(cluster.Config{State: stack, Store: cfg.Store, Hosts: s.host, Log: cfg.Log, Sealer: cfg.Service.Sealer})
+	base.Cluster = cluster.New(cluster.Config{State: stack, Store: cfg.Store, Hosts: s.host, Log: cfg.Log, Sealer: cfg.Service.Sealer, Sessions: s.sessions})
 	base.Metadata, base.Admin = s.metadata, &admin.Server{State: stack, Store: cfg.Store, Sealer: cfg.Service.Sealer, Recorded: cfg.Recorded, Log: cfg.Log}
 	base.Leader, base.Log = leaderNames(ctx, cfg.Store), cfg.Log
 	s.api, err = apiserver.Serve(ctx, base)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/configuration"
+	"github.com/fray-ml/fray/controller/actors"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/stack"
 	"github.com/fray-ml/fray/state"
@@ -24,11 +25,13 @@ const (
 // Query is whose output is asked for, and how much of it.
 type Query struct {
 	Addrs         []schema.Address // none: the whole stack
+	Actor         string           // only what actors of this name write
 	Task, Attempt int
 	Tail          int
 	Since         time.Duration
 	Follow, Bare  bool
-	Timestamps    bool // each line has the time at which it was written
+	outputs       []actors.Output // of the actors
+	Timestamps    bool            // each line has the time at which it was written
 }
 
 func (q *Query) wants(job schema.Address) bool {
@@ -68,6 +71,9 @@ func Print(ctx context.Context, a *terminal.Terminal, l *configuration.Loaded, q
 		}
 		doc, err := q.withKeptLogs(ctx, l.Stack.Store, v.Doc)
 		if err != nil {
+			return stopped(ctx, err)
+		}
+		if err := q.locate(ctx, l.Stack.Store, doc); err != nil {
 			return stopped(ctx, err)
 		}
 		ended, err := q.open(doc, p)
@@ -111,8 +117,11 @@ func (q *Query) open(doc *state.Document, p *logPrinter) (bool, error) {
 		if !q.wants(addr) {
 			continue
 		}
-		matched++
 		j := doc.Jobs[addr]
+		if !q.hosts(j) {
+			continue
+		}
+		matched++
 		ended = ended && j.Status.Ended()
 		for i := range j.Attempts {
 			t := &j.Attempts[i]
@@ -122,8 +131,10 @@ func (q *Query) open(doc *state.Document, p *logPrinter) (bool, error) {
 			}
 		}
 	}
-	p.name(len(p.streams) > 1 || q.Task < 0 && tasks > 1)
+	p.name(len(p.streams) > 1 || q.Actor == "" && q.Task < 0 && tasks > 1)
 	switch {
+	case matched == 0 && q.Actor != "":
+		return ended, q.unknownActor(doc)
 	case q.Attempt > 0 && tasks == 0:
 		return ended, fmt.Errorf("%s has no attempt %d on record; %s lists them", q.name(), q.Attempt, q.status())
 	case tasks == 0 && !q.Follow:
@@ -136,10 +147,12 @@ func (q *Query) open(doc *state.Document, p *logPrinter) (bool, error) {
 
 func (q *Query) openAttempt(addr schema.Address, j *state.Job, t *state.Attempt, p *logPrinter) {
 	for n := range t.Tasks {
-		if q.Task >= 0 && n != q.Task {
+		at, there := q.output(j, t.Number, n)
+		if q.Task >= 0 && n != q.Task || !there {
 			continue
 		}
 		s := p.stream(logKey{job: addr, attempt: t.Number, task: n})
+		p.keepOnly(s, at.Prefix)
 		s.id, s.place, s.running = j.ID, &t.Tasks[n], t.Outcome == ""
 	}
 }

@@ -51,6 +51,13 @@ func (p *logPrinter) stream(key logKey) *logStream {
 	return s
 }
 
+// keepOnly has a stream print only the lines that begin with a prefix, from now on.
+func (p *logPrinter) keepOnly(s *logStream, prefix string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.only = []byte(prefix)
+}
+
 // has reports whether an attempt is printed.
 func (p *logPrinter) has(job schema.Address, attempt int) bool {
 	for key := range p.streams {

@@ -18,7 +18,7 @@ type logKey struct {
 }
 
 // logStream is one task's output and how far it has been printed. What a host
-// sends meanwhile changes it too: next to retryAt are the printer's mutex's.
+// sends meanwhile changes it too: only to retryAt are the printer's mutex's.
 type logStream struct {
 	logKey
 	id      string      // of the job: its logs stay where they are when it is moved
@@ -26,6 +26,7 @@ type logStream struct {
 	running bool        // its attempt is not over
 
 	prefix  string
+	only    []byte // what a line begins with to be printed; nil: all are
 	next    int64
 	partial []byte        // a line whose end has not come yet
 	times   logtime.Index // of what came last
@@ -88,6 +89,9 @@ func (s *logStream) add(l line, since time.Time) {
 		l.order = s.last
 	}
 	s.last = l.order
+	if !bytes.HasPrefix(l.text, s.only) {
+		return
+	}
 	if l.at.IsZero() || !l.at.Before(since) {
 		s.lines = append(s.lines, l)
 	}

@@ -66,6 +66,16 @@ func TestActorVariables(t *testing.T) {
 			},
 		},
 		{
+			name: "concurrency groups",
+			src:  "actor {\n class = \"m:C\"\n concurrency_groups = { io = 2 + 1, \"a b\" = 1 }\n max_concurrency = 2\n}",
+			want: map[string]string{"CLASS": "m:C", "ARGS": "{}", "OPTIONS": `{"concurrency_groups":{"a b":1,"io":3},"max_concurrency":2}`},
+		},
+		{
+			name: "no concurrency groups",
+			src:  "actor {\n class = \"m:C\"\n concurrency_groups = {}\n}",
+			want: map[string]string{"CLASS": "m:C", "ARGS": "{}", "OPTIONS": "{}"},
+		},
+		{
 			name: "variables of its own, a shared actor",
 			src:  "environment { env = { A = count.index } }\nactor { class = \"m:C\" }",
 			want: map[string]string{"A": "1", "CLASS": "m:C", "ARGS": "{}", "OPTIONS": "{}"},
@@ -214,6 +224,9 @@ func TestActorIgnored(t *testing.T) {
 		"actor.class, labels":   {"environment.env.FRAY_ACTOR_CLASS", "labels"},
 		"actor.max_concurrency": {"environment.env.FRAY_ACTOR_OPTIONS"},
 		"actor.allow_pickle":    {"environment.env.FRAY_ACTOR_OPTIONS"},
+
+		"actor.concurrency_groups":         {"environment.env.FRAY_ACTOR_OPTIONS"},
+		"actor.concurrency_groups[\"io\"]": {"environment.env.FRAY_ACTOR_OPTIONS"},
 	} {
 		t.Run(paths, func(t *testing.T) {
 			t.Parallel()

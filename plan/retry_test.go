@@ -17,7 +17,9 @@ func TestNoRetryWithoutSoftware(t *testing.T) {
 	}{
 		{"", true},
 		{schema.TerminationActorUnmade, true},
+		{schema.TerminationActorInvalid, false},
 		{schema.TerminationCallableRefused, true},
+		{schema.TerminationCallableInvalid, false},
 		{schema.TerminationProgramMissing, false},
 		{schema.TerminationPackageMissing, false},
 	} {

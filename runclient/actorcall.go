@@ -22,24 +22,36 @@ import (
 	"github.com/fray-ml/fray/terminal"
 )
 
-// CallActor calls a method of an actor and prints its result as JSON.
+// CallActor calls a method of an actor and prints its result as JSON, of one that streams each item in a line.
 func CallActor(ctx context.Context, a *terminal.Terminal, h actorrpc.Handle, method string, args []any) error {
-	result, err := actorrpc.Call[any](ctx, h, method, args...)
-	if err != nil {
-		if e, ok := errors.AsType[*rpcerror.Error](err); ok && e.Traceback != "" {
-			fmt.Fprintln(a.Stderr, strings.TrimRight(e.Traceback, "\n"))
+	for result, err := range actorrpc.Results(ctx, h, method, args...) {
+		if err != nil {
+			if e, ok := errors.AsType[*rpcerror.Error](err); ok && e.Traceback != "" {
+				fmt.Fprintln(a.Stderr, strings.TrimRight(e.Traceback, "\n"))
+			}
+			return fmt.Errorf("fray actor call: %w%s", err, mayHaveRun(err))
 		}
-		return fmt.Errorf("fray actor call: %w%s", err, mayHaveRun(err))
+		if err := printResult(a, result); err != nil {
+			return fmt.Errorf("fray actor call: %w", err)
+		}
 	}
-	data, _, err := codec.EncodeResult(codec.JSON, result)
+	return nil
+}
+
+func printResult(a *terminal.Terminal, result actorrpc.Result) error {
+	data, _, err := codec.EncodeResult(codec.JSON, result.Value)
 	if err != nil {
-		return fmt.Errorf("fray actor call: %w", err)
+		return err
+	}
+	if result.Item {
+		_, err := fmt.Fprintf(a.Stdout, "%s\n", data)
+		return err
 	}
 	var value any
 	d := json.NewDecoder(strings.NewReader(string(data)))
 	d.UseNumber()
 	if err := d.Decode(&value); err != nil {
-		return fmt.Errorf("fray actor call: %w", err)
+		return err
 	}
 	return a.PrintJSON(value)
 }
@@ -61,6 +73,9 @@ type methodJSON struct {
 	Doc              string   `json:"doc,omitempty"`
 	Idempotent       bool     `json:"idempotent,omitempty"`
 	ConcurrencyGroup string   `json:"concurrency_group,omitempty"`
+	Retries          uint32   `json:"retries,omitempty"`
+	RetryExceptions  []string `json:"retry_exceptions,omitempty"`
+	Streams          bool     `json:"streams,omitempty"`
 }
 
 // DescribeActor prints the methods of an actor.
@@ -68,7 +83,9 @@ func DescribeActor(a *terminal.Terminal, methods []*wire.Method, asJSON bool) er
 	if asJSON {
 		out := []methodJSON{}
 		for _, m := range methods {
-			out = append(out, methodJSON{m.GetName(), m.GetSignature(), m.GetParams(), m.GetDoc(), m.GetIdempotent(), m.GetConcurrencyGroup()})
+			out = append(out, methodJSON{
+				m.GetName(), m.GetSignature(), m.GetParams(), m.GetDoc(), m.GetIdempotent(), m.GetConcurrencyGroup(), m.GetRetries(), m.GetRetryExceptions(), m.GetStreams(),
+			})
 		}
 		return a.PrintJSON(out)
 	}
@@ -78,8 +95,17 @@ func DescribeActor(a *terminal.Terminal, methods []*wire.Method, asJSON bool) er
 		if m.GetIdempotent() {
 			notes = append(notes, "idempotent")
 		}
+		if m.GetStreams() {
+			notes = append(notes, "streams")
+		}
 		if m.GetConcurrencyGroup() != "" {
 			notes = append(notes, "group "+m.GetConcurrencyGroup())
+		}
+		if n := m.GetRetries(); n > 0 {
+			notes = append(notes, fmt.Sprintf("retries %d", n))
+		}
+		if names := m.GetRetryExceptions(); len(names) > 0 {
+			notes = append(notes, "retried after "+strings.Join(names, ", "))
 		}
 		if m.GetDoc() != "" {
 			notes = append(notes, m.GetDoc())

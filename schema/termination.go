@@ -10,8 +10,10 @@ type TerminationCause string
 
 // The causes.
 const (
-	TerminationActorUnmade     TerminationCause = "actor_unmade"     // its class was not found, or its constructor failed
-	TerminationCallableRefused TerminationCause = "callable_refused" // the pickled callable cannot be run
+	TerminationActorUnmade     TerminationCause = "actor_unmade"     // its constructor failed
+	TerminationActorInvalid    TerminationCause = "actor_invalid"    // it can never be registered: its class, its options or its name are wrong
+	TerminationCallableRefused TerminationCause = "callable_refused" // unpickling the callable failed
+	TerminationCallableInvalid TerminationCause = "callable_invalid" // the pickled callable can never run there: it is of another Python, or a module is missing
 	TerminationProgramMissing  TerminationCause = "program_missing"  // its host does not have the program, or may not execute it
 	TerminationPackageMissing  TerminationCause = "package_missing"  // its Python does not have the package fray
 )
@@ -19,17 +21,18 @@ const (
 // Valid reports whether it is one of the causes.
 func (c TerminationCause) Valid() bool {
 	switch c {
-	case TerminationActorUnmade, TerminationCallableRefused, TerminationProgramMissing, TerminationPackageMissing:
+	case TerminationActorUnmade, TerminationActorInvalid, TerminationCallableRefused, TerminationCallableInvalid,
+		TerminationProgramMissing, TerminationPackageMissing:
 		return true
 	}
 	return false
 }
 
 // Permanent reports whether the next attempt would end the same way: something has to
-// be installed first.
+// be installed or corrected first.
 func (c TerminationCause) Permanent() bool {
 	switch c {
-	case TerminationProgramMissing, TerminationPackageMissing:
+	case TerminationActorInvalid, TerminationCallableInvalid, TerminationProgramMissing, TerminationPackageMissing:
 		return true
 	case TerminationActorUnmade, TerminationCallableRefused: // a constructor may have waited for a service in vain
 	}

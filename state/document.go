@@ -94,6 +94,8 @@ type Launch struct {
 	// the attempt of that job which did.
 	Parent        string `json:"parent,omitempty"`
 	ParentAttempt int    `json:"parent_attempt,omitempty"`
+	// Session is that of the client that launched it and with which it ends, "" for none.
+	Session string `json:"session,omitempty"`
 	// Detached says that it outlives its parent.
 	Detached bool `json:"detached,omitempty"`
 	// ReleasedAt is when a reservation was given up, zero before.

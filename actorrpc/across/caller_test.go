@@ -23,7 +23,7 @@ import (
 
 // order is one action that a caller is to take. Both languages read it.
 type order struct {
-	Do        string  `json:"do"` // call; begin, end, cancel: the call ID; find: where an actor is; await: Size of a name; burst: Size calls with 0, 1 and so on; relay: the second method with what the first returns; grpc
+	Do        string  `json:"do"` // call; stream: all items of one; begin, end, cancel: the call ID; find: where an actor is; await: Size of a name; burst: Size calls with 0, 1 and so on; relay: the second method with what the first returns; grpc
 	ID        int     `json:"id"`
 	Address   string  `json:"address"`
 	Identity  string  `json:"identity"`
@@ -32,14 +32,16 @@ type order struct {
 	Method    string  `json:"method"`
 	Args      string  `json:"args"` // JSON as package codec has it
 	Size      int     `json:"size"` // instead: so many bytes
+	Leave     int     `json:"leave"` // a stream after so many items; 0: at its end
 	Odd       bool    `json:"odd"`  // instead: {"lr": what no codec carries}
 	Timeout   float64 `json:"timeout"`
 	Retries   int     `json:"retries"`
-	Resolve   float64 `json:"resolve"` // seconds
-	Max       uint64  `json:"max"`     // bytes of a message
-	Trace     string  `json:"trace"`   // W3C traceparent
-	Cluster   string  `json:"cluster"` // address of the registry that knows the actor, instead of its own
-	Job       string  `json:"job"`     // that is to host it
+	RetryOf   string  `json:"retry_of"` // type of the errors that are retried; "*": all
+	Resolve   float64 `json:"resolve"`  // seconds
+	Max       uint64  `json:"max"`      // bytes of a message
+	Trace     string  `json:"trace"`    // W3C traceparent
+	Cluster   string  `json:"cluster"`  // address of the registry that knows the actor, instead of its own
+	Job       string  `json:"job"`      // that is to host it
 }
 
 // answer is what came of it.
@@ -162,6 +164,8 @@ func (c *goCaller) carry(t *testing.T, o order) (string, error) {
 		return strconv.Itoa(len(found)), err
 	case "burst":
 		return "", c.burst(t, o)
+	case "stream":
+		return c.stream(t, o), nil
 	case "relay":
 		first, second, _ := strings.Cut(o.Method, " ")
 		value, err := actorrpc.Call[any](ctx, c.handle(t, o), first)
@@ -172,6 +176,25 @@ func (c *goCaller) carry(t *testing.T, o order) (string, error) {
 	}
 	t.Fatalf("this caller cannot %q", o.Do)
 	return "", nil
+}
+
+// stream is a list of items, and how it ended if that was by an error. Of bytes it has the number.
+func (c *goCaller) stream(t *testing.T, o order) string {
+	t.Helper()
+	got, end := []any{}, ""
+	for item, err := range actorrpc.Stream[any](t.Context(), c.handle(t, o), o.Method, arguments(t, o)...) {
+		if e, ok := errors.AsType[*rpcerror.Error](err); ok {
+			end = fmt.Sprintf(" then %s: %s", e.Code, strings.TrimPrefix(e.Message, "ValueError: "))
+			break
+		}
+		if bytes, ok := item.([]byte); ok {
+			item = len(bytes)
+		}
+		if got = append(got, item); len(got) == o.Leave {
+			break
+		}
+	}
+	return written(got) + end
 }
 
 // find is where the actors of a name are.
@@ -258,7 +281,15 @@ func (c *goCaller) handle(t *testing.T, o order) actorrpc.Handle {
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 func options(o order) actorrpc.RPCOptions {
-	return actorrpc.RPCOptions{Timeout: seconds(o.Timeout), Retries: o.Retries}
+	out := actorrpc.RPCOptions{Timeout: seconds(o.Timeout), Retries: o.Retries}
+	switch o.RetryOf {
+	case "":
+	case "*":
+		out.RetryErrors = &actorrpc.ErrorFilter{}
+	default:
+		out.RetryErrors = &actorrpc.ErrorFilter{Types: []string{o.RetryOf}}
+	}
+	return out
 }
 
 func arguments(t *testing.T, o order) []any {

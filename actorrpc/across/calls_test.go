@@ -2,6 +2,7 @@ package across
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -198,6 +199,49 @@ func TestCancel(t *testing.T) {
 		}
 		if got := total(t, c, s.address); got != before {
 			t.Errorf("the total is %d, want %d", got, before)
+		}
+	})
+}
+
+// A method that fails runs again as often as is asked for, or as it declares: by the type of its error, also
+// of one that the error wraps or inherits from.
+func TestRetriedErrors(t *testing.T) {
+	base := map[language]string{golang: "across.lessonError", python: "LookupError"}
+	tests := []struct {
+		name   string
+		method string
+		order  order
+		base   bool // the errors that are retried are those of the base type
+		runs   int
+	}{
+		{"not asked for", "flaky", order{Retries: 3}, false, 1},
+		{"all", "flaky", order{Retries: 3, RetryOf: "*"}, false, 4},
+		{"by type", "flaky", order{Retries: 3}, true, 4},
+		{"another type", "flaky", order{Retries: 3, RetryOf: "KeyError"}, false, 1},
+		{"declared", "declared", order{}, false, 3},
+		{"declared, and more asked for", "declared", order{Retries: 4}, false, 5},
+		{"declared, and another type asked for", "declared", order{RetryOf: "KeyError"}, false, 1},
+	}
+	pairs(t, func(t *testing.T, c caller, s *server) {
+		for _, test := range tests {
+			total := func() string {
+				return c.do(t, order{Do: "call", Address: s.address, Method: "total", Args: "[[],{}]"}).Value
+			}
+			before, err := strconv.Atoi(total())
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := test.order
+			o.Do, o.Address, o.Method, o.Args = "call", s.address, test.method, "[[1000],{}]"
+			if test.base {
+				o.RetryOf = base[s.language]
+			}
+			if got := c.do(t, o); got.Error == nil || got.Error.Code != rpcerror.CodeApplication {
+				t.Errorf("%s: got %s, want the method's error", test.name, got)
+			}
+			if got, want := total(), strconv.Itoa(before+test.runs); got != want {
+				t.Errorf("%s: %s runs in all, want %s", test.name, got, want)
+			}
 		}
 	})
 }

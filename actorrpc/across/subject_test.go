@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"math"
 	"os"
 
@@ -35,6 +36,16 @@ func (s *subject) Note(n int) { s.seen = append(s.seen, n) }
 func (s *subject) Seen() []int { return s.seen }
 
 func (s *subject) Fail(text string) error { return lessonError{text, errors.New("inner")} }
+
+// Flaky fails until it has run so often; Declared does, too.
+func (s *subject) Flaky(times int) (int, error) {
+	if s.n++; s.n <= times {
+		return 0, fmt.Errorf("not yet: %w", lessonError{"no such lesson", errors.New("inner")})
+	}
+	return s.n, nil
+}
+
+func (s *subject) Declared(times int) (int, error) { return s.Flaky(times) }
 
 type lessonError struct {
 	text  string
@@ -69,6 +80,38 @@ func (s *subject) Wait(ctx context.Context) error {
 func (s *subject) Left(ctx context.Context) bool {
 	_, ok := ctx.Deadline()
 	return ok
+}
+
+func (s *subject) Count(n int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		defer func() { s.n++ }()
+		for i := range n {
+			if !yield(i) {
+				return
+			}
+		}
+	}
+}
+
+func (s *subject) Dry(n int) iter.Seq2[int, error] {
+	return func(yield func(int, error) bool) {
+		for i := range n {
+			if !yield(i, nil) {
+				return
+			}
+		}
+		yield(0, errors.New("the well is dry"))
+	}
+}
+
+func (s *subject) Blobs(n, size int) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for range n {
+			if !yield(make([]byte, size)) {
+				return
+			}
+		}
+	}
 }
 
 func (s *subject) Forward(ctx context.Context, to codec.ActorRef, name string, args []any) (any, error) {
@@ -119,7 +162,8 @@ func serve(text string, in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	methods := map[string]host.MethodOptions{"add": {Params: []string{"by"}}, "total": {Idempotent: true}}
+	methods := map[string]host.MethodOptions{"add": {Params: []string{"by"}}, "total": {Idempotent: true},
+		"declared": {Retries: 2, RetryErrors: []string{"across.lessonError"}}}
 	for _, name := range []string{"subject", "other"} {
 		if _, err := server.Register(name, &subject{seen: []int{}}, host.Options{Methods: methods}); err != nil {
 			return err

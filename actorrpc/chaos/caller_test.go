@@ -124,8 +124,10 @@ func (c *caller) run() {
 		switch way := c.random.IntN(20); {
 		case way < 12:
 			c.single(h, payload, ordinaryTimeout)
-		case way < 16:
+		case way < 14:
 			c.pipeline(h, 2+c.random.IntN(30), ordinaryTimeout)
+		case way < 16:
+			c.retried(h)
 		case way < 17:
 			c.pipeline(h, 2+c.random.IntN(30), c.short())
 		case way < 19:
@@ -161,6 +163,18 @@ func (c *caller) single(h actorrpc.Handle, payload []byte, timeout time.Duration
 	c.note(c.seq, timeout, began, text, err)
 }
 
+// retried makes a call that may fail, and run again as often as its retries allow.
+func (c *caller) retried(h actorrpc.Handle) {
+	c.seq++
+	began := time.Now()
+	o := actorrpc.RPCOptions{Timeout: ordinaryTimeout, Retries: 1 + c.random.IntN(4), RetryErrors: &actorrpc.ErrorFilter{}}
+	if c.random.IntN(2) == 0 {
+		o.RetryErrors.Types = []string{"chaos.flakyError", "__main__.FlakyError"}
+	}
+	text, err := actorrpc.Call[string](context.Background(), h, "flaky", c.name, c.seq, c.takes(), c.random.IntN(o.Retries+2), o)
+	c.noteRetried(c.seq, o, began, text, err)
+}
+
 // pipeline has many calls on the way at once.
 func (c *caller) pipeline(h actorrpc.Handle, n int, timeout time.Duration) {
 	began := time.Now()
@@ -191,7 +205,14 @@ func (c *caller) cancelled(h actorrpc.Handle) {
 
 // note writes what became of a call.
 func (c *caller) note(seq int, timeout time.Duration, began time.Time, text string, err error) {
-	o := outcome{caller: c.name, seq: seq, kind: outcomeOK, code: "-", life: "-", took: time.Since(began), timeout: timeout}
+	c.noteRetried(seq, actorrpc.RPCOptions{Timeout: timeout}, began, text, err)
+}
+
+// noteRetried writes what became of a call that has retries.
+func (c *caller) noteRetried(seq int, options actorrpc.RPCOptions, began time.Time, text string, err error) {
+	o := outcome{
+		caller: c.name, seq: seq, kind: outcomeOK, code: "-", life: "-", took: time.Since(began), timeout: options.Timeout, retries: options.Retries,
+	}
 	failure, typed := errors.AsType[*rpcerror.Error](err)
 	switch {
 	case err == nil:

@@ -31,15 +31,17 @@ type outcome struct {
 	count   int    // its number in that life
 	took    time.Duration
 	timeout time.Duration
+	retries int // how often it may run again
 }
 
 func (o outcome) line() string {
-	return fmt.Sprintf("%s %d %s %s %s %d %d %d\n", o.caller, o.seq, o.kind, o.code, o.life, o.count, o.took.Milliseconds(), o.timeout.Milliseconds())
+	return fmt.Sprintf("%s %d %s %s %s %d %d %d %d\n",
+		o.caller, o.seq, o.kind, o.code, o.life, o.count, o.took.Milliseconds(), o.timeout.Milliseconds(), o.retries)
 }
 
 func outcomeOf(line string) (o outcome, err error) {
 	var took, timeout int64
-	_, err = fmt.Sscan(line, &o.caller, &o.seq, &o.kind, &o.code, &o.life, &o.count, &took, &timeout)
+	_, err = fmt.Sscan(line, &o.caller, &o.seq, &o.kind, &o.code, &o.life, &o.count, &took, &timeout, &o.retries)
 	o.took, o.timeout = time.Duration(took)*time.Millisecond, time.Duration(timeout)*time.Millisecond
 	return o, err
 }
@@ -66,9 +68,9 @@ type callID struct {
 // late is how long after its deadline a call may be without an outcome: the machines are slow.
 const late = 30 * time.Second
 
-// expected are the codes of errors that chaos may lead to.
-func expected(code string) bool {
-	return slices.Contains([]string{"maybe_executed", "deadline", "cancelled", "unavailable", "stopping", "stale", "busy", "unknown_actor"}, code)
+// expected are the codes of errors that chaos may lead to, or a method that is to fail.
+func expected(o outcome) bool {
+	return o.code == "application" && o.retries > 0 || slices.Contains([]string{"maybe_executed", "deadline", "cancelled", "unavailable", "stopping", "stale", "busy", "unknown_actor"}, o.code)
 }
 
 // judge names each outcome that must not be, in the order of what happened.
@@ -103,20 +105,23 @@ func objection(o outcome, ran []execution) string {
 	if o.took > o.timeout+late {
 		return fmt.Sprintf("it took %s with a timeout of %s", o.took, o.timeout)
 	}
-	if o.code != "-" && !expected(o.code) {
+	if len(ran) > 1+o.retries {
+		return fmt.Sprintf("it was executed %d times, with %d retries: %v", len(ran), o.retries, ran)
+	}
+	if o.code != "-" && !expected(o) {
 		return "the error is none that chaos leads to"
 	}
 	switch o.kind {
 	case outcomeOK:
-		if len(ran) != 1 {
-			return fmt.Sprintf("it was executed %d times: %v", len(ran), ran)
+		if len(ran) == 0 {
+			return "it was never executed"
 		}
-		if ran[0].life != o.life || ran[0].count != o.count {
-			return fmt.Sprintf("it returned %d of %s, and was number %d of %s", o.count, o.life, ran[0].count, ran[0].life)
+		if !slices.ContainsFunc(ran, func(e execution) bool { return e.life == o.life && e.count == o.count }) {
+			return fmt.Sprintf("it returned %d of %s, and was %v", o.count, o.life, ran)
 		}
 	case outcomeMaybe:
-		if len(ran) > 1 {
-			return fmt.Sprintf("it was executed %d times: %v", len(ran), ran)
+		if o.code == "application" && len(ran) == 0 {
+			return "it failed without being executed"
 		}
 	case outcomeNot:
 		if len(ran) != 0 {
@@ -206,6 +211,10 @@ func TestJudge(t *testing.T) {
 		return o
 	}
 	ok := func(seq int) outcome { return told(seq, outcomeOK, "-") }
+	retried := func(o outcome, retries int) outcome {
+		o.retries = retries
+		return o
+	}
 	ran := func(seq, count int) execution { return execution{"a", seq, "x", count} }
 	elsewhere := execution{"a", 1, "y", 1}
 	slow := ok(1)
@@ -223,7 +232,13 @@ func TestJudge(t *testing.T) {
 		{"twice in one life", []execution{ran(1, 1), ran(1, 2)}, []outcome{ok(1)}, "executed 2 times"},
 		{"twice in two lives", []execution{ran(1, 1), elsewhere}, []outcome{ok(1)}, "executed 2 times"},
 		{"maybe, and twice", []execution{ran(1, 1), elsewhere}, []outcome{told(1, outcomeMaybe, "maybe_executed")}, "executed 2 times"},
-		{"ok, and never", nil, []outcome{ok(1)}, "executed 0 times"},
+		{"ok, and never", nil, []outcome{ok(1)}, "never executed"},
+		{"twice, as it may", []execution{ran(1, 1), elsewhere}, []outcome{retried(ok(1), 1)}, ""},
+		{"three times with one retry", []execution{ran(1, 1), ran(1, 2), elsewhere}, []outcome{retried(ok(1), 1)}, "executed 3 times, with 1 retries"},
+		{"failed each time", []execution{ran(1, 1), ran(1, 2)}, []outcome{retried(told(1, outcomeMaybe, "application"), 1)}, ""},
+		{"failed more often than it may", []execution{ran(1, 1), ran(1, 2)}, []outcome{retried(told(1, outcomeMaybe, "application"), 0)}, "executed 2 times, with 0 retries"},
+		{"failed, and never ran", nil, []outcome{retried(told(1, outcomeMaybe, "application"), 1)}, "without being executed"},
+		{"an error of its own, unasked", []execution{ran(1, 1)}, []outcome{told(1, outcomeMaybe, "application")}, "none that chaos leads to"},
 		{"not, and it did", []execution{ran(1, 1)}, []outcome{told(1, outcomeNot, "unavailable")}, "it was executed"},
 		{"no outcome", []execution{ran(1, 1)}, nil, "has no outcome"},
 		{"two outcomes", []execution{ran(1, 1)}, []outcome{ok(1), ok(1)}, "two outcomes"},

@@ -24,7 +24,16 @@ type counter struct {
 	executed *os.File
 	life     string
 	n        int
+	failed   map[string]failures // by caller: of the last call that was to fail
 }
+
+// failures are how often a call has failed in a life.
+type failures struct{ seq, times int }
+
+// flakyError is the error of a call that is to fail.
+type flakyError struct{}
+
+func (flakyError) Error() string { return "it was to fail" }
 
 // Add counts a call, and returns which incarnation ran it, its number there, and
 // as many bytes as it was given. It takes so many microseconds, half of them before
@@ -42,6 +51,26 @@ func (c *counter) Add(caller string, seq int, data []byte, takes int) (string, e
 	}
 	return fmt.Sprintf("%s %d %s", c.life, c.n, strings.Repeat("x", len(data))), nil
 }
+
+// Flaky is Add, and fails so often in this life after the call counts.
+func (c *counter) Flaky(caller string, seq int, takes, times int) (string, error) {
+	text, err := c.Add(caller, seq, nil, takes)
+	if err != nil {
+		return "", err
+	}
+	so := c.failed[caller]
+	if so.seq != seq {
+		so = failures{seq: seq}
+	}
+	if so.times++; so.times > times {
+		return text, nil
+	}
+	c.failed[caller] = so
+	return "", flakyError{}
+}
+
+// Nothing is for calls whose result is an argument of others.
+func (c *counter) Nothing() any { return nil }
 
 func readOrders() (o orders, err error) {
 	err = json.Unmarshal([]byte(os.Getenv(envOrders)), &o)
@@ -97,7 +126,7 @@ func obey(ctx context.Context, srv *host.Server, order string, executed *os.File
 	switch verb {
 	case "host":
 		name, life, _ := strings.Cut(name, " ")
-		if _, err := srv.Register(name, &counter{executed: executed, life: life}, host.Options{}); err != nil {
+		if _, err := srv.Register(name, &counter{executed: executed, life: life, failed: map[string]failures{}}, host.Options{}); err != nil {
 			return "failed " + err.Error()
 		}
 		return "hosted"

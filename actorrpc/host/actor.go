@@ -120,7 +120,8 @@ func (a *actor) list() []*wire.Method {
 		}
 		out = append(out, &wire.Method{
 			Name: name, Signature: b.signature, Doc: b.options.Doc, Idempotent: b.options.Idempotent,
-			ConcurrencyGroup: b.options.Group, Params: params,
+			ConcurrencyGroup: b.options.Group, Params: params, Retries: uint32(b.options.Retries), RetryExceptions: b.options.RetryErrors,
+			Streams: b.streams,
 		})
 	}
 	return out

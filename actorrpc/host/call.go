@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,10 +39,14 @@ type call struct {
 	to       answerer // without an entry
 	memory   uint64   // bytes that its arguments may take when they are decoded
 	transferred
+	takes taking
+	// itemLimit is on an item of a stream, in bytes; 0: the server's
+	itemLimit uint64
 
 	mu     sync.Mutex
 	phase  phase
 	cancel context.CancelCauseFunc // while it runs, nil for methods that take no context
+	stream *stream                 // nil until the method has returned an iterator
 }
 
 // transferred is what a call has whose arguments come in parts.
@@ -127,7 +132,7 @@ func (c *call) perform() (out *answer) {
 			return
 		}
 		if problem := recover(); problem != nil {
-			out = c.failed(panicError(problem, ran))
+			out = c.raised(panicError(problem, ran))
 			return
 		}
 		// runtime.Goexit: this goroutine ends after what is deferred.
@@ -158,8 +163,11 @@ func (c *call) invoke(ran *bool) *answer {
 	results := c.method.function.Call(in)
 	if c.method.fails {
 		if err, ok := reflect.TypeAssert[error](results[len(results)-1]); ok && err != nil {
-			return c.failed(methodError(ctx, err))
+			return c.raised(methodError(ctx, err))
 		}
+	}
+	if c.method.streams {
+		return c.produce(ctx, results[0])
 	}
 	var result any
 	if c.method.result {
@@ -208,6 +216,16 @@ func (c *call) failed(e *rpcerror.Error) *answer {
 	return &answer{reply: reply}
 }
 
+// raised is the answer of a method that returned an error or panicked, with what it declares of retries.
+func (c *call) raised(e *rpcerror.Error) *answer {
+	out := c.failed(e)
+	if o := c.method.options; out.reply.GetError().GetCode() == wire.Code_CODE_APPLICATION && (o.Retries > 0 || len(o.RetryErrors) > 0) {
+		matches := func(name string) bool { return name == "*" || name == e.Type || slices.Contains(e.Bases, name) }
+		out.reply.Error.Retry = &wire.Retry{Retries: uint32(o.Retries), Matches: slices.ContainsFunc(o.RetryErrors, matches)}
+	}
+	return out
+}
+
 // answer hands out the reply; nil: it was handed out before.
 func (c *call) answer(a *answer, unhurried bool) {
 	if a == nil {
@@ -215,11 +233,17 @@ func (c *call) answer(a *answer, unhurried bool) {
 	}
 	c.count(a.reply.GetError())
 	c.discharge()
-	to := c.to
-	if c.entry != nil {
-		to = c.server.ledger.finish(c.entry, a, c.server.keep(c, a))
+	s, to, kept := c.streaming(), c.to, int64(0)
+	if s != nil {
+		kept = s.seal(a)
 	}
-	if to != nil {
+	if c.entry != nil {
+		to = c.server.ledger.finish(c.entry, a, kept, c.server.keep(c, a))
+	}
+	switch {
+	case s != nil:
+		s.finish(a)
+	case to != nil:
 		to.answer(a.reply, a.buffers, unhurried)
 	}
 	c.server.leave() // now: what has no reply before the last frame did not run
@@ -254,10 +278,13 @@ func (c *call) stop(e *rpcerror.Error) {
 		return
 	}
 	c.mu.Lock()
-	cancel := c.cancel
+	cancel, s := c.cancel, c.stream
 	c.mu.Unlock()
 	if cancel != nil {
 		cancel(e)
+	}
+	if s != nil {
+		s.stop(e)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -127,6 +128,11 @@ type MethodOptions struct {
 	Group string // of Options.Groups; "": the actor's own
 	// Idempotent declares to clients that running it twice does no harm.
 	Idempotent bool
+	// Retries declares how often clients send a call again that may have run, unless they have other options.
+	Retries int
+	// RetryErrors declares after which errors of the method they do so, too, by their types, as in
+	// rpcerror.Error: "*fs.PathError" stands for what wraps one, and "*" for all.
+	RetryErrors []string
 	// Params are the names of its parameters, for callers that give them by name.
 	Params []string
 	Doc    string // what it does, for people
@@ -148,7 +154,10 @@ func (o Options) check() error {
 		if _, ok := o.Groups[m.Group]; m.Group != "" && !ok {
 			return fmt.Errorf("method %q is in concurrency group %q, which Groups does not have", name, m.Group)
 		}
-		for _, text := range append([]string{m.Doc}, m.Params...) {
+		if m.Retries < 0 {
+			return fmt.Errorf("method %q is retried %d times: want 0 or more", name, m.Retries)
+		}
+		for _, text := range slices.Concat([]string{m.Doc}, m.Params, m.RetryErrors) {
 			if !utf8.ValidString(text) {
 				return fmt.Errorf("%q, which is said of method %q, is no UTF-8", text, name)
 			}

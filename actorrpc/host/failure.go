@@ -29,7 +29,32 @@ func methodError(ctx context.Context, err error) *rpcerror.Error {
 	}
 	e := chain(err, maxChain)
 	e.Ran = true
+	e.Bases = typesWithin(err)
 	return e
+}
+
+// typesWithin are the types of the errors that one wraps, as errors.As finds them.
+func typesWithin(err error) []string {
+	var types []string
+	var visit func(error)
+	visit = func(err error) {
+		switch e := any(err).(type) {
+		case interface{ Unwrap() error }:
+			if inner := e.Unwrap(); inner != nil && len(types) < maxChain {
+				types = append(types, fmt.Sprintf("%T", inner))
+				visit(inner)
+			}
+		case interface{ Unwrap() []error }:
+			for _, inner := range e.Unwrap() {
+				if inner != nil && len(types) < maxChain {
+					types = append(types, fmt.Sprintf("%T", inner))
+					visit(inner)
+				}
+			}
+		}
+	}
+	visit(err)
+	return types
 }
 
 // cancelled is why the context of a method ended.

@@ -23,6 +23,7 @@ type connection struct {
 	session *session
 	caller  string
 	limits
+	streams  bool // the client takes them as the answer to any call
 	done     chan struct{}
 	pending  atomic.Int64
 	deferred deferred
@@ -35,7 +36,10 @@ type limits struct {
 	takesParts uint64 // of a payload in parts; 0: none
 }
 
-var _ answerer = (*connection)(nil)
+var (
+	_ answerer = (*connection)(nil)
+	_ sink     = (*connection)(nil)
+)
 
 // maxPeerName is how long Handshake.peer may be, in bytes.
 const maxPeerName = 64
@@ -59,6 +63,7 @@ func (s *Server) serveFrames(raw net.Conn) {
 		closeWith(raw, c.wire, stopping(false))
 		return
 	}
+	defer c.leaveStreams()
 	defer close(c.done)
 	defer s.leaveConnection(c)
 	defer c.abandon()
@@ -116,6 +121,7 @@ func (c *connection) handshake() *rpcerror.Error {
 	}
 	c.caller = strings.Clone(peer.GetPeer())
 	c.limits = limits{peer.GetMaxMessageBytes(), peer.GetMaxTransferBytes()}
+	c.streams = peer.GetStreams()
 	if c.net.SetReadDeadline(time.Time{}) != nil {
 		return malformed("the peer has left")
 	}
@@ -179,6 +185,10 @@ func (c *connection) handle(f *wire.Frame, buffers [][]byte) *rpcerror.Error {
 		if running := c.server.ledger.running(c.session, kind.Cancel.GetSeq()); running != nil {
 			running.stop(cancelledByCaller())
 		}
+	case *wire.Frame_StreamAck:
+		if s := c.server.ledger.stream(c.session, kind.StreamAck.GetSeq()); s != nil {
+			s.ack(kind.StreamAck.GetTaken())
+		}
 	case *wire.Frame_Ping:
 		c.server.ledger.ack(c.session, kind.Ping.GetAcked())
 		c.post(&wire.Frame{Kind: &wire.Frame_Pong{Pong: &wire.Pong{Id: kind.Ping.GetId()}}})
@@ -207,6 +217,7 @@ func (c *connection) call(in *wire.Call, buffers [][]byte, rejection *rpcerror.E
 	k := &call{
 		server: c.server, in: in, buffers: buffers, caller: c.caller, arrived: now, to: c,
 		deadline: deadlineOf(now, in.GetTimeoutNs()), transferred: transferred{transfer: in.GetTransferBytes(), complete: in.GetTransferBytes() == 0, from: c},
+		takes: takingOf(in, c.streams), itemLimit: c.limit,
 	}
 	k.memory = wire.DecodedLimit(c.server.cfg.MaxMessageBytes, max(k.transfer, uint64(k.size())))
 	if limit := c.server.cfg.MaxMessageBytes; k.transfer > limit {
@@ -234,9 +245,12 @@ func (c *connection) call(in *wire.Call, buffers [][]byte, rejection *rpcerror.E
 			c.expect(k)
 		}
 		k.answer(a, false)
-	case dispositionReplay:
-		c.answer(a.reply, a.buffers, false)
-	case dispositionAwait:
+	case dispositionReplay, dispositionAwait:
+		if s := c.server.ledger.stream(c.session, in.GetSeq()); s != nil {
+			s.attach(c, in.GetStream())
+		} else if v == dispositionReplay {
+			c.answer(a.reply, a.buffers, false)
+		}
 	case dispositionOld:
 		c.pending.Add(-1)
 	case dispositionLost:

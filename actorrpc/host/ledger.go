@@ -57,6 +57,8 @@ type entry struct {
 	call    *call    // until it is answered
 	to      answerer // who asked last
 	answer  *answer
+	stream  *stream // nil: none, or the method has not returned one
+	size    int64   // of the answer, and of the stream when it ended
 	kept    *list.Element
 	room    *wire.Reservation // of a large answer
 	evicted func()            // called when a large answer is forgotten; nil: nothing waits for it
@@ -192,9 +194,9 @@ func (l *ledger) begin(s *session, c *call, to answerer) (disposition, *answer) 
 	return dispositionNew, nil
 }
 
-// finish keeps an answer until it is acknowledged, and returns who is to have it. A large one has a
-// reservation, which is released with it.
-func (l *ledger) finish(e *entry, a *answer, room *wire.Reservation) answerer {
+// finish keeps an answer until it is acknowledged, and returns who is to have it. It takes so
+// many bytes beside the answer itself. A large one has a reservation, which is released with it.
+func (l *ledger) finish(e *entry, a *answer, beside int64, room *wire.Reservation) answerer {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	to := e.to
@@ -202,6 +204,7 @@ func (l *ledger) finish(e *entry, a *answer, room *wire.Reservation) answerer {
 	if e.session.left {
 		l.drop(e)
 	}
+	e.size = size(a) + beside
 	if e.session.entries[e.seq] != e {
 		room.Release()
 		return to // its caller will not ask for it
@@ -214,7 +217,7 @@ func (l *ledger) finish(e *entry, a *answer, room *wire.Reservation) answerer {
 		return to
 	}
 	e.kept = l.kept.PushBack(e)
-	l.bytes += size(a)
+	l.bytes += e.size
 	for l.bytes > l.limit {
 		l.drop(l.kept.Front().Value.(*entry))
 	}
@@ -263,6 +266,9 @@ func (l *ledger) drop(e *entry) {
 		return
 	}
 	delete(e.session.entries, e.seq)
+	if e.call != nil {
+		go e.call.giveUp() // its caller has acknowledged it unanswered
+	}
 	l.unkeep(e)
 }
 
@@ -276,7 +282,7 @@ func (l *ledger) unkeep(e *entry) {
 		e.kept, e.room, e.evicted = nil, nil, nil
 	default:
 		l.kept.Remove(e.kept)
-		l.bytes -= size(e.answer)
+		l.bytes -= e.size
 		e.kept = nil
 	}
 }
@@ -372,4 +378,46 @@ func (l *ledger) evict() bool {
 		evicted()
 	}
 	return true
+}
+
+// opened notes the stream of a call that runs, and returns what it goes to.
+func (l *ledger) opened(e *entry, s *stream) sink {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e.stream = s
+	to, _ := e.to.(sink)
+	return to
+}
+
+// stream is that of a call, nil if it has none.
+func (l *ledger) stream(s *session, seq uint64) *stream {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e := s.entries[seq]; e != nil {
+		return e.stream
+	}
+	return nil
+}
+
+// streamsOf are the calls that run and stream to a sink.
+func (l *ledger) streamsOf(s *session, to sink) []*entry {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var found []*entry
+	for _, e := range s.entries {
+		if e.call != nil && e.stream != nil && e.to == answerer(to) {
+			found = append(found, e)
+		}
+	}
+	return found
+}
+
+// abandoned is the call of an entry that runs and streams to a sink still, else nil.
+func (l *ledger) abandoned(e *entry, to sink) *call {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e.to != answerer(to) {
+		return nil
+	}
+	return e.call
 }

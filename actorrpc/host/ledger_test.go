@@ -30,7 +30,7 @@ func TestLedgerForgetsTheOldestReplies(t *testing.T) {
 			if v, _ := l.begin(s, c, discarded{}); v != dispositionNew {
 				t.Fatalf("got %s, want new", v)
 			}
-			l.finish(c.entry, result(2000), nil)
+			l.finish(c.entry, result(2000), 0, nil)
 		}
 	}
 	if l.bytes > 10_000 {
@@ -53,7 +53,7 @@ func TestLedgerFreesAnswersOfCallersWhoLeft(t *testing.T) {
 		answered, running := numbered(7, 0), numbered(8, 0)
 		l.begin(s, answered, discarded{})
 		l.begin(s, running, discarded{})
-		l.finish(answered.entry, result(10), nil)
+		l.finish(answered.entry, result(10), 0, nil)
 		l.close(s, time.Now())
 		time.Sleep(time.Hour)
 		if l.keptBytes() == 0 {
@@ -80,7 +80,7 @@ func TestLedgerFreesAnswersOfCallersWhoLeft(t *testing.T) {
 		if calls := l.calls(); len(calls) != 2 {
 			t.Errorf("got %d calls that run, want 2: they go on", len(calls))
 		}
-		l.finish(running.entry, result(10), nil)
+		l.finish(running.entry, result(10), 0, nil)
 		if l.keptBytes() != 0 || len(s.entries) != 0 {
 			t.Error("an answer was kept for a caller who had left")
 		}
@@ -138,7 +138,7 @@ func TestLedgerRunsEachCallOnce(t *testing.T) {
 					} else {
 						ran[seq] = true
 					}
-					l.finish(c.entry, a, nil)
+					l.finish(c.entry, a, 0, nil)
 					delete(pending, seq)
 					return
 				}

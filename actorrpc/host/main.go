@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -36,45 +37,66 @@ const (
 // Main is the main function of a program that an HCL block with actor {} runs: it
 // constructs the actor of the class that FRAY_ACTOR_CLASS names among the
 // factories, from FRAY_ACTOR_ARGS, and serves it under FRAY_ACTOR_NAMES until ctx
-// ends or SIGTERM comes. What goes wrong is written to errors, os.Stderr, which
+// ends or SIGTERM comes. What goes wrong is written to stderr, os.Stderr, which
 // is where create_actor finds it:
 //
 //	os.Exit(int(host.Main(context.Background(), os.Stderr, map[string]host.Factory{"Counter": newCounter})))
-func Main(ctx context.Context, errors io.Writer, factories map[string]Factory) Status {
+func Main(ctx context.Context, stderr io.Writer, factories map[string]Factory) Status {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, os.Interrupt)
 	defer stop()
 	names, err := actorNames(os.Getenv)
 	if err != nil {
-		fmt.Fprintln(errors, err)
+		fmt.Fprintln(stderr, err)
 		return StatusFailed
 	}
 	value, options, err := construct(ctx, factories, os.Getenv)
 	if err != nil {
-		fmt.Fprintln(errors, err)
-		if err := recordUnmade(os.Getenv(envTermination), err); err != nil {
-			fmt.Fprintln(errors, err)
+		fmt.Fprintln(stderr, err)
+		if err := recordEnd(os.Getenv(envTermination), err); err != nil {
+			fmt.Fprintln(stderr, err)
 		}
 		return StatusConstructor
 	}
 	if err := blockOptions(&options, os.Getenv(envOptions)); err != nil {
-		fmt.Fprintln(errors, err)
+		fmt.Fprintln(stderr, err)
 		return StatusFailed
 	}
-	if err := serveNames(ctx, errors, names, value, options); err != nil {
-		fmt.Fprintln(errors, err)
+	err = serveNames(ctx, stderr, names, value, options)
+	if err == nil {
+		return StatusOK
+	}
+	fmt.Fprintln(stderr, err)
+	if !isInvalid(err) {
 		return StatusFailed
 	}
-	return StatusOK
+	if err := recordEnd(os.Getenv(envTermination), err); err != nil {
+		fmt.Fprintln(stderr, err)
+	}
+	return StatusConstructor
 }
 
-// recordUnmade records why there is no actor where the agent reads it, and nowhere
+// An invalidError is why an actor can never be hosted: another attempt would fail too.
+type invalidError struct{ error }
+
+func (e invalidError) Unwrap() error { return e.error }
+
+func isInvalid(err error) bool {
+	_, ok := errors.AsType[invalidError](err)
+	return ok
+}
+
+// recordEnd records why there is no actor where the agent reads it, and nowhere
 // without an agent.
-func recordUnmade(path string, why error) error {
+func recordEnd(path string, why error) error {
 	if path == "" {
 		return nil
 	}
 	message, trace, _ := strings.Cut(why.Error(), "\n") // a panic has its stack below
-	record, err := json.Marshal(map[string]string{"cause": "actor_unmade", "message": message, "trace": trace})
+	cause := "actor_unmade"
+	if isInvalid(why) {
+		cause = "actor_invalid"
+	}
+	record, err := json.Marshal(map[string]string{"cause": cause, "message": message, "trace": trace})
 	if err == nil {
 		err = os.WriteFile(path, record, 0o600)
 	}
@@ -120,12 +142,20 @@ func blockOptions(options *Options, text string) error {
 		return nil
 	}
 	var given struct {
-		MaxConcurrency int `json:"max_concurrency"`
+		MaxConcurrency int            `json:"max_concurrency"`
+		Groups         map[string]int `json:"concurrency_groups"`
 	}
 	if err := json.Unmarshal([]byte(text), &given); err != nil {
 		return fmt.Errorf("%s is %q: %w", envOptions, text, err)
 	}
 	options.MaxConcurrency = cmp.Or(given.MaxConcurrency, options.MaxConcurrency)
+	if len(given.Groups) > 0 {
+		options.Groups = maps.Clone(options.Groups)
+		if options.Groups == nil {
+			options.Groups = map[string]int{}
+		}
+		maps.Copy(options.Groups, given.Groups)
+	}
 	return nil
 }
 
@@ -139,7 +169,7 @@ func construct(ctx context.Context, factories map[string]Factory, getenv func(st
 		if found := rpcerror.Suggest(class, known); len(found) > 0 {
 			text = "did you mean " + strings.Join(found, ", ") + "?"
 		}
-		return nil, Options{}, fmt.Errorf("there is no actor class %q (%s); %s", class, envClass, text)
+		return nil, Options{}, invalidError{fmt.Errorf("there is no actor class %q (%s); %s", class, envClass, text)}
 	}
 	args := getenv(envArgs)
 	if args == "" {
@@ -156,7 +186,7 @@ func construct(ctx context.Context, factories map[string]Factory, getenv func(st
 	return value, options, nil
 }
 
-func serveNames(ctx context.Context, errors io.Writer, names []string, value any, options Options) error {
+func serveNames(ctx context.Context, stderr io.Writer, names []string, value any, options Options) error {
 	cfg, release, err := FromEnvironment(os.Getenv)
 	if err != nil {
 		return err
@@ -169,14 +199,14 @@ func serveNames(ctx context.Context, errors io.Writer, names []string, value any
 		}
 		defer func() { _ = cfg.Client.Close() }()
 	}
-	cfg.Log = slog.New(slog.NewTextHandler(errors, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	cfg.Log = slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	s, err := New(cfg)
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
 		if _, err := s.Register(name, value, options); err != nil {
-			return err
+			return invalidError{err} // the cluster is asked later
 		}
 	}
 	return s.Serve(ctx)

@@ -104,6 +104,7 @@ func TestMainExits(t *testing.T) {
 		{"an address without identity", []string{"FRAY_ACTOR_CLASS=Lesson", `FRAY_ACTOR_NAMES=["a"]`, "FRAY_HOST_ADDRESS=10.0.0.1"}, 1, []string{"without an identity only this machine is served"}},
 		{"an identity that is not there", []string{"FRAY_ACTOR_CLASS=Lesson", `FRAY_ACTOR_NAMES=["a"]`, "FRAY_ACTOR_IDENTITY=/nowhere"}, 1, []string{"read the actor identity"}},
 		{"options that are none", []string{"FRAY_ACTOR_CLASS=Lesson", `FRAY_ACTOR_NAMES=["a"]`, "FRAY_ACTOR_OPTIONS=x"}, 1, []string{`FRAY_ACTOR_OPTIONS is "x"`}},
+		{"a group of no call", []string{"FRAY_ACTOR_CLASS=Lesson", `FRAY_ACTOR_NAMES=["a"]`, `FRAY_ACTOR_OPTIONS={"concurrency_groups":{"io":0}}`}, 77, []string{`register actor "a": concurrency group "io"`}},
 		{"a port that is none", []string{"FRAY_ACTOR_CLASS=Lesson", `FRAY_ACTOR_NAMES=["a"]`, "FRAY_PORT_ACTOR=x"}, 1, []string{`FRAY_PORT_ACTOR is "x"`}},
 	}
 	for _, test := range tests {
@@ -124,14 +125,19 @@ func TestMainExits(t *testing.T) {
 
 // TestMainRecordsItsEnd: what the agent reads is the record, not what was printed.
 func TestMainRecordsItsEnd(t *testing.T) {
-	for _, test := range []struct{ class, message, trace string }{
-		{"Leson", `there is no actor class "Leson"`, ""},
-		{"Panics", "construct Panics: panic: out of luck", "TestMain"},
-		{"", "", ""}, // without names it is no matter of the constructor
+	for _, test := range []struct {
+		class, options string
+		cause          schema.TerminationCause
+		message, trace string
+	}{
+		{"Leson", "", schema.TerminationActorInvalid, `there is no actor class "Leson"`, ""},
+		{"Panics", "", schema.TerminationActorUnmade, "construct Panics: panic: out of luck", "TestMain"},
+		{"Lesson", `{"concurrency_groups":{"io":0}}`, schema.TerminationActorInvalid, `register actor "a": concurrency group "io"`, ""},
+		{"", "", "", "", ""}, // without names it is no matter of the constructor
 	} {
 		t.Run(test.class, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "end")
-			env := []string{"FRAY_ACTOR_CLASS=" + test.class, "FRAY_TERMINATION_FILE=" + path}
+			env := []string{"FRAY_ACTOR_CLASS=" + test.class, "FRAY_TERMINATION_FILE=" + path, "FRAY_ACTOR_OPTIONS=" + test.options}
 			if test.class != "" {
 				env = append(env, `FRAY_ACTOR_NAMES=["a"]`)
 			}
@@ -148,7 +154,7 @@ func TestMainRecordsItsEnd(t *testing.T) {
 			if err := errors.Join(err, json.Unmarshal(data, &end)); err != nil {
 				t.Fatal(err)
 			}
-			if end.Cause != schema.TerminationActorUnmade || !strings.HasPrefix(end.Message, test.message) || !strings.Contains(end.Trace, test.trace) {
+			if end.Cause != test.cause || !strings.HasPrefix(end.Message, test.message) || !strings.Contains(end.Trace, test.trace) {
 				t.Errorf("got %+v, want %q", end, test.message)
 			}
 		})
@@ -159,7 +165,7 @@ func TestMainServesUntilSIGTERM(t *testing.T) {
 	d := newDirectory(t)
 	port := freePort(t)
 	cmd, text := program(t, "FRAY_ACTOR_CLASS=Lesson", `FRAY_ACTOR_NAMES=["lesson", "lesson_0"]`, `FRAY_ACTOR_ARGS={"Start": 40}`,
-		`FRAY_ACTOR_OPTIONS={"allow_pickle":true,"max_concurrency":2}`, "FRAY_STOP_GRACE=4",
+		`FRAY_ACTOR_OPTIONS={"allow_pickle":true,"concurrency_groups":{"io":3},"max_concurrency":2}`, "FRAY_STOP_GRACE=4",
 		"FRAY_HOST_ADDRESS=127.0.0.1", fmt.Sprintf("FRAY_PORT_ACTOR=%d", port), "FRAY_CLUSTER_ADDRESS="+d.address, "FRAY_CLUSTER_TOKEN=x")
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	until(t, "it is ready", func() bool {

@@ -30,6 +30,7 @@ type method struct {
 	params       []reflect.Type // the last is the element's if it is variadic
 	variadic     bool
 	result       bool
+	streams      bool // the result is an iterator
 	fails        bool // the last result is an error
 	signature    string
 }
@@ -73,6 +74,7 @@ func methodOf(m reflect.Method) (*method, bool) {
 		results--
 	}
 	out.result = results == 1
+	out.streams = out.result && streamed(t.Out(0))
 	if results > 1 {
 		return nil, false
 	}

@@ -86,7 +86,7 @@ func TestErrorsOfMethods(t *testing.T) {
 		{"the cause of that", ended, context.Cause(ended), rpcerror.Error{Code: rpcerror.CodeCancelled, Message: "the caller cancelled the call"}},
 		{"another after it was cancelled", ended, errors.New("no"), rpcerror.Error{Code: rpcerror.CodeApplication, Message: "no", Type: "*errors.errorString"}},
 		{"two at once", t.Context(), errors.Join(errors.New("one"), inner), rpcerror.Error{
-			Code: rpcerror.CodeApplication, Message: "one\nlater", Type: "*errors.joinError",
+			Code: rpcerror.CodeApplication, Message: "one\nlater", Type: "*errors.joinError", Bases: []string{"*errors.errorString", "*rpcerror.Error"},
 			Cause: &rpcerror.Error{Code: rpcerror.CodeApplication, Message: "one", Type: "*errors.errorString"},
 		}},
 	}

@@ -31,8 +31,24 @@ func (w waiter) answer(reply *wire.Reply, buffers [][]byte, _ bool) { w <- answe
 
 // Invoke calls a method. If the caller leaves, the call is cancelled.
 func (s *service) Invoke(ctx context.Context, in *wire.Call) (*wire.Reply, error) {
-	now := time.Now()
 	to := make(waiter, 1)
+	c := s.call(ctx, in, to)
+	c.answer(s.server.submit(c, nil), false)
+	select {
+	case a := <-to:
+		size := uint64(proto.Size(in))
+		in.Args, in.Buffers, c.buffers = nil, nil, nil
+		reclaim.After(size)
+		return withBuffers(a), nil
+	case <-ctx.Done():
+		c.stop(cancelledByCaller())
+		return nil, status.FromContextError(ctx.Err()).Err()
+	}
+}
+
+// call is one that came by gRPC.
+func (s *service) call(ctx context.Context, in *wire.Call, to answerer) *call {
+	now := time.Now()
 	c := &call{
 		server: s.server, in: in, buffers: in.GetBuffers(), caller: in.GetCaller(), arrived: now, to: to,
 		deadline: deadlineOf(now, in.GetTimeoutNs()),
@@ -46,20 +62,14 @@ func (s *service) Invoke(ctx context.Context, in *wire.Call) (*wire.Reply, error
 	if end, ok := ctx.Deadline(); ok && (c.deadline.IsZero() || end.Before(c.deadline)) {
 		c.deadline = end
 	}
-	c.answer(s.server.submit(c, nil), false)
-	select {
-	case a := <-to:
-		size := uint64(proto.Size(in))
-		in.Args, in.Buffers, c.buffers = nil, nil, nil
-		reclaim.After(size)
-		// What is kept elsewhere is not to be changed: a copy gets the buffers.
-		return &wire.Reply{
-			Seq: a.reply.GetSeq(), Codec: a.reply.GetCodec(), Result: a.reply.GetResult(), Buffers: a.buffers,
-			Error: a.reply.GetError(), Incarnation: a.reply.GetIncarnation(),
-		}, nil
-	case <-ctx.Done():
-		c.stop(cancelledByCaller())
-		return nil, status.FromContextError(ctx.Err()).Err()
+	return c
+}
+
+// withBuffers is a reply with what it refers to. What is kept elsewhere is not to be changed: it is a copy.
+func withBuffers(a answer) *wire.Reply {
+	return &wire.Reply{
+		Seq: a.reply.GetSeq(), Codec: a.reply.GetCodec(), Result: a.reply.GetResult(), Buffers: a.buffers,
+		Error: a.reply.GetError(), Incarnation: a.reply.GetIncarnation(), Streamed: a.reply.GetStreamed(), Items: a.reply.GetItems(),
 	}
 }
 

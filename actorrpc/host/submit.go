@@ -61,6 +61,9 @@ func (s *Server) admit(c *call) *rpcerror.Error {
 	if e != nil {
 		return e
 	}
+	if e := c.takes.unwanted(m.method); e != nil {
+		return e
+	}
 	switch codec := c.in.GetCodec(); codec {
 	case wire.Codec_CODEC_UNSPECIFIED, wire.Codec_CODEC_MSGPACK, wire.Codec_CODEC_JSON:
 	case wire.Codec_CODEC_PICKLE:

@@ -40,8 +40,8 @@ func (s *books) all() []int {
 	return slices.Clone(s.took)
 }
 
-// taking is a client that takes results in parts.
-func taking(t *testing.T, s *Server, peer string) *client {
+// takingParts is a client that takes results in parts.
+func takingParts(t *testing.T, s *Server, peer string) *client {
 	t.Helper()
 	h := hello(peer)
 	h.MaxTransferBytes = wire.DefaultMaxMessage
@@ -120,7 +120,7 @@ func (c *client) quiet() {
 func TestCallsBehindLargeArguments(t *testing.T) {
 	one, two := &books{}, &books{}
 	s := started(t, Config{Keepalive: time.Hour}, map[string]any{"one": one, "two": two}, Options{})
-	c, other := taking(t, s, "a"), taking(t, s, "b")
+	c, other := takingParts(t, s, "a"), takingParts(t, s, "b")
 	seq, payload := c.announce("one", 9*mib)
 	c.accepted(seq)
 	behind := c.begin("one", "take", []byte{1})
@@ -154,7 +154,7 @@ func TestLargeArgumentsThatDoNotCome(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			one := &books{}
 			s := started(t, Config{Keepalive: time.Second, Patience: time.Second}, map[string]any{"one": one}, Options{})
-			c := taking(t, s, "a")
+			c := takingParts(t, s, "a")
 			c.stays()
 			seq, payload := c.announce("one", 9*mib)
 			c.accepted(seq)
@@ -179,7 +179,7 @@ func TestLargeArgumentsAfterABreak(t *testing.T) {
 	one := &books{}
 	s := started(t, Config{Keepalive: time.Hour}, map[string]any{"one": one}, Options{})
 	for _, noticed := range []bool{true, false} {
-		c := taking(t, s, "a")
+		c := takingParts(t, s, "a")
 		c.seq = uint64(2 * len(one.all()))
 		seq, payload := c.announce("one", 9*mib)
 		c.accepted(seq)
@@ -190,7 +190,7 @@ func TestLargeArgumentsAfterABreak(t *testing.T) {
 			c.net.Close()
 			until(t, "the server knows", func() bool { return s.connectionCount() == 0 })
 		}
-		again := taking(t, s, "a")
+		again := takingParts(t, s, "a")
 		in, _ := request(t, "one", "take", make([]byte, 9*mib))
 		in.Seq, in.Attempt, in.TransferBytes, in.ArgsBytes, in.Args = seq, 1, uint64(len(payload)), uint64(len(in.Args)), nil
 		again.sendCall(in)
@@ -223,7 +223,7 @@ func TestLargeArgumentsAfterABreak(t *testing.T) {
 // Of large arguments there are so many at once; others wait, and small calls do not wait for them.
 func TestMemoryForLargeArguments(t *testing.T) {
 	s := started(t, Config{TransferMemory: 20 * mib, Keepalive: time.Hour}, map[string]any{"one": &books{}, "two": &books{}}, Options{})
-	c, other := taking(t, s, "a"), taking(t, s, "b")
+	c, other := takingParts(t, s, "a"), takingParts(t, s, "b")
 	first, payload := c.announce("one", 15*mib)
 	c.accepted(first)
 	second, rest := other.announce("two", 100*mib) // larger than all of it
@@ -255,7 +255,7 @@ func TestMemoryForLargeArguments(t *testing.T) {
 func TestMemoryForLargeResults(t *testing.T) {
 	one := &books{}
 	s := started(t, Config{TransferMemory: 20 * mib, Keepalive: time.Hour}, map[string]any{"one": one}, Options{})
-	c, other := taking(t, s, "a"), taking(t, s, "b")
+	c, other := takingParts(t, s, "a"), takingParts(t, s, "b")
 	take := func(c *client, seq uint64, size int) {
 		t.Helper()
 		r, _ := c.await(seq)
@@ -289,7 +289,7 @@ func TestMemoryForLargeResults(t *testing.T) {
 	take(other, second, 9*mib)
 	other.net.Close() // it did not report that it has the result, so it may ask again
 	until(t, "the server knows", func() bool { return s.connectionCount() == 1 })
-	again := taking(t, s, "b")
+	again := takingParts(t, s, "b")
 	in, _ := request(t, "one", "give", 9*mib)
 	in.Seq, in.Attempt = second, 1
 	again.sendCall(in)
@@ -305,7 +305,7 @@ func TestMemoryForLargeResults(t *testing.T) {
 // A caller that does not take its result loses it to others, after a while, and is told so.
 func TestLargeResultThatIsNotTaken(t *testing.T) {
 	s := started(t, Config{TransferMemory: 10 * mib, Keepalive: time.Second, Patience: time.Second}, map[string]any{"one": &books{}}, Options{})
-	c, other := taking(t, s, "a"), taking(t, s, "b")
+	c, other := takingParts(t, s, "a"), takingParts(t, s, "b")
 	c.stays()
 	other.stays()
 	first := c.begin("one", "give", 9*mib)
@@ -336,7 +336,7 @@ func TestLargeResultForAnOlderClient(t *testing.T) {
 
 func TestHostileTransfers(t *testing.T) {
 	s := started(t, Config{MaxMessageBytes: 20 * mib, Keepalive: time.Hour}, map[string]any{"one": &books{}}, Options{})
-	c := taking(t, s, "large")
+	c := takingParts(t, s, "large")
 	seq, _ := c.announce("one", 21*mib)
 	if err := c.failed(rpcerror.CodeTooLarge, seq); err.Ran {
 		t.Errorf("%v counts as run", err)
@@ -347,13 +347,13 @@ func TestHostileTransfers(t *testing.T) {
 		"no number":                  {Actor: "one", Method: "take", TransferBytes: 9 * mib, ArgsBytes: 9 * mib},
 		"arguments beside the parts": {Actor: "one", Method: "take", Seq: 1, TransferBytes: 9 * mib, ArgsBytes: 9 * mib, Args: []byte{1}},
 	} {
-		c := taking(t, s, name)
+		c := takingParts(t, s, name)
 		c.send(&wire.Frame{Kind: &wire.Frame_Call{Call: in}})
 		if err := c.closeError(); err.Code != rpcerror.CodeMalformed {
 			t.Errorf("%s: got %v, want that it is malformed", name, err)
 		}
 	}
-	grows := taking(t, s, "grows")
+	grows := takingParts(t, s, "grows")
 	seq, payload := grows.announce("one", 9*mib)
 	grows.accepted(seq)
 	grows.part(seq, append(payload, 1), 10*mib)
@@ -367,7 +367,7 @@ func TestHostileTransfers(t *testing.T) {
 func TestShutdownWithinTransfers(t *testing.T) {
 	one := &books{}
 	s := started(t, Config{Keepalive: time.Hour}, map[string]any{"one": one}, Options{})
-	c := taking(t, s, "a")
+	c := takingParts(t, s, "a")
 	result := c.begin("one", "give", 9*mib)
 	if r, _ := c.await(result); r.GetTransferBytes() == 0 {
 		t.Fatalf("got %v, want an announcement", r)

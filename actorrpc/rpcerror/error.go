@@ -53,6 +53,7 @@ type Error struct {
 	Suggestions []string // names that were perhaps meant
 	// Type and Traceback are of the exception that the method raised.
 	Type      string
+	Bases     []string // further types that it is of: base classes in Python, types of the errors that one in Go wraps
 	Traceback string
 	Cause     *Error // what that was raised from
 
@@ -117,8 +118,8 @@ func (e *Error) Typed() error {
 // for it. So it is where a method calls its own actor, which runs one at a time, or calls
 // another that calls back so.
 //
-// It is noticed where it is certain: the methods wait by actorrpc.Call, CallRaw, Broadcast
-// or Future.Result, with the contexts that they were given (or such as only add values), and
+// It is noticed where it is certain: the methods wait by actorrpc.Call, CallRaw, Broadcast,
+// Wait or Future.Result, with the contexts that they were given (or such as only add values), and
 // the calls of a chain are of one client. A context with a deadline or a cancel of its own, and one of
 // [context.WithoutCancel], may be for what goes on beside the method. Such calls wait.
 type SelfCallError struct {
@@ -151,6 +152,9 @@ func (e *Error) Wire() *wire.Error {
 	for _, name := range e.Suggestions {
 		w.Near = append(w.Near, valid(name))
 	}
+	for _, name := range e.Bases {
+		w.Bases = append(w.Bases, valid(name))
+	}
 	for i, c := range orderedCodes() {
 		if c == e.Code {
 			w.Code = wire.Code(i + 1)
@@ -173,7 +177,7 @@ func fromWire(w *wire.Error, depth int) *Error {
 	}
 	e := &Error{
 		Code: CodeInternal, Message: w.GetMessage(), Ran: w.GetRan(), Actor: w.GetActor(), Method: w.GetMethod(), Argument: w.GetArgument(),
-		Suggestions: w.GetNear(), Type: w.GetType(), Traceback: w.GetTraceback(), Cause: fromWire(w.GetCause(), depth-1),
+		Suggestions: w.GetNear(), Type: w.GetType(), Bases: w.GetBases(), Traceback: w.GetTraceback(), Cause: fromWire(w.GetCause(), depth-1),
 	}
 	if i := int(w.GetCode()) - 1; i >= 0 && i < len(orderedCodes()) {
 		e.Code = orderedCodes()[i]

@@ -227,6 +227,8 @@ type Frame struct {
 	//	*Frame_Part
 	//	*Frame_Accept
 	//	*Frame_Release
+	//	*Frame_Items
+	//	*Frame_StreamAck
 	Kind          isFrame_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -395,6 +397,24 @@ func (x *Frame) GetRelease() *Release {
 	return nil
 }
 
+func (x *Frame) GetItems() *Items {
+	if x != nil {
+		if x, ok := x.Kind.(*Frame_Items); ok {
+			return x.Items
+		}
+	}
+	return nil
+}
+
+func (x *Frame) GetStreamAck() *StreamAck {
+	if x != nil {
+		if x, ok := x.Kind.(*Frame_StreamAck); ok {
+			return x.StreamAck
+		}
+	}
+	return nil
+}
+
 type isFrame_Kind interface {
 	isFrame_Kind()
 }
@@ -455,6 +475,14 @@ type Frame_Release struct {
 	Release *Release `protobuf:"bytes,14,opt,name=release,proto3,oneof"`
 }
 
+type Frame_Items struct {
+	Items *Items `protobuf:"bytes,16,opt,name=items,proto3,oneof"`
+}
+
+type Frame_StreamAck struct {
+	StreamAck *StreamAck `protobuf:"bytes,17,opt,name=stream_ack,json=streamAck,proto3,oneof"`
+}
+
 func (*Frame_Handshake) isFrame_Kind() {}
 
 func (*Frame_Call) isFrame_Kind() {}
@@ -483,6 +511,10 @@ func (*Frame_Accept) isFrame_Kind() {}
 
 func (*Frame_Release) isFrame_Kind() {}
 
+func (*Frame_Items) isFrame_Kind() {}
+
+func (*Frame_StreamAck) isFrame_Kind() {}
+
 // Handshake is the first frame of both sides.
 type Handshake struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
@@ -497,6 +529,7 @@ type Handshake struct {
 	// Parts; 0: none. Such a client counts attempts for each server process from 0 on.
 	MaxTransferBytes uint64 `protobuf:"varint,10,opt,name=max_transfer_bytes,json=maxTransferBytes,proto3" json:"max_transfer_bytes,omitempty"`
 	SharedMemory     bool   `protobuf:"varint,11,opt,name=shared_memory,json=sharedMemory,proto3" json:"shared_memory,omitempty"` // the sender can write payloads into memory of its peer, see Accept
+	Streams          bool   `protobuf:"varint,12,opt,name=streams,proto3" json:"streams,omitempty"`                               // the client: any of its calls may be answered by a stream, also one without Call.stream
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -594,6 +627,13 @@ func (x *Handshake) GetSharedMemory() bool {
 	return false
 }
 
+func (x *Handshake) GetStreams() bool {
+	if x != nil {
+		return x.Streams
+	}
+	return false
+}
+
 // Call asks for one run of a method.
 type Call struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
@@ -609,14 +649,15 @@ type Call struct {
 	Attempt uint32 `protobuf:"varint,6,opt,name=attempt,proto3" json:"attempt,omitempty"` // how often it was sent before
 	Codec   Codec  `protobuf:"varint,7,opt,name=codec,proto3,enum=fray.actor.v1.Codec" json:"codec,omitempty"`
 	// args is an array of two: the positional arguments, an array, and the named ones, a map.
-	Args          []byte   `protobuf:"bytes,8,opt,name=args,proto3" json:"args,omitempty"`
-	Buffers       [][]byte `protobuf:"bytes,9,rep,name=buffers,proto3" json:"buffers,omitempty"`                                     // gRPC: what args refers to out of band
-	BufferSizes   []uint64 `protobuf:"varint,10,rep,packed,name=buffer_sizes,json=bufferSizes,proto3" json:"buffer_sizes,omitempty"` // frames: the same, which follow the frame
-	TimeoutNs     uint64   `protobuf:"varint,11,opt,name=timeout_ns,json=timeoutNs,proto3" json:"timeout_ns,omitempty"`              // left until the deadline, 0: none
-	Caller        string   `protobuf:"bytes,12,opt,name=caller,proto3" json:"caller,omitempty"`                                      // gRPC: as Handshake.peer
-	Trace         string   `protobuf:"bytes,13,opt,name=trace,proto3" json:"trace,omitempty"`                                        // W3C traceparent, ""
-	TransferBytes uint64   `protobuf:"varint,14,opt,name=transfer_bytes,json=transferBytes,proto3" json:"transfer_bytes,omitempty"`  // of the payload, which follows in Parts; 0: it is here
-	ArgsBytes     uint64   `protobuf:"varint,15,opt,name=args_bytes,json=argsBytes,proto3" json:"args_bytes,omitempty"`              // of transfer_bytes: args; the others are the buffers
+	Args          []byte         `protobuf:"bytes,8,opt,name=args,proto3" json:"args,omitempty"`
+	Buffers       [][]byte       `protobuf:"bytes,9,rep,name=buffers,proto3" json:"buffers,omitempty"`                                     // gRPC: what args refers to out of band
+	BufferSizes   []uint64       `protobuf:"varint,10,rep,packed,name=buffer_sizes,json=bufferSizes,proto3" json:"buffer_sizes,omitempty"` // frames: the same, which follow the frame
+	TimeoutNs     uint64         `protobuf:"varint,11,opt,name=timeout_ns,json=timeoutNs,proto3" json:"timeout_ns,omitempty"`              // left until the deadline, 0: none
+	Caller        string         `protobuf:"bytes,12,opt,name=caller,proto3" json:"caller,omitempty"`                                      // gRPC: as Handshake.peer
+	Trace         string         `protobuf:"bytes,13,opt,name=trace,proto3" json:"trace,omitempty"`                                        // W3C traceparent, ""
+	TransferBytes uint64         `protobuf:"varint,14,opt,name=transfer_bytes,json=transferBytes,proto3" json:"transfer_bytes,omitempty"`  // of the payload, which follows in Parts; 0: it is here
+	ArgsBytes     uint64         `protobuf:"varint,15,opt,name=args_bytes,json=argsBytes,proto3" json:"args_bytes,omitempty"`              // of transfer_bytes: args; the others are the buffers
+	Stream        *StreamRequest `protobuf:"bytes,16,opt,name=stream,proto3" json:"stream,omitempty"`                                      // absent: see Handshake.streams
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -756,6 +797,229 @@ func (x *Call) GetArgsBytes() uint64 {
 	return 0
 }
 
+func (x *Call) GetStream() *StreamRequest {
+	if x != nil {
+		return x.Stream
+	}
+	return nil
+}
+
+// StreamRequest says that a call may be answered by a stream: Items, and then the Reply.
+type StreamRequest struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	WindowItems uint32                 `protobuf:"varint,1,opt,name=window_items,json=windowItems,proto3" json:"window_items,omitempty"` // that the server sends before the caller acknowledges some; 0: 1,000
+	WindowBytes uint64                 `protobuf:"varint,2,opt,name=window_bytes,json=windowBytes,proto3" json:"window_bytes,omitempty"` // likewise, of their results and buffers; one item may be larger; 0: 8 MiB
+	// received: of a call that is sent again, how many items the caller has. The server goes on after them.
+	Received      uint64 `protobuf:"varint,3,opt,name=received,proto3" json:"received,omitempty"`
+	Taken         uint64 `protobuf:"varint,5,opt,name=taken,proto3" json:"taken,omitempty"`              // likewise, as in StreamAck
+	OrOne         bool   `protobuf:"varint,4,opt,name=or_one,json=orOne,proto3" json:"or_one,omitempty"` // a result that is no stream is taken as well
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StreamRequest) Reset() {
+	*x = StreamRequest{}
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StreamRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StreamRequest) ProtoMessage() {}
+
+func (x *StreamRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StreamRequest.ProtoReflect.Descriptor instead.
+func (*StreamRequest) Descriptor() ([]byte, []int) {
+	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *StreamRequest) GetWindowItems() uint32 {
+	if x != nil {
+		return x.WindowItems
+	}
+	return 0
+}
+
+func (x *StreamRequest) GetWindowBytes() uint64 {
+	if x != nil {
+		return x.WindowBytes
+	}
+	return 0
+}
+
+func (x *StreamRequest) GetReceived() uint64 {
+	if x != nil {
+		return x.Received
+	}
+	return 0
+}
+
+func (x *StreamRequest) GetTaken() uint64 {
+	if x != nil {
+		return x.Taken
+	}
+	return 0
+}
+
+func (x *StreamRequest) GetOrOne() bool {
+	if x != nil {
+		return x.OrOne
+	}
+	return false
+}
+
+// Items are items of a stream, in order and without gaps: the method's results, one after the other.
+type Items struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Seq           uint64                 `protobuf:"varint,1,opt,name=seq,proto3" json:"seq,omitempty"`     // of the Call
+	First         uint64                 `protobuf:"varint,2,opt,name=first,proto3" json:"first,omitempty"` // number of the first one here, from 1 on
+	Codec         Codec                  `protobuf:"varint,3,opt,name=codec,proto3,enum=fray.actor.v1.Codec" json:"codec,omitempty"`
+	Results       [][]byte               `protobuf:"bytes,4,rep,name=results,proto3" json:"results,omitempty"`         // none, with first 1: the stream has begun
+	Buffers       []uint32               `protobuf:"varint,5,rep,packed,name=buffers,proto3" json:"buffers,omitempty"` // how many of buffer_sizes each has; absent: none has any
+	BufferSizes   []uint64               `protobuf:"varint,6,rep,packed,name=buffer_sizes,json=bufferSizes,proto3" json:"buffer_sizes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Items) Reset() {
+	*x = Items{}
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Items) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Items) ProtoMessage() {}
+
+func (x *Items) ProtoReflect() protoreflect.Message {
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Items.ProtoReflect.Descriptor instead.
+func (*Items) Descriptor() ([]byte, []int) {
+	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Items) GetSeq() uint64 {
+	if x != nil {
+		return x.Seq
+	}
+	return 0
+}
+
+func (x *Items) GetFirst() uint64 {
+	if x != nil {
+		return x.First
+	}
+	return 0
+}
+
+func (x *Items) GetCodec() Codec {
+	if x != nil {
+		return x.Codec
+	}
+	return Codec_CODEC_UNSPECIFIED
+}
+
+func (x *Items) GetResults() [][]byte {
+	if x != nil {
+		return x.Results
+	}
+	return nil
+}
+
+func (x *Items) GetBuffers() []uint32 {
+	if x != nil {
+		return x.Buffers
+	}
+	return nil
+}
+
+func (x *Items) GetBufferSizes() []uint64 {
+	if x != nil {
+		return x.BufferSizes
+	}
+	return nil
+}
+
+// StreamAck acknowledges items that the caller's program has taken: the server forgets them, and sends more.
+type StreamAck struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Seq           uint64                 `protobuf:"varint,1,opt,name=seq,proto3" json:"seq,omitempty"`
+	Taken         uint64                 `protobuf:"varint,2,opt,name=taken,proto3" json:"taken,omitempty"` // how many from the first on
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StreamAck) Reset() {
+	*x = StreamAck{}
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StreamAck) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StreamAck) ProtoMessage() {}
+
+func (x *StreamAck) ProtoReflect() protoreflect.Message {
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StreamAck.ProtoReflect.Descriptor instead.
+func (*StreamAck) Descriptor() ([]byte, []int) {
+	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *StreamAck) GetSeq() uint64 {
+	if x != nil {
+		return x.Seq
+	}
+	return 0
+}
+
+func (x *StreamAck) GetTaken() uint64 {
+	if x != nil {
+		return x.Taken
+	}
+	return 0
+}
+
 // Reply answers the Call of the same seq.
 type Reply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -768,13 +1032,15 @@ type Reply struct {
 	Incarnation   string                 `protobuf:"bytes,7,opt,name=incarnation,proto3" json:"incarnation,omitempty"`                           // that answered
 	TransferBytes uint64                 `protobuf:"varint,8,opt,name=transfer_bytes,json=transferBytes,proto3" json:"transfer_bytes,omitempty"` // of the payload, which follows in Parts; 0: it is here
 	ResultBytes   uint64                 `protobuf:"varint,9,opt,name=result_bytes,json=resultBytes,proto3" json:"result_bytes,omitempty"`       // of transfer_bytes: result; the others are the buffers
+	Streamed      bool                   `protobuf:"varint,10,opt,name=streamed,proto3" json:"streamed,omitempty"`                               // it ends a stream, which has result unset; gRPC: it is an item
+	Items         uint64                 `protobuf:"varint,11,opt,name=items,proto3" json:"items,omitempty"`                                     // that the stream had
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Reply) Reset() {
 	*x = Reply{}
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[3]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -786,7 +1052,7 @@ func (x *Reply) String() string {
 func (*Reply) ProtoMessage() {}
 
 func (x *Reply) ProtoReflect() protoreflect.Message {
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[3]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -799,7 +1065,7 @@ func (x *Reply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reply.ProtoReflect.Descriptor instead.
 func (*Reply) Descriptor() ([]byte, []int) {
-	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{3}
+	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Reply) GetSeq() uint64 {
@@ -865,6 +1131,20 @@ func (x *Reply) GetResultBytes() uint64 {
 	return 0
 }
 
+func (x *Reply) GetStreamed() bool {
+	if x != nil {
+		return x.Streamed
+	}
+	return false
+}
+
+func (x *Reply) GetItems() uint64 {
+	if x != nil {
+		return x.Items
+	}
+	return 0
+}
+
 // Error is why a call failed; the texts are the same in every language.
 type Error struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
@@ -876,16 +1156,20 @@ type Error struct {
 	Argument string                 `protobuf:"bytes,6,opt,name=argument,proto3" json:"argument,omitempty"` // path of the offending one: "args[1].lr", "kwargs.x[3]", "result[0]"
 	Near     []string               `protobuf:"bytes,7,rep,name=near,proto3" json:"near,omitempty"`
 	// Of the exception, for APPLICATION. Nothing of it is ever unpickled.
-	Type          string `protobuf:"bytes,8,opt,name=type,proto3" json:"type,omitempty"`           // "ValueError", "package.module.Error"
-	Traceback     string `protobuf:"bytes,9,opt,name=traceback,proto3" json:"traceback,omitempty"` // as its language prints it
-	Cause         *Error `protobuf:"bytes,10,opt,name=cause,proto3" json:"cause,omitempty"`        // what it was raised from
+	Type      string `protobuf:"bytes,8,opt,name=type,proto3" json:"type,omitempty"`           // "ValueError", "package.module.Error"
+	Traceback string `protobuf:"bytes,9,opt,name=traceback,proto3" json:"traceback,omitempty"` // as its language prints it
+	Cause     *Error `protobuf:"bytes,10,opt,name=cause,proto3" json:"cause,omitempty"`        // what it was raised from
+	// Further types that it is of, for callers that retry by type: the base classes in
+	// Python, in Go the types of the errors that it wraps.
+	Bases         []string `protobuf:"bytes,16,rep,name=bases,proto3" json:"bases,omitempty"`
+	Retry         *Retry   `protobuf:"bytes,17,opt,name=retry,proto3" json:"retry,omitempty"` // what the method declares of retries; absent: nothing
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Error) Reset() {
 	*x = Error{}
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[4]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -897,7 +1181,7 @@ func (x *Error) String() string {
 func (*Error) ProtoMessage() {}
 
 func (x *Error) ProtoReflect() protoreflect.Message {
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[4]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -910,7 +1194,7 @@ func (x *Error) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Error.ProtoReflect.Descriptor instead.
 func (*Error) Descriptor() ([]byte, []int) {
-	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{4}
+	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Error) GetCode() Code {
@@ -983,6 +1267,73 @@ func (x *Error) GetCause() *Error {
 	return nil
 }
 
+func (x *Error) GetBases() []string {
+	if x != nil {
+		return x.Bases
+	}
+	return nil
+}
+
+func (x *Error) GetRetry() *Retry {
+	if x != nil {
+		return x.Retry
+	}
+	return nil
+}
+
+// Retry is what a method declares of runs after one that raised. Options of the caller come before it.
+type Retry struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Retries       uint32                 `protobuf:"varint,1,opt,name=retries,proto3" json:"retries,omitempty"` // how often the call may be sent again, as Method.retries
+	Matches       bool                   `protobuf:"varint,2,opt,name=matches,proto3" json:"matches,omitempty"` // this error is one of those after which it is
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Retry) Reset() {
+	*x = Retry{}
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Retry) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Retry) ProtoMessage() {}
+
+func (x *Retry) ProtoReflect() protoreflect.Message {
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Retry.ProtoReflect.Descriptor instead.
+func (*Retry) Descriptor() ([]byte, []int) {
+	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *Retry) GetRetries() uint32 {
+	if x != nil {
+		return x.Retries
+	}
+	return 0
+}
+
+func (x *Retry) GetMatches() bool {
+	if x != nil {
+		return x.Matches
+	}
+	return false
+}
+
 // Cancel asks that a call is not begun, or ended if its language can. It is answered by its Reply.
 type Cancel struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -993,7 +1344,7 @@ type Cancel struct {
 
 func (x *Cancel) Reset() {
 	*x = Cancel{}
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[5]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1005,7 +1356,7 @@ func (x *Cancel) String() string {
 func (*Cancel) ProtoMessage() {}
 
 func (x *Cancel) ProtoReflect() protoreflect.Message {
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[5]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1018,7 +1369,7 @@ func (x *Cancel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cancel.ProtoReflect.Descriptor instead.
 func (*Cancel) Descriptor() ([]byte, []int) {
-	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{5}
+	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Cancel) GetSeq() uint64 {
@@ -1039,7 +1390,7 @@ type Ping struct {
 
 func (x *Ping) Reset() {
 	*x = Ping{}
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[6]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1051,7 +1402,7 @@ func (x *Ping) String() string {
 func (*Ping) ProtoMessage() {}
 
 func (x *Ping) ProtoReflect() protoreflect.Message {
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[6]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1064,7 +1415,7 @@ func (x *Ping) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ping.ProtoReflect.Descriptor instead.
 func (*Ping) Descriptor() ([]byte, []int) {
-	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{6}
+	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Ping) GetId() uint64 {
@@ -1090,7 +1441,7 @@ type Pong struct {
 
 func (x *Pong) Reset() {
 	*x = Pong{}
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[7]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1102,7 +1453,7 @@ func (x *Pong) String() string {
 func (*Pong) ProtoMessage() {}
 
 func (x *Pong) ProtoReflect() protoreflect.Message {
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[7]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1115,7 +1466,7 @@ func (x *Pong) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pong.ProtoReflect.Descriptor instead.
 func (*Pong) Descriptor() ([]byte, []int) {
-	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{7}
+	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Pong) GetId() uint64 {
@@ -1137,7 +1488,7 @@ type Part struct {
 
 func (x *Part) Reset() {
 	*x = Part{}
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[8]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1149,7 +1500,7 @@ func (x *Part) String() string {
 func (*Part) ProtoMessage() {}
 
 func (x *Part) ProtoReflect() protoreflect.Message {
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[8]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1162,7 +1513,7 @@ func (x *Part) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Part.ProtoReflect.Descriptor instead.
 func (*Part) Descriptor() ([]byte, []int) {
-	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{8}
+	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Part) GetSeq() uint64 {
@@ -1194,7 +1545,7 @@ type Accept struct {
 
 func (x *Accept) Reset() {
 	*x = Accept{}
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[9]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1206,7 +1557,7 @@ func (x *Accept) String() string {
 func (*Accept) ProtoMessage() {}
 
 func (x *Accept) ProtoReflect() protoreflect.Message {
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[9]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1219,7 +1570,7 @@ func (x *Accept) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Accept.ProtoReflect.Descriptor instead.
 func (*Accept) Descriptor() ([]byte, []int) {
-	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{9}
+	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Accept) GetSeq() uint64 {
@@ -1260,7 +1611,7 @@ type Release struct {
 
 func (x *Release) Reset() {
 	*x = Release{}
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[10]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1272,7 +1623,7 @@ func (x *Release) String() string {
 func (*Release) ProtoMessage() {}
 
 func (x *Release) ProtoReflect() protoreflect.Message {
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[10]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1285,7 +1636,7 @@ func (x *Release) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Release.ProtoReflect.Descriptor instead.
 func (*Release) Descriptor() ([]byte, []int) {
-	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{10}
+	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Release) GetSeq() uint64 {
@@ -1306,7 +1657,7 @@ type Close struct {
 
 func (x *Close) Reset() {
 	*x = Close{}
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[11]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1318,7 +1669,7 @@ func (x *Close) String() string {
 func (*Close) ProtoMessage() {}
 
 func (x *Close) ProtoReflect() protoreflect.Message {
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[11]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1331,7 +1682,7 @@ func (x *Close) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Close.ProtoReflect.Descriptor instead.
 func (*Close) Descriptor() ([]byte, []int) {
-	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{11}
+	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Close) GetError() *Error {
@@ -1351,7 +1702,7 @@ type ListMethodsRequest struct {
 
 func (x *ListMethodsRequest) Reset() {
 	*x = ListMethodsRequest{}
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[12]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1363,7 +1714,7 @@ func (x *ListMethodsRequest) String() string {
 func (*ListMethodsRequest) ProtoMessage() {}
 
 func (x *ListMethodsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[12]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1376,7 +1727,7 @@ func (x *ListMethodsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMethodsRequest.ProtoReflect.Descriptor instead.
 func (*ListMethodsRequest) Descriptor() ([]byte, []int) {
-	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{12}
+	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ListMethodsRequest) GetActor() string {
@@ -1405,7 +1756,7 @@ type ListMethodsResponse struct {
 
 func (x *ListMethodsResponse) Reset() {
 	*x = ListMethodsResponse{}
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[13]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1417,7 +1768,7 @@ func (x *ListMethodsResponse) String() string {
 func (*ListMethodsResponse) ProtoMessage() {}
 
 func (x *ListMethodsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[13]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1430,7 +1781,7 @@ func (x *ListMethodsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMethodsResponse.ProtoReflect.Descriptor instead.
 func (*ListMethodsResponse) Descriptor() ([]byte, []int) {
-	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{13}
+	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ListMethodsResponse) GetMethods() []*Method {
@@ -1468,14 +1819,17 @@ type Method struct {
 	Doc              string                 `protobuf:"bytes,3,opt,name=doc,proto3" json:"doc,omitempty"`             // its first paragraph
 	Idempotent       bool                   `protobuf:"varint,4,opt,name=idempotent,proto3" json:"idempotent,omitempty"`
 	ConcurrencyGroup string                 `protobuf:"bytes,5,opt,name=concurrency_group,json=concurrencyGroup,proto3" json:"concurrency_group,omitempty"`
-	Params           []string               `protobuf:"bytes,6,rep,name=params,proto3" json:"params,omitempty"` // names, "" where they have none
+	Params           []string               `protobuf:"bytes,6,rep,name=params,proto3" json:"params,omitempty"`                                           // names, "" where they have none
+	Streams          bool                   `protobuf:"varint,8,opt,name=streams,proto3" json:"streams,omitempty"`                                        // it is known to answer by a stream
+	Retries          uint32                 `protobuf:"varint,9,opt,name=retries,proto3" json:"retries,omitempty"`                                        // how often a call that may have run is sent again
+	RetryExceptions  []string               `protobuf:"bytes,10,rep,name=retry_exceptions,json=retryExceptions,proto3" json:"retry_exceptions,omitempty"` // types after which it is run again, too; "*": all
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
 
 func (x *Method) Reset() {
 	*x = Method{}
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[14]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1487,7 +1841,7 @@ func (x *Method) String() string {
 func (*Method) ProtoMessage() {}
 
 func (x *Method) ProtoReflect() protoreflect.Message {
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[14]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1500,7 +1854,7 @@ func (x *Method) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Method.ProtoReflect.Descriptor instead.
 func (*Method) Descriptor() ([]byte, []int) {
-	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{14}
+	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Method) GetName() string {
@@ -1545,6 +1899,27 @@ func (x *Method) GetParams() []string {
 	return nil
 }
 
+func (x *Method) GetStreams() bool {
+	if x != nil {
+		return x.Streams
+	}
+	return false
+}
+
+func (x *Method) GetRetries() uint32 {
+	if x != nil {
+		return x.Retries
+	}
+	return 0
+}
+
+func (x *Method) GetRetryExceptions() []string {
+	if x != nil {
+		return x.RetryExceptions
+	}
+	return nil
+}
+
 type ListActorsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Prefix        string                 `protobuf:"bytes,1,opt,name=prefix,proto3" json:"prefix,omitempty"`
@@ -1555,7 +1930,7 @@ type ListActorsRequest struct {
 
 func (x *ListActorsRequest) Reset() {
 	*x = ListActorsRequest{}
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[15]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1567,7 +1942,7 @@ func (x *ListActorsRequest) String() string {
 func (*ListActorsRequest) ProtoMessage() {}
 
 func (x *ListActorsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[15]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1580,7 +1955,7 @@ func (x *ListActorsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListActorsRequest.ProtoReflect.Descriptor instead.
 func (*ListActorsRequest) Descriptor() ([]byte, []int) {
-	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{15}
+	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ListActorsRequest) GetPrefix() string {
@@ -1607,7 +1982,7 @@ type ListActorsResponse struct {
 
 func (x *ListActorsResponse) Reset() {
 	*x = ListActorsResponse{}
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[16]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1619,7 +1994,7 @@ func (x *ListActorsResponse) String() string {
 func (*ListActorsResponse) ProtoMessage() {}
 
 func (x *ListActorsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[16]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1632,7 +2007,7 @@ func (x *ListActorsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListActorsResponse.ProtoReflect.Descriptor instead.
 func (*ListActorsResponse) Descriptor() ([]byte, []int) {
-	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{16}
+	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ListActorsResponse) GetActors() []*Actor {
@@ -1663,7 +2038,7 @@ type Actor struct {
 
 func (x *Actor) Reset() {
 	*x = Actor{}
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[17]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1675,7 +2050,7 @@ func (x *Actor) String() string {
 func (*Actor) ProtoMessage() {}
 
 func (x *Actor) ProtoReflect() protoreflect.Message {
-	mi := &file_actorrpc_wire_actor_proto_msgTypes[17]
+	mi := &file_actorrpc_wire_actor_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1688,7 +2063,7 @@ func (x *Actor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Actor.ProtoReflect.Descriptor instead.
 func (*Actor) Descriptor() ([]byte, []int) {
-	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{17}
+	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Actor) GetName() string {
@@ -1737,7 +2112,7 @@ var File_actorrpc_wire_actor_proto protoreflect.FileDescriptor
 
 const file_actorrpc_wire_actor_proto_rawDesc = "" +
 	"\n" +
-	"\x19actorrpc/wire/actor.proto\x12\rfray.actor.v1\"\xf1\x05\n" +
+	"\x19actorrpc/wire/actor.proto\x12\rfray.actor.v1\"\xda\x06\n" +
 	"\x05Frame\x128\n" +
 	"\thandshake\x18\x01 \x01(\v2\x18.fray.actor.v1.HandshakeH\x00R\thandshake\x12)\n" +
 	"\x04call\x18\x02 \x01(\v2\x13.fray.actor.v1.CallH\x00R\x04call\x12,\n" +
@@ -1754,8 +2129,11 @@ const file_actorrpc_wire_actor_proto_rawDesc = "" +
 	"\x06actors\x18\v \x01(\v2!.fray.actor.v1.ListActorsResponseH\x00R\x06actors\x12)\n" +
 	"\x04part\x18\f \x01(\v2\x13.fray.actor.v1.PartH\x00R\x04part\x12/\n" +
 	"\x06accept\x18\r \x01(\v2\x15.fray.actor.v1.AcceptH\x00R\x06accept\x122\n" +
-	"\arelease\x18\x0e \x01(\v2\x16.fray.actor.v1.ReleaseH\x00R\areleaseB\x06\n" +
-	"\x04kind\"\xab\x02\n" +
+	"\arelease\x18\x0e \x01(\v2\x16.fray.actor.v1.ReleaseH\x00R\arelease\x12,\n" +
+	"\x05items\x18\x10 \x01(\v2\x14.fray.actor.v1.ItemsH\x00R\x05items\x129\n" +
+	"\n" +
+	"stream_ack\x18\x11 \x01(\v2\x18.fray.actor.v1.StreamAckH\x00R\tstreamAckB\x06\n" +
+	"\x04kind\"\xc5\x02\n" +
 	"\tHandshake\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x12\n" +
 	"\x04peer\x18\x02 \x01(\tR\x04peer\x12\x1c\n" +
@@ -1767,7 +2145,8 @@ const file_actorrpc_wire_actor_proto_rawDesc = "" +
 	"\x06pickle\x18\a \x01(\bR\x06pickle\x12,\n" +
 	"\x12max_transfer_bytes\x18\n" +
 	" \x01(\x04R\x10maxTransferBytes\x12#\n" +
-	"\rshared_memory\x18\v \x01(\bR\fsharedMemory\"\xa8\x03\n" +
+	"\rshared_memory\x18\v \x01(\bR\fsharedMemory\x12\x18\n" +
+	"\astreams\x18\f \x01(\bR\astreams\"\xde\x03\n" +
 	"\x04Call\x12\x14\n" +
 	"\x05actor\x18\x01 \x01(\tR\x05actor\x12 \n" +
 	"\vincarnation\x18\x02 \x01(\tR\vincarnation\x12\x16\n" +
@@ -1786,7 +2165,24 @@ const file_actorrpc_wire_actor_proto_rawDesc = "" +
 	"\x05trace\x18\r \x01(\tR\x05trace\x12%\n" +
 	"\x0etransfer_bytes\x18\x0e \x01(\x04R\rtransferBytes\x12\x1d\n" +
 	"\n" +
-	"args_bytes\x18\x0f \x01(\x04R\targsBytes\"\xb2\x02\n" +
+	"args_bytes\x18\x0f \x01(\x04R\targsBytes\x124\n" +
+	"\x06stream\x18\x10 \x01(\v2\x1c.fray.actor.v1.StreamRequestR\x06stream\"\x9e\x01\n" +
+	"\rStreamRequest\x12!\n" +
+	"\fwindow_items\x18\x01 \x01(\rR\vwindowItems\x12!\n" +
+	"\fwindow_bytes\x18\x02 \x01(\x04R\vwindowBytes\x12\x1a\n" +
+	"\breceived\x18\x03 \x01(\x04R\breceived\x12\x14\n" +
+	"\x05taken\x18\x05 \x01(\x04R\x05taken\x12\x15\n" +
+	"\x06or_one\x18\x04 \x01(\bR\x05orOne\"\xb2\x01\n" +
+	"\x05Items\x12\x10\n" +
+	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12\x14\n" +
+	"\x05first\x18\x02 \x01(\x04R\x05first\x12*\n" +
+	"\x05codec\x18\x03 \x01(\x0e2\x14.fray.actor.v1.CodecR\x05codec\x12\x18\n" +
+	"\aresults\x18\x04 \x03(\fR\aresults\x12\x18\n" +
+	"\abuffers\x18\x05 \x03(\rR\abuffers\x12!\n" +
+	"\fbuffer_sizes\x18\x06 \x03(\x04R\vbufferSizes\"3\n" +
+	"\tStreamAck\x12\x10\n" +
+	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12\x14\n" +
+	"\x05taken\x18\x02 \x01(\x04R\x05taken\"\xe4\x02\n" +
 	"\x05Reply\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12*\n" +
 	"\x05codec\x18\x02 \x01(\x0e2\x14.fray.actor.v1.CodecR\x05codec\x12\x16\n" +
@@ -1796,7 +2192,10 @@ const file_actorrpc_wire_actor_proto_rawDesc = "" +
 	"\x05error\x18\x06 \x01(\v2\x14.fray.actor.v1.ErrorR\x05error\x12 \n" +
 	"\vincarnation\x18\a \x01(\tR\vincarnation\x12%\n" +
 	"\x0etransfer_bytes\x18\b \x01(\x04R\rtransferBytes\x12!\n" +
-	"\fresult_bytes\x18\t \x01(\x04R\vresultBytes\"\x98\x02\n" +
+	"\fresult_bytes\x18\t \x01(\x04R\vresultBytes\x12\x1a\n" +
+	"\bstreamed\x18\n" +
+	" \x01(\bR\bstreamed\x12\x14\n" +
+	"\x05items\x18\v \x01(\x04R\x05items\"\xda\x02\n" +
 	"\x05Error\x12'\n" +
 	"\x04code\x18\x01 \x01(\x0e2\x13.fray.actor.v1.CodeR\x04code\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x10\n" +
@@ -1808,7 +2207,12 @@ const file_actorrpc_wire_actor_proto_rawDesc = "" +
 	"\x04type\x18\b \x01(\tR\x04type\x12\x1c\n" +
 	"\ttraceback\x18\t \x01(\tR\ttraceback\x12*\n" +
 	"\x05cause\x18\n" +
-	" \x01(\v2\x14.fray.actor.v1.ErrorR\x05cause\"\x1a\n" +
+	" \x01(\v2\x14.fray.actor.v1.ErrorR\x05cause\x12\x14\n" +
+	"\x05bases\x18\x10 \x03(\tR\x05bases\x12*\n" +
+	"\x05retry\x18\x11 \x01(\v2\x14.fray.actor.v1.RetryR\x05retry\";\n" +
+	"\x05Retry\x12\x18\n" +
+	"\aretries\x18\x01 \x01(\rR\aretries\x12\x18\n" +
+	"\amatches\x18\x02 \x01(\bR\amatches\"\x1a\n" +
 	"\x06Cancel\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\",\n" +
 	"\x04Ping\x12\x0e\n" +
@@ -1835,7 +2239,7 @@ const file_actorrpc_wire_actor_proto_rawDesc = "" +
 	"\amethods\x18\x01 \x03(\v2\x15.fray.actor.v1.MethodR\amethods\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\x04R\x02id\x12*\n" +
 	"\x05error\x18\x03 \x01(\v2\x14.fray.actor.v1.ErrorR\x05error\x12 \n" +
-	"\vincarnation\x18\x04 \x01(\tR\vincarnation\"\xb1\x01\n" +
+	"\vincarnation\x18\x04 \x01(\tR\vincarnation\"\x90\x02\n" +
 	"\x06Method\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
 	"\tsignature\x18\x02 \x01(\tR\tsignature\x12\x10\n" +
@@ -1844,7 +2248,11 @@ const file_actorrpc_wire_actor_proto_rawDesc = "" +
 	"idempotent\x18\x04 \x01(\bR\n" +
 	"idempotent\x12+\n" +
 	"\x11concurrency_group\x18\x05 \x01(\tR\x10concurrencyGroup\x12\x16\n" +
-	"\x06params\x18\x06 \x03(\tR\x06params\";\n" +
+	"\x06params\x18\x06 \x03(\tR\x06params\x12\x18\n" +
+	"\astreams\x18\b \x01(\bR\astreams\x12\x18\n" +
+	"\aretries\x18\t \x01(\rR\aretries\x12)\n" +
+	"\x10retry_exceptions\x18\n" +
+	" \x03(\tR\x0fretryExceptions\";\n" +
 	"\x11ListActorsRequest\x12\x16\n" +
 	"\x06prefix\x18\x01 \x01(\tR\x06prefix\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\x04R\x02id\"R\n" +
@@ -1884,9 +2292,10 @@ const file_actorrpc_wire_actor_proto_rawDesc = "" +
 	"\x13CODE_MAYBE_EXECUTED\x10\x0e\x12\x0f\n" +
 	"\vCODE_DENIED\x10\x0f\x12\x11\n" +
 	"\rCODE_INTERNAL\x10\x10\x12\x14\n" +
-	"\x10CODE_UNAVAILABLE\x10\x112\xe6\x01\n" +
+	"\x10CODE_UNAVAILABLE\x10\x112\xa3\x02\n" +
 	"\x06Actors\x123\n" +
-	"\x06Invoke\x12\x13.fray.actor.v1.Call\x1a\x14.fray.actor.v1.Reply\x12T\n" +
+	"\x06Invoke\x12\x13.fray.actor.v1.Call\x1a\x14.fray.actor.v1.Reply\x12;\n" +
+	"\fInvokeStream\x12\x13.fray.actor.v1.Call\x1a\x14.fray.actor.v1.Reply0\x01\x12T\n" +
 	"\vListMethods\x12!.fray.actor.v1.ListMethodsRequest\x1a\".fray.actor.v1.ListMethodsResponse\x12Q\n" +
 	"\n" +
 	"ListActors\x12 .fray.actor.v1.ListActorsRequest\x1a!.fray.actor.v1.ListActorsResponseB'Z%github.com/fray-ml/fray/actorrpc/wireb\x06proto3"
@@ -1904,64 +2313,75 @@ func file_actorrpc_wire_actor_proto_rawDescGZIP() []byte {
 }
 
 var file_actorrpc_wire_actor_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_actorrpc_wire_actor_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_actorrpc_wire_actor_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_actorrpc_wire_actor_proto_goTypes = []any{
 	(Codec)(0),                  // 0: fray.actor.v1.Codec
 	(Code)(0),                   // 1: fray.actor.v1.Code
 	(*Frame)(nil),               // 2: fray.actor.v1.Frame
 	(*Handshake)(nil),           // 3: fray.actor.v1.Handshake
 	(*Call)(nil),                // 4: fray.actor.v1.Call
-	(*Reply)(nil),               // 5: fray.actor.v1.Reply
-	(*Error)(nil),               // 6: fray.actor.v1.Error
-	(*Cancel)(nil),              // 7: fray.actor.v1.Cancel
-	(*Ping)(nil),                // 8: fray.actor.v1.Ping
-	(*Pong)(nil),                // 9: fray.actor.v1.Pong
-	(*Part)(nil),                // 10: fray.actor.v1.Part
-	(*Accept)(nil),              // 11: fray.actor.v1.Accept
-	(*Release)(nil),             // 12: fray.actor.v1.Release
-	(*Close)(nil),               // 13: fray.actor.v1.Close
-	(*ListMethodsRequest)(nil),  // 14: fray.actor.v1.ListMethodsRequest
-	(*ListMethodsResponse)(nil), // 15: fray.actor.v1.ListMethodsResponse
-	(*Method)(nil),              // 16: fray.actor.v1.Method
-	(*ListActorsRequest)(nil),   // 17: fray.actor.v1.ListActorsRequest
-	(*ListActorsResponse)(nil),  // 18: fray.actor.v1.ListActorsResponse
-	(*Actor)(nil),               // 19: fray.actor.v1.Actor
+	(*StreamRequest)(nil),       // 5: fray.actor.v1.StreamRequest
+	(*Items)(nil),               // 6: fray.actor.v1.Items
+	(*StreamAck)(nil),           // 7: fray.actor.v1.StreamAck
+	(*Reply)(nil),               // 8: fray.actor.v1.Reply
+	(*Error)(nil),               // 9: fray.actor.v1.Error
+	(*Retry)(nil),               // 10: fray.actor.v1.Retry
+	(*Cancel)(nil),              // 11: fray.actor.v1.Cancel
+	(*Ping)(nil),                // 12: fray.actor.v1.Ping
+	(*Pong)(nil),                // 13: fray.actor.v1.Pong
+	(*Part)(nil),                // 14: fray.actor.v1.Part
+	(*Accept)(nil),              // 15: fray.actor.v1.Accept
+	(*Release)(nil),             // 16: fray.actor.v1.Release
+	(*Close)(nil),               // 17: fray.actor.v1.Close
+	(*ListMethodsRequest)(nil),  // 18: fray.actor.v1.ListMethodsRequest
+	(*ListMethodsResponse)(nil), // 19: fray.actor.v1.ListMethodsResponse
+	(*Method)(nil),              // 20: fray.actor.v1.Method
+	(*ListActorsRequest)(nil),   // 21: fray.actor.v1.ListActorsRequest
+	(*ListActorsResponse)(nil),  // 22: fray.actor.v1.ListActorsResponse
+	(*Actor)(nil),               // 23: fray.actor.v1.Actor
 }
 var file_actorrpc_wire_actor_proto_depIdxs = []int32{
 	3,  // 0: fray.actor.v1.Frame.handshake:type_name -> fray.actor.v1.Handshake
 	4,  // 1: fray.actor.v1.Frame.call:type_name -> fray.actor.v1.Call
-	5,  // 2: fray.actor.v1.Frame.reply:type_name -> fray.actor.v1.Reply
-	7,  // 3: fray.actor.v1.Frame.cancel:type_name -> fray.actor.v1.Cancel
-	8,  // 4: fray.actor.v1.Frame.ping:type_name -> fray.actor.v1.Ping
-	9,  // 5: fray.actor.v1.Frame.pong:type_name -> fray.actor.v1.Pong
-	13, // 6: fray.actor.v1.Frame.close:type_name -> fray.actor.v1.Close
-	14, // 7: fray.actor.v1.Frame.list_methods:type_name -> fray.actor.v1.ListMethodsRequest
-	15, // 8: fray.actor.v1.Frame.methods:type_name -> fray.actor.v1.ListMethodsResponse
-	17, // 9: fray.actor.v1.Frame.list_actors:type_name -> fray.actor.v1.ListActorsRequest
-	18, // 10: fray.actor.v1.Frame.actors:type_name -> fray.actor.v1.ListActorsResponse
-	10, // 11: fray.actor.v1.Frame.part:type_name -> fray.actor.v1.Part
-	11, // 12: fray.actor.v1.Frame.accept:type_name -> fray.actor.v1.Accept
-	12, // 13: fray.actor.v1.Frame.release:type_name -> fray.actor.v1.Release
-	0,  // 14: fray.actor.v1.Call.codec:type_name -> fray.actor.v1.Codec
-	0,  // 15: fray.actor.v1.Reply.codec:type_name -> fray.actor.v1.Codec
-	6,  // 16: fray.actor.v1.Reply.error:type_name -> fray.actor.v1.Error
-	1,  // 17: fray.actor.v1.Error.code:type_name -> fray.actor.v1.Code
-	6,  // 18: fray.actor.v1.Error.cause:type_name -> fray.actor.v1.Error
-	6,  // 19: fray.actor.v1.Close.error:type_name -> fray.actor.v1.Error
-	16, // 20: fray.actor.v1.ListMethodsResponse.methods:type_name -> fray.actor.v1.Method
-	6,  // 21: fray.actor.v1.ListMethodsResponse.error:type_name -> fray.actor.v1.Error
-	19, // 22: fray.actor.v1.ListActorsResponse.actors:type_name -> fray.actor.v1.Actor
-	4,  // 23: fray.actor.v1.Actors.Invoke:input_type -> fray.actor.v1.Call
-	14, // 24: fray.actor.v1.Actors.ListMethods:input_type -> fray.actor.v1.ListMethodsRequest
-	17, // 25: fray.actor.v1.Actors.ListActors:input_type -> fray.actor.v1.ListActorsRequest
-	5,  // 26: fray.actor.v1.Actors.Invoke:output_type -> fray.actor.v1.Reply
-	15, // 27: fray.actor.v1.Actors.ListMethods:output_type -> fray.actor.v1.ListMethodsResponse
-	18, // 28: fray.actor.v1.Actors.ListActors:output_type -> fray.actor.v1.ListActorsResponse
-	26, // [26:29] is the sub-list for method output_type
-	23, // [23:26] is the sub-list for method input_type
-	23, // [23:23] is the sub-list for extension type_name
-	23, // [23:23] is the sub-list for extension extendee
-	0,  // [0:23] is the sub-list for field type_name
+	8,  // 2: fray.actor.v1.Frame.reply:type_name -> fray.actor.v1.Reply
+	11, // 3: fray.actor.v1.Frame.cancel:type_name -> fray.actor.v1.Cancel
+	12, // 4: fray.actor.v1.Frame.ping:type_name -> fray.actor.v1.Ping
+	13, // 5: fray.actor.v1.Frame.pong:type_name -> fray.actor.v1.Pong
+	17, // 6: fray.actor.v1.Frame.close:type_name -> fray.actor.v1.Close
+	18, // 7: fray.actor.v1.Frame.list_methods:type_name -> fray.actor.v1.ListMethodsRequest
+	19, // 8: fray.actor.v1.Frame.methods:type_name -> fray.actor.v1.ListMethodsResponse
+	21, // 9: fray.actor.v1.Frame.list_actors:type_name -> fray.actor.v1.ListActorsRequest
+	22, // 10: fray.actor.v1.Frame.actors:type_name -> fray.actor.v1.ListActorsResponse
+	14, // 11: fray.actor.v1.Frame.part:type_name -> fray.actor.v1.Part
+	15, // 12: fray.actor.v1.Frame.accept:type_name -> fray.actor.v1.Accept
+	16, // 13: fray.actor.v1.Frame.release:type_name -> fray.actor.v1.Release
+	6,  // 14: fray.actor.v1.Frame.items:type_name -> fray.actor.v1.Items
+	7,  // 15: fray.actor.v1.Frame.stream_ack:type_name -> fray.actor.v1.StreamAck
+	0,  // 16: fray.actor.v1.Call.codec:type_name -> fray.actor.v1.Codec
+	5,  // 17: fray.actor.v1.Call.stream:type_name -> fray.actor.v1.StreamRequest
+	0,  // 18: fray.actor.v1.Items.codec:type_name -> fray.actor.v1.Codec
+	0,  // 19: fray.actor.v1.Reply.codec:type_name -> fray.actor.v1.Codec
+	9,  // 20: fray.actor.v1.Reply.error:type_name -> fray.actor.v1.Error
+	1,  // 21: fray.actor.v1.Error.code:type_name -> fray.actor.v1.Code
+	9,  // 22: fray.actor.v1.Error.cause:type_name -> fray.actor.v1.Error
+	10, // 23: fray.actor.v1.Error.retry:type_name -> fray.actor.v1.Retry
+	9,  // 24: fray.actor.v1.Close.error:type_name -> fray.actor.v1.Error
+	20, // 25: fray.actor.v1.ListMethodsResponse.methods:type_name -> fray.actor.v1.Method
+	9,  // 26: fray.actor.v1.ListMethodsResponse.error:type_name -> fray.actor.v1.Error
+	23, // 27: fray.actor.v1.ListActorsResponse.actors:type_name -> fray.actor.v1.Actor
+	4,  // 28: fray.actor.v1.Actors.Invoke:input_type -> fray.actor.v1.Call
+	4,  // 29: fray.actor.v1.Actors.InvokeStream:input_type -> fray.actor.v1.Call
+	18, // 30: fray.actor.v1.Actors.ListMethods:input_type -> fray.actor.v1.ListMethodsRequest
+	21, // 31: fray.actor.v1.Actors.ListActors:input_type -> fray.actor.v1.ListActorsRequest
+	8,  // 32: fray.actor.v1.Actors.Invoke:output_type -> fray.actor.v1.Reply
+	8,  // 33: fray.actor.v1.Actors.InvokeStream:output_type -> fray.actor.v1.Reply
+	19, // 34: fray.actor.v1.Actors.ListMethods:output_type -> fray.actor.v1.ListMethodsResponse
+	22, // 35: fray.actor.v1.Actors.ListActors:output_type -> fray.actor.v1.ListActorsResponse
+	32, // [32:36] is the sub-list for method output_type
+	28, // [28:32] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_actorrpc_wire_actor_proto_init() }
@@ -1984,6 +2404,8 @@ func file_actorrpc_wire_actor_proto_init() {
 		(*Frame_Part)(nil),
 		(*Frame_Accept)(nil),
 		(*Frame_Release)(nil),
+		(*Frame_Items)(nil),
+		(*Frame_StreamAck)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1991,7 +2413,7 @@ func file_actorrpc_wire_actor_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_actorrpc_wire_actor_proto_rawDesc), len(file_actorrpc_wire_actor_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   18,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

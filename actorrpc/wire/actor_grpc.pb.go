@@ -58,9 +58,10 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Actors_Invoke_FullMethodName      = "/fray.actor.v1.Actors/Invoke"
-	Actors_ListMethods_FullMethodName = "/fray.actor.v1.Actors/ListMethods"
-	Actors_ListActors_FullMethodName  = "/fray.actor.v1.Actors/ListActors"
+	Actors_Invoke_FullMethodName       = "/fray.actor.v1.Actors/Invoke"
+	Actors_InvokeStream_FullMethodName = "/fray.actor.v1.Actors/InvokeStream"
+	Actors_ListMethods_FullMethodName  = "/fray.actor.v1.Actors/ListMethods"
+	Actors_ListActors_FullMethodName   = "/fray.actor.v1.Actors/ListActors"
 )
 
 // ActorsClient is the client API for Actors service.
@@ -73,6 +74,10 @@ type ActorsClient interface {
 	// Invoke calls a method. An error of the call is in the Reply, with whether the
 	// method ran; the status is OK then.
 	Invoke(ctx context.Context, in *Call, opts ...grpc.CallOption) (*Reply, error)
+	// InvokeStream calls a method that streams: a Reply for each item, and a last one with the error if
+	// the stream ends by one. Of a method that does not stream the one Reply has streamed unset. A caller that
+	// leaves ends the method; what was not sent before a connection broke is lost.
+	InvokeStream(ctx context.Context, in *Call, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Reply], error)
 	ListMethods(ctx context.Context, in *ListMethodsRequest, opts ...grpc.CallOption) (*ListMethodsResponse, error)
 	ListActors(ctx context.Context, in *ListActorsRequest, opts ...grpc.CallOption) (*ListActorsResponse, error)
 }
@@ -94,6 +99,25 @@ func (c *actorsClient) Invoke(ctx context.Context, in *Call, opts ...grpc.CallOp
 	}
 	return out, nil
 }
+
+func (c *actorsClient) InvokeStream(ctx context.Context, in *Call, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Reply], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Actors_ServiceDesc.Streams[0], Actors_InvokeStream_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[Call, Reply]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Actors_InvokeStreamClient = grpc.ServerStreamingClient[Reply]
 
 func (c *actorsClient) ListMethods(ctx context.Context, in *ListMethodsRequest, opts ...grpc.CallOption) (*ListMethodsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
@@ -125,6 +149,10 @@ type ActorsServer interface {
 	// Invoke calls a method. An error of the call is in the Reply, with whether the
 	// method ran; the status is OK then.
 	Invoke(context.Context, *Call) (*Reply, error)
+	// InvokeStream calls a method that streams: a Reply for each item, and a last one with the error if
+	// the stream ends by one. Of a method that does not stream the one Reply has streamed unset. A caller that
+	// leaves ends the method; what was not sent before a connection broke is lost.
+	InvokeStream(*Call, grpc.ServerStreamingServer[Reply]) error
 	ListMethods(context.Context, *ListMethodsRequest) (*ListMethodsResponse, error)
 	ListActors(context.Context, *ListActorsRequest) (*ListActorsResponse, error)
 	mustEmbedUnimplementedActorsServer()
@@ -139,6 +167,9 @@ type UnimplementedActorsServer struct{}
 
 func (UnimplementedActorsServer) Invoke(context.Context, *Call) (*Reply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Invoke not implemented")
+}
+func (UnimplementedActorsServer) InvokeStream(*Call, grpc.ServerStreamingServer[Reply]) error {
+	return status.Error(codes.Unimplemented, "method InvokeStream not implemented")
 }
 func (UnimplementedActorsServer) ListMethods(context.Context, *ListMethodsRequest) (*ListMethodsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListMethods not implemented")
@@ -184,6 +215,17 @@ func _Actors_Invoke_Handler(srv interface{}, ctx context.Context, dec func(inter
 	}
 	return interceptor(ctx, in, info, handler)
 }
+
+func _Actors_InvokeStream_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(Call)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(ActorsServer).InvokeStream(m, &grpc.GenericServerStream[Call, Reply]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Actors_InvokeStreamServer = grpc.ServerStreamingServer[Reply]
 
 func _Actors_ListMethods_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ListMethodsRequest)
@@ -241,6 +283,12 @@ var Actors_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _Actors_ListActors_Handler,
 		},
 	},
-	Streams:  []grpc.StreamDesc{},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "InvokeStream",
+			Handler:       _Actors_InvokeStream_Handler,
+			ServerStreams: true,
+		},
+	},
 	Metadata: "actorrpc/wire/actor.proto",
 }

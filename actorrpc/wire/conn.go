@@ -370,6 +370,8 @@ func bufferSizes(f *Frame) []uint64 {
 		if kind.Reply.GetTransferBytes() == 0 {
 			return kind.Reply.GetBufferSizes()
 		}
+	case *Frame_Items:
+		return kind.Items.GetBufferSizes()
 	default:
 	}
 	return nil

@@ -28,9 +28,11 @@ const unmade = "the actor could not be constructed"
 // terminated is why a program of fray's own failed, as it recorded it.
 func terminated(end *schema.Termination, exit hostdir.ExitRecord) string {
 	switch end.Cause {
+	case schema.TerminationActorInvalid:
+		return end.String()
 	case schema.TerminationActorUnmade:
 		return unmade + ": " + end.String()
-	case schema.TerminationCallableRefused:
+	case schema.TerminationCallableRefused, schema.TerminationCallableInvalid:
 		return fmt.Sprintf("%s: the callable cannot be run: %s", exitText(&exit), end)
 	case schema.TerminationProgramMissing, schema.TerminationPackageMissing:
 		return fmt.Sprintf("%s: %s", exitText(&exit), end)

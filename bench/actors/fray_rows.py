@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import numpy as np
 from rows import BATCH, SERVERS, rate
@@ -21,6 +22,9 @@ class Actor:
 
     def give(self, size: int) -> np.ndarray:
         return np.zeros(size, dtype=np.uint8)
+
+    def stream(self, n: int) -> Iterator[int]:
+        yield from range(n)
 
 
 class Client:
@@ -90,6 +94,7 @@ def main() -> None:
         array = np.zeros(1 << 20, dtype=np.uint8)
         rate("1 MiB argument", lambda: actor.take(array), 1)
         rate("100 MiB result", lambda: actor.give(100 << 20), 1)
+        rate("items of a stream", lambda: list(actor.stream(BATCH)), BATCH)
     finally:
         for each in started:
             each.end()

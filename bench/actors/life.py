@@ -16,7 +16,7 @@ from rows import tell
 
 from fray.cluster import ClusterResolver, current_cluster
 from fray.rpc import ActorHandle, ActorServer
-from fray.v2 import current_client
+from fray.v2 import ActorOptions, current_client
 
 MOVES = 20
 CREATED = 100
@@ -90,7 +90,9 @@ def move(resolver: ClusterResolver) -> float:
 
 def launched(i: int) -> tuple[float, ActorHandle]:
     began = time.perf_counter()
-    handle = current_client().create_actor(Counter, name=f"launched-{i}", lifetime="detached")
+    handle = current_client().create_actor(
+        Counter, name=f"launched-{i}", options=ActorOptions(lifetime="detached")
+    )
     handle.pid()
     return time.perf_counter() - began, handle
 

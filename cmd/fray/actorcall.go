@@ -25,8 +25,9 @@ func actorCallCommand(a *terminal.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "call ACTOR METHOD [JSON]",
 		Short: "Call a method of an actor",
-		Long: `Call a method and print what it returns, as JSON. ACTOR is a name, the address of
-the job that hosts it, or actor://HOST:PORT/NAME. The arguments are JSON: a list is
+		Long: `Call a method and print what it returns, as JSON. Of a method that streams each item
+is printed when it comes, in a line of its own; Ctrl-C ends the method. ACTOR is a name, the
+address of the job that hosts it, or actor://HOST:PORT/NAME. The arguments are JSON: a list is
 the positional ones, an object those by name, anything else a single one.
 
   fray actor call counter add '[2]'
@@ -71,7 +72,7 @@ func actorDescribeCommand(a *terminal.Terminal) *cobra.Command {
 		Use:   "describe ACTOR",
 		Short: "The methods of an actor",
 		Long: `Ask an actor for its methods: their arguments, whether running one twice does no
-harm (idempotent), and what they say of themselves. ACTOR is as in fray actor call.`,
+harm (idempotent), whether they stream, and what they say of themselves. ACTOR is as in fray actor call.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runclient.WithActor(cmd.Context(), a, flags, args[0], func(ctx context.Context, client *actorrpc.Client, h actorrpc.Handle) error {

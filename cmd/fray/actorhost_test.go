@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"iter"
 	"os"
 
 	"github.com/fray-ml/fray/actorrpc/host"
@@ -19,6 +21,18 @@ type countingActor struct{ N int }
 func (c *countingActor) Add(_ context.Context, by int) (int, error) {
 	c.N += by
 	return c.N, nil
+}
+
+// Count streams the numbers below one.
+func (c *countingActor) Count(n int) iter.Seq2[int, error] {
+	return func(yield func(int, error) bool) {
+		for i := range n {
+			if !yield(i, nil) {
+				return
+			}
+		}
+		yield(0, errors.New("there are no more"))
+	}
 }
 
 func actorHost() int {

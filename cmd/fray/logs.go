@@ -42,6 +42,7 @@ cannot be reached.`,
 	}
 	registerConfig(&config, cmd)
 	cmd.Flags().BoolVarP(&q.Follow, "follow", "f", false, "go on until the jobs end")
+	cmd.Flags().StringVar(&q.Actor, "actor", "", "only what actor `NAME` writes: of a task that hosts several, the lines that begin with [NAME]")
 	cmd.Flags().IntVar(&q.Task, "task", -1, "only task `N`")
 	cmd.Flags().IntVar(&q.Attempt, "attempt", 0, "attempt `N` instead of the last one")
 	cmd.Flags().IntVarP(&q.Tail, "tail", "n", -1, "only the last `N` lines of each task")

@@ -19,10 +19,11 @@ func runCommand(a *terminal.Terminal) *cobra.Command {
 		Short: "Run a program of this machine as a client of the cluster",
 		Long: `Run a program here that launches jobs on the stack: it finds the cluster that
 fray watch serves in FRAY_CLUSTER_SPEC and FRAY_CLUSTER_TOKEN, as a job does, and
-acts as the user who runs it, who must be allowed to write to the stack's store. What it
-launches lives on when it ends. It may call the actors of every namespace; without
---namespace it works in the one that its first launch or reservation founds. The exit
-code is the program's.`,
+acts as the user who runs it, who must be allowed to write to the stack's store. Jobs that
+it submits live on when it ends. Actors that it creates end with it, within half a minute
+even if it is killed, unless they are detached. It may call the actors of every namespace;
+without --namespace it works in the one that its first launch or reservation founds. The
+exit code is the program's.`,
 		Args:        cobra.MinimumNArgs(1),
 		Annotations: map[string]string{commandline.OfProgram: "true"},
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -183,6 +183,9 @@ func (o *Order) launchings(from *inherited, specs []*schema.Job) []planlaunch.La
 	for i, spec := range specs {
 		of := launch
 		of.Name, of.Detached = o.Requests[i].GetName(), o.Requests[i].GetDetached()
+		if from.parent == nil {
+			of.Session = o.Requests[i].GetSession()
+		}
 		all = append(all, planlaunch.Launching{Job: spec, Launch: of})
 	}
 	return all

@@ -18,6 +18,7 @@ import (
 	"github.com/fray-ml/fray/controller/access"
 	"github.com/fray-ml/fray/controller/joblogs"
 	"github.com/fray-ml/fray/controller/jobs"
+	"github.com/fray-ml/fray/controller/sessions"
 	"github.com/fray-ml/fray/plan/launch"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
@@ -33,7 +34,8 @@ type Config struct {
 	Hosts func(ctx context.Context, report *state.HostReport) (joblogs.HostConn, error)
 	Log   *slog.Logger
 	// Sealer has the stack's key.
-	Sealer schema.Sealer
+	Sealer   schema.Sealer
+	Sessions *sessions.Sessions // of clients; nil: new ones
 }
 
 // Server is the Cluster service: the life of jobs and reservations. It
@@ -49,7 +51,12 @@ type Server struct {
 var _ clusterapi.ClusterServer = (*Server)(nil)
 
 // New makes the service.
-func New(cfg Config) *Server { return &Server{Config: cfg} }
+func New(cfg Config) *Server {
+	if cfg.Sessions == nil {
+		cfg.Sessions = sessions.New()
+	}
+	return &Server{Config: cfg}
+}
 
 // do has the loop change the state. Its error is a status.
 func (c *Server) do(ctx context.Context, change access.Change) error {

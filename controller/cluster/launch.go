@@ -67,6 +67,11 @@ func (c *Server) launch(ctx context.Context, o *admission.Order) (*admission.Lau
 	if len(o.RequestID) > admission.MaxRequestID {
 		return nil, badrequest.Of(langrequest.Mistake{Path: "request_id", Summary: "Invalid value for request_id", Detail: fmt.Sprintf("It has %d bytes, and may have %d.", len(o.RequestID), admission.MaxRequestID)})
 	}
+	for i, r := range o.Requests {
+		if n := len(r.GetSession()); n > admission.MaxRequestID {
+			return nil, badrequest.Of(langrequest.Mistake{Path: o.Paths[i] + ".session", Summary: "Invalid value for session", Detail: fmt.Sprintf("It has %d bytes, and may have %d.", n, admission.MaxRequestID)})
+		}
+	}
 	if o.RequestID == "" {
 		o.RequestID = rand.Text()
 	}

@@ -100,6 +100,10 @@ func terminationInfo(end *schema.Termination) *clusterapi.Termination {
 	switch end.Cause {
 	case schema.TerminationActorUnmade:
 		info.Cause = clusterapi.TerminationCause_TERMINATION_CAUSE_ACTOR_UNMADE
+	case schema.TerminationActorInvalid:
+		info.Cause = clusterapi.TerminationCause_TERMINATION_CAUSE_ACTOR_INVALID
+	case schema.TerminationCallableInvalid:
+		info.Cause = clusterapi.TerminationCause_TERMINATION_CAUSE_CALLABLE_INVALID
 	case schema.TerminationCallableRefused:
 		info.Cause = clusterapi.TerminationCause_TERMINATION_CAUSE_CALLABLE_REFUSED
 	case schema.TerminationProgramMissing:

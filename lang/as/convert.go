@@ -162,6 +162,26 @@ func StringMap(v cty.Value) (map[string]string, error) {
 	return m, nil
 }
 
+// LimitMap converts a map of whole numbers from 1 on.
+func LimitMap(v cty.Value) (map[string]int, error) {
+	if !v.Type().IsMapType() && !v.Type().IsObjectType() {
+		return nil, fmt.Errorf("want a map such as { io = 4 }, this is %s", diagnose.Friendly(v))
+	}
+	m := make(map[string]int, v.LengthInt())
+	for it := v.ElementIterator(); it.Next(); {
+		k, item := it.Element()
+		if k.AsString() == "" {
+			return nil, errors.New("want names as keys, one is empty")
+		}
+		n, err := WholeNumber(1, math.MaxInt32)(item)
+		if err != nil {
+			return nil, fmt.Errorf("%q: %w", k.AsString(), err)
+		}
+		m[k.AsString()] = n
+	}
+	return m, nil
+}
+
 // PortList converts a list of names, or a map from names to fixed numbers, in
 // the order of the source; a map's is by name.
 func PortList(v cty.Value) ([]schema.Port, error) {

@@ -1,6 +1,7 @@
 package decode
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -101,6 +102,10 @@ func (e *JobDecoder) actorOptions(b *configs.Block) string {
 	var stated []string
 	if allowed, ok := eval.Lookup(e, e.instance, b.Attr("allow_pickle"), as.Bool, false); ok {
 		stated = append(stated, fmt.Sprintf(`"allow_pickle":%t`, allowed))
+	}
+	if groups, ok := eval.Lookup(e, e.instance, b.Attr("concurrency_groups"), as.LimitMap, nil); ok && len(groups) > 0 {
+		limits, _ := json.Marshal(groups) // texts and numbers always have a form
+		stated = append(stated, fmt.Sprintf(`"concurrency_groups":%s`, limits))
 	}
 	if n, ok := eval.Lookup(e, e.instance, b.Attr("max_concurrency"), as.WholeNumber(1, math.MaxInt32), 1); ok {
 		stated = append(stated, fmt.Sprintf(`"max_concurrency":%d`, n))
@@ -214,6 +219,9 @@ func actorPaths(of string) []string {
 	case language.ActorBlock + ".class":
 		return []string{env + schema.ActorClassVariable}
 	case language.ActorBlock + ".max_concurrency", language.ActorBlock + ".allow_pickle":
+		return []string{env + schema.ActorOptionsVariable}
+	}
+	if of == language.ActorBlock+".concurrency_groups" || strings.HasPrefix(of, language.ActorBlock+".concurrency_groups.") {
 		return []string{env + schema.ActorOptionsVariable}
 	}
 	if of == language.ActorBlock+".args" || strings.HasPrefix(of, language.ActorBlock+".args.") {

@@ -71,6 +71,7 @@ func actorServiceType() *BlockType {
 				{Name: "class", Type: "string", Required: true, Doc: "package.module:Class; with command, the name that the program knows it by"},
 				{Name: "args", Type: "map", Doc: "of the constructor, by name, of any types"},
 				{Name: "max_concurrency", Type: "number", Default: "1; 1000 for a class with async methods", Doc: "how many of its calls run at once"},
+				{Name: "concurrency_groups", Type: "map of numbers", Doc: "how many calls run at once of the methods of each group, `{ io = 4 }`; a class assigns methods to groups, in Python by `@method(concurrency_group=...)`"},
 				{Name: "allow_pickle", Type: "bool", Default: "false", Doc: "take and give Python objects that only pickle carries, from and to peers of the namespace"},
 			},
 		},

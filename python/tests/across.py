@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 from fray.cluster import Cluster, ClusterError, JobId, LocalCluster, current_cluster
@@ -27,6 +28,10 @@ from fray.rpc.errors import ActorError, UnavailableError
 from fray.rpc.resolver import handle_of
 
 LONGEST = 3600.0
+
+
+class LessonError(LookupError):
+    pass
 
 
 class Subject:
@@ -56,6 +61,16 @@ class Subject:
     def fail(self, text: str) -> None:
         raise ValueError(text) from KeyError("inner")
 
+    def flaky(self, times: int) -> int:
+        self._n += 1
+        if self._n <= times:
+            raise LessonError("no such lesson")
+        return self._n
+
+    @method(retries=2, retry_exceptions=[LookupError])
+    def declared(self, times: int) -> int:
+        return self.flaky(times)
+
     def odd(self) -> Any:
         return {"deep": [1, {1, 2}]}
 
@@ -80,6 +95,20 @@ class Subject:
     def left(self, ctx: ActorContext) -> bool:
         left = ctx.remaining()
         return left is not None and 0 < left < LONGEST
+
+    def count(self, n: int) -> Iterator[int]:
+        try:
+            yield from range(n)
+        finally:
+            self._n += 1
+
+    def dry(self, n: int) -> Iterator[int]:
+        yield from range(n)
+        raise ValueError("the well is dry")
+
+    def blobs(self, n: int, size: int) -> Iterator[bytes]:
+        for _ in range(n):
+            yield bytes(size)
 
     def forward(self, to: ActorHandle, name: str, args: list[Any]) -> Any:
         return to[name](*args)
@@ -173,6 +202,18 @@ class Caller:
             future.result()
         return ""
 
+    def do_stream(self, order: dict[str, Any]) -> str:
+        args, kwargs = self._arguments(order)
+        got, end = [], ""
+        try:
+            for item in bound(order)(*args, **kwargs):
+                got.append(len(item) if isinstance(item, bytes) else item)
+                if len(got) == order.get("leave"):
+                    break
+        except ActorError as err:
+            end = f" then {err.code}: {err.message.removeprefix('ValueError: ')}"
+        return written(got) + end
+
     def do_relay(self, order: dict[str, Any]) -> str:
         first, second = (bound({**order, "method": name}) for name in order["method"].split())
         return written(second(first()))
@@ -210,9 +251,16 @@ class Caller:
 def options_of(order: dict[str, Any]) -> RpcOptions:
     return RpcOptions(
         timeout=order.get("timeout") or None,
-        retries=order.get("retries") or 0,
+        retries=order.get("retries") or None,
+        retry_exceptions=_retried(order.get("retry_of") or ""),
         resolve_timeout=order.get("resolve") or 60.0,
     )
+
+
+def _retried(kind: str) -> bool | list[str] | None:
+    if not kind:
+        return None
+    return kind == "*" or [kind]
 
 
 def in_cluster(order: dict[str, Any]) -> ClusterResolver:

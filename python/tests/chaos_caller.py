@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import json
 import os
@@ -14,8 +15,8 @@ from typing import Any
 
 from chaos_server import say, used
 from fray.cluster import current_cluster
-from fray.rpc import ActorHandle, ClusterResolver, ConnectionSettings
-from fray.rpc.errors import ActorError
+from fray.rpc import ActorFuture, ActorHandle, ActorPool, ClusterResolver, ConnectionSettings
+from fray.rpc.errors import ActorError, UnavailableError
 
 TIMEOUT = 60.0
 LARGE = 200 << 10
@@ -44,8 +45,12 @@ class Caller:
             large = self._random.randrange(16) == 0
             payload = bytes(self._random.randrange(1, LARGE)) if large else None
             way = self._random.randrange(20)
-            if way < 12:
+            if way < 9:
                 self._single(handle, payload, TIMEOUT)
+            elif way < 11:
+                self._retried(handle)
+            elif way < 12:
+                self._pool(self._random.randrange(2, 24))
             elif way < 17:
                 timeout = TIMEOUT if way < 16 else self._random.uniform(0.001, 0.3)
                 self._pipeline(handle, self._random.randrange(2, 32), timeout)
@@ -70,9 +75,48 @@ class Caller:
         futures = []
         for _ in range(n):
             self._seq += 1
-            futures.append((self._seq, method.remote(self._name, self._seq, None, self._takes())))
+            # It waits for another actor, with all calls behind it.
+            after = self._random.choice(self._handles).options(timeout=timeout).nothing
+            argument = after.remote() if self._random.randrange(4) == 0 else None
+            futures.append((self._seq, method.remote(self._name, self._seq, argument, self._takes())))
         for seq, future in futures:
             self._note(seq, timeout, began, future.result)
+
+    def _retried(self, handle: ActorHandle) -> None:
+        """Make a call that may fail, and run again as often as its retries allow."""
+        self._seq += 1
+        began, retries = time.monotonic(), self._random.randrange(1, 5)
+        kinds = ["chaos.flakyError", "__main__.FlakyError"] if self._random.randrange(2) else True
+        flaky = handle.options(timeout=TIMEOUT, retries=retries, retry_exceptions=kinds).flaky
+        takes, times = self._takes(), self._random.randrange(retries + 2)
+        self._note(self._seq, TIMEOUT, began, lambda: flaky(self._name, self._seq, takes, times), retries)
+
+    def _pool(self, n: int) -> None:
+        """Have a pool of all actors make calls, and note each as soon as it has ended."""
+        made: dict[int, tuple[float, ActorFuture[str]]] = {}
+        first = self._seq + 1
+
+        def add(actor: ActorHandle, seq: int) -> ActorFuture[str]:
+            made[seq] = time.monotonic(), actor.add.remote(self._name, seq, None, self._takes())
+            return made[seq][1]
+
+        pool = ActorPool([handle.options(timeout=TIMEOUT) for handle in self._handles])
+        for _ in range(n):
+            self._seq += 1
+            pool.submit(add, self._seq)
+        left = set(range(first, self._seq + 1))
+        while pool.has_next():
+            with contextlib.suppress(ActorError):
+                pool.get_next_unordered()
+            for seq in [seq for seq in left if seq in made and made[seq][1].done()]:
+                left.discard(seq)
+                self._note(seq, TIMEOUT, made[seq][0], made[seq][1].result)
+        for seq in left:  # no actor was left for them
+
+            def unmade() -> str:
+                raise UnavailableError("the call was not made")
+
+            self._note(seq, TIMEOUT, time.monotonic(), unmade)
 
     def _cancelled(self, handle: ActorHandle) -> None:
         """Give a call up after a moment."""
@@ -83,7 +127,7 @@ class Caller:
         future.cancel()
         self._note(self._seq, TIMEOUT, began, future.result)
 
-    def _note(self, seq: int, timeout: float, began: float, result: Any) -> None:
+    def _note(self, seq: int, timeout: float, began: float, result: Any, retries: int = 0) -> None:
         kind, code, life, count = "ok", "-", "-", 0
         try:
             text = result()
@@ -94,7 +138,7 @@ class Caller:
         except Exception as err:
             kind, code = "other", repr(err).replace(" ", "_")
         took = 1000 * (time.monotonic() - began)
-        line = f"{self._name} {seq} {kind} {code} {life} {count} {took:.0f} {1000 * timeout:.0f}\n"
+        line = f"{self._name} {seq} {kind} {code} {life} {count} {took:.0f} {1000 * timeout:.0f} {retries}\n"
         os.write(self._outcomes, line.encode())
 
 

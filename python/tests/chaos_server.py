@@ -21,12 +21,17 @@ TICK = 0.5
 """Seconds."""
 
 
+class FlakyError(Exception):
+    """Of a call that is to fail."""
+
+
 class Counter:
     """Must not run a call twice. It writes each into a file before it returns."""
 
     def __init__(self, executed: int, life: str) -> None:
         self._executed, self._life = executed, life
         self._n = 0
+        self._failed: dict[str, tuple[int, int]] = {}  # by caller: the last call that failed, and how often
 
     def add(self, caller: str, seq: int, data: bytes | None, takes: int) -> str:
         """Take so many microseconds, half of them before the call counts."""
@@ -36,6 +41,19 @@ class Counter:
         answer = f"{self._life} {self._n} {'x' * len(data or b'')}"
         time.sleep(takes / 2e6)
         return answer
+
+    def flaky(self, caller: str, seq: int, takes: int, times: int) -> str:
+        """Do as `add`, and fail so often in this life after the call counts."""
+        answer = self.add(caller, seq, None, takes)
+        last, failed = self._failed.get(caller, (seq, 0))
+        failed = failed + 1 if last == seq else 1
+        if failed > times:
+            return answer
+        self._failed[caller] = (seq, failed)
+        raise FlakyError("it was to fail")
+
+    def nothing(self) -> None:
+        """Be called for a result that is an argument of others."""
 
 
 def used() -> str:

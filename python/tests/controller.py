@@ -100,6 +100,9 @@ class Controller(
         self.endpoints: dict[str, pb.ActorEndpoint] = {}
         self.reservations: dict[str, pb.ReservationInfo] = {}
         self.break_monitor_after: list[int] = []  # messages, of the streams to come
+        self.sessions: collections.Counter[str] = collections.Counter()  # calls that hold each
+        self.broken_sessions = 0
+        self.refuse_session: Callable[[grpc.ServicerContext], None] = lambda _: None
         self.end_streams = 0  # that are to come, after what is there
         self.lingers = False  # whether jobs that are terminated go on until `end`
         self.awaited = threading.Event()  # whether a client waited for a job
@@ -230,7 +233,9 @@ class Controller(
         if end is not None:
             cause = {
                 TerminationCause.ACTOR_UNMADE: pb.TERMINATION_CAUSE_ACTOR_UNMADE,
+                TerminationCause.ACTOR_INVALID: pb.TERMINATION_CAUSE_ACTOR_INVALID,
                 TerminationCause.CALLABLE_REFUSED: pb.TERMINATION_CAUSE_CALLABLE_REFUSED,
+                TerminationCause.CALLABLE_INVALID: pb.TERMINATION_CAUSE_CALLABLE_INVALID,
                 TerminationCause.PROGRAM_MISSING: pb.TERMINATION_CAUSE_PROGRAM_MISSING,
                 TerminationCause.PACKAGE_MISSING: pb.TERMINATION_CAUSE_PACKAGE_MISSING,
             }[end.cause]
@@ -338,6 +343,33 @@ class Controller(
         self.uploaded.append(head.sha256)
         self._done("Upload", context)
         return pb.UploadResponse()
+
+    def HoldSession(
+        self, request: pb.HoldSessionRequest, context: grpc.ServicerContext
+    ) -> Iterator[pb.HoldSessionResponse]:
+        self.refuse_session(context)
+        context.add_callback(self._wake)
+        self.sessions[request.session] += 1
+        broken = self.broken_sessions
+        yield pb.HoldSessionResponse()
+        with self.changed:
+            self.changed.wait_for(lambda: not context.is_active() or self.broken_sessions != broken)
+        self.sessions[request.session] -= 1
+        if context.is_active():
+            context.abort(grpc.StatusCode.UNAVAILABLE, "this one does not lead")
+
+    def break_sessions(self) -> None:
+        with self.changed:
+            self.broken_sessions += 1
+            self.changed.notify_all()
+
+    def EndSession(
+        self, request: pb.EndSessionRequest, context: grpc.ServicerContext
+    ) -> pb.EndSessionResponse:
+        for job in list(self.jobs.values()):
+            if job.request.session == request.session and not job.request.detached:
+                self._end(job)
+        return pb.EndSessionResponse()
 
     # Reservations
 

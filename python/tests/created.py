@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from fray.rpc import ActorContext
-from fray.v2 import ActorHandle, Entrypoint, JobHandle, JobRequest, current_client
+from fray.rpc import ActorContext, method
+from fray.v2 import ActorHandle, ActorOptions, Entrypoint, JobHandle, JobRequest, current_client
 from jobs import succeed
 
 PATIENCE = 300.0  # seconds
@@ -30,6 +30,10 @@ class Counter:
     def pid(self) -> int:
         return os.getpid()
 
+    def hold(self, begun: str) -> None:
+        Path(begun).touch()
+        time.sleep(PATIENCE)
+
     def exit(self, status: int) -> None:
         os._exit(status)
 
@@ -39,6 +43,21 @@ class Counter:
         while len(list(Path(barrier).iterdir())) < count and time.monotonic() < until:
             time.sleep(0.01)
         return len(list(Path(barrier).iterdir())) >= count
+
+
+class Grouped:
+    """Waits in one group and answers in the other."""
+
+    def meet(self, barrier: str, count: int) -> bool:
+        return Counter().meet(barrier, count)
+
+    @method(concurrency_group="io")
+    def meet_within(self, barrier: str, count: int) -> bool:
+        return Counter().meet(barrier, count)
+
+
+def make_grouped() -> Grouped:
+    return Grouped()
 
 
 class Informed:
@@ -74,8 +93,8 @@ def use(counter: ActorHandle, by: int) -> None:
 
 def create_two(report: str) -> None:
     client = current_client()
-    for name, lifetime in (("stays", "detached"), ("goes", "non_detached")):
-        handle = client.create_actor(Counter, name=name, lifetime=lifetime)  # type: ignore[arg-type]
+    for name, options in (("stays", ActorOptions(lifetime="detached")), ("goes", ActorOptions())):
+        handle = client.create_actor(Counter, name=name, options=options)
         assert handle.increment() == 1
     Path(report).touch()
 

@@ -25,6 +25,15 @@ class General:
     def __call__(self, name: str, timeout: float = PATIENCE, **fields: Any) -> Any:
         return self.begin(name, timeout, **fields).result()
 
+    def stream(self, name: str, timeout: float = PATIENCE, **fields: Any) -> Any:
+        method = self._service.FindMethodByName(name)
+        request = message_factory.GetMessageClass(method.input_type)
+        response = message_factory.GetMessageClass(method.output_type)
+        call = self._channel.unary_stream(
+            f"/{self._service.full_name}/{name}", request.SerializeToString, response.FromString
+        )
+        return call(request(**fields), timeout=timeout)
+
     def begin(self, name: str, timeout: float = PATIENCE, **fields: Any) -> Any:
         method = self._service.FindMethodByName(name)
         request = message_factory.GetMessageClass(method.input_type)

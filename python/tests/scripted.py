@@ -57,6 +57,7 @@ class Scripted:
         self.on_call = on_call or Scripted.run
         self.handshake: Callable[[], bytes] = self._handshake
         self.idempotent: tuple[str, ...] = ()
+        self.methods: list[actor_pb2.Method] = []
         self.calls: list[actor_pb2.Call] = []  # received
         self.runs: list[list[Any]] = []  # arguments of those that ran
         self.connections: list[socket.socket] = []
@@ -146,6 +147,7 @@ class Scripted:
     def _frame(self, frame: actor_pb2.Frame, body: bytes) -> actor_pb2.Frame | None:
         if frame.HasField("list_methods"):
             methods = [actor_pb2.Method(name=name, idempotent=True) for name in self.idempotent]
+            methods += self.methods
             response = actor_pb2.ListMethodsResponse(id=frame.list_methods.id, methods=methods)
             with self.changed:
                 self.asked += 1

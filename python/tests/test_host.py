@@ -25,6 +25,7 @@ PATIENCE = 300.0  # seconds
 
 MODULE = """
 import asyncio, time
+from fray.rpc import method
 from pathlib import Path
 
 class Counter:
@@ -58,6 +59,11 @@ class Informed:
 def make_counter(start):
     return Counter(start)
 
+class Grouped(Counter):
+    @method(concurrency_group="io")
+    def read(self):
+        return "read"
+
 number = 7
 """
 
@@ -85,6 +91,7 @@ def project(tmp_path: Path) -> Path:
     (directory / "rl").mkdir(parents=True)
     (directory / "counting.py").write_text(MODULE)
     (directory / "broken.py").write_text("import no_such_module")
+    (directory / "misspelt.py").write_text("class Counter\n    pass\n")
     (directory / "raising.py").write_text("raise OSError('the disk is gone')")
     (directory / "listening.py").write_text(LISTENING)
     (directory / "rl" / "__init__.py").touch()
@@ -288,6 +295,8 @@ def test_it_is_asked_to_stop_while_it_constructs(start: Callable[..., Host], tmp
             ("fray._host_class.ClassPathError", "did you mean Counter", ""),
         ),
         ("raising:Counter", {}, ("OSError", "the disk is gone", "raising.py")),
+        ("broken:Counter", {}, ("fray._host_class.ClassPathError", "needs the module", "")),
+        ("misspelt:Counter", {}, ("SyntaxError", "expected ':'", "misspelt.py")),
     ],
 )
 def test_an_actor_that_cannot_be_made(
@@ -298,7 +307,9 @@ def test_an_actor_that_cannot_be_made(
     assert status == _host_run.CONSTRUCTION_FAILED == 77
     found = _termination.read(host.termination)
     assert found is not None, log
-    assert found.cause is TerminationCause.ACTOR_UNMADE
+    imported = want[0] in ("ValueError", "TypeError", "OSError")
+    assert found.cause is (TerminationCause.ACTOR_UNMADE if imported else TerminationCause.ACTOR_INVALID)
+    assert found.cause.permanent is not imported
     kind, message, trace = found.type, found.message, found.trace
     assert kind == want[0]
     assert want[1] in message
@@ -363,6 +374,36 @@ def test_what_is_no_record_counts_as_none(tmp_path: Path, content: str) -> None:
 def test_a_constructor_gets_its_context(start: Callable[..., Host]) -> None:
     running = start("counting:Informed", FRAY_ACTOR_ARGS='{"greeting": "hello"}')
     assert running.actor("informed").say().startswith("hello ")
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ("{}", 'counting.Grouped.read is of group "io", which concurrency_groups lacks'),
+        ('{"concurrency_groups": {"oi": 2}}', "concurrency_groups lacks; it has oi"),
+        ('{"concurrency_groups": {"io": 0}}', "max_concurrency and concurrency_groups are 1 at least"),
+    ],
+)
+def test_an_actor_that_can_never_be_registered(
+    start: Callable[..., Host], options: str, problem: str
+) -> None:
+    host = start("counting:Grouped", FRAY_ACTOR_OPTIONS=options)
+    status, log = host.ended()
+    found = _termination.read(host.termination)
+    assert found is not None, log
+    assert (status, found.cause) == (77, TerminationCause.ACTOR_INVALID)
+    assert problem in found.message
+    assert log.splitlines()[-1] == f"fray: {found.message}"
+
+
+def test_concurrency_groups(start: Callable[..., Host], tmp_path: Path) -> None:
+    grouped = start("counting:Grouped", FRAY_ACTOR_OPTIONS='{"concurrency_groups": {"io": 2}}').actor(
+        "grouped"
+    )
+    waiting = grouped.wait_for.remote(str(tmp_path / "gate"))
+    assert grouped.read() == "read", "it waited for a call of another group"
+    (tmp_path / "gate").touch()
+    assert waiting.result(PATIENCE) == 0
 
 
 def test_options(start: Callable[..., Host], tmp_path: Path) -> None:

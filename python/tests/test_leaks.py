@@ -31,7 +31,7 @@ from fray.cluster.local.remote import Server, connect
 from fray.cluster.watch import Watch
 from fray.rpc import ActorServer, ClusterResolver
 from fray.rpc._resolve_cluster import directory_of
-from fray.v2 import LocalClient
+from fray.v2 import ActorOptions, LocalClient
 from jobs import Adder, calls_an_actor
 from waiting import eventually
 
@@ -110,7 +110,7 @@ def test_clients_leave_nothing() -> None:
     def use() -> None:
         client = LocalClient()
         assert client.create_actor(Adder, name="adder").add(2) == 2
-        kept = client.create_actor(Adder, name="kept", lifetime="detached")
+        kept = client.create_actor(Adder, name="kept", options=ActorOptions(lifetime="detached"))
         client.shutdown()
         assert kept.add(1) == 1, "it is detached"
         client.cluster.shutdown()  # type: ignore[attr-defined] # of a LocalCluster

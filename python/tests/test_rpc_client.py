@@ -275,7 +275,7 @@ def test_client_of_a_class(cluster: LocalCluster, counter: ActorHandle) -> None:
     with pytest.raises(
         AttributeError, match=r"class Counter has no method 'incremnt'; did you mean increment?"
     ):
-        client.incremnt()
+        client.incremnt()  # type: ignore[misc]
     with pytest.raises(AttributeError):
         client._hidden()
     assert counter.increment() == 3

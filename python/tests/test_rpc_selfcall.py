@@ -82,7 +82,7 @@ def server() -> Iterator[ActorServer]:
 
 @pytest.fixture
 def resolver(server: ActorServer) -> ClusterResolver:
-    return ClusterResolver(server._cluster)
+    return ClusterResolver(server._core.surroundings.cluster)
 
 
 def own_error(err: ApplicationError) -> str:

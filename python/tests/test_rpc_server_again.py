@@ -112,7 +112,7 @@ def test_a_rejected_call_may_be_sent_again(server: ActorServer, caller: Caller) 
 
 
 def test_another_incarnation(server: ActorServer, counter: Counter, caller: Caller) -> None:
-    mine = server._cluster.metadata.lookup("counter").actor_id
+    mine = server._registry().lookup("counter").actor_id
     assert caller.call("counter", "add", 1, incarnation=mine) == 1
     with pytest.raises(StaleError, match="another incarnation"):
         caller.call("counter", "add", 1, incarnation="actor-" + "a" * 26)

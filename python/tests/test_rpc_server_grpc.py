@@ -64,7 +64,7 @@ def test_a_general_client_calls(server: ActorServer, general: General) -> None:
     assert {"fray.actor.v1.Actors", "grpc.health.v1.Health"} <= set(general.services)
     reply = general("Invoke", actor="echo", method="echo", args=args(5))
     assert msgpack.unpackb(reply.result) == 5
-    assert reply.incarnation == server._cluster.metadata.lookup("echo").actor_id
+    assert reply.incarnation == server._registry().lookup("echo").actor_id
     reply = general("Invoke", actor="echo", method="echo", codec=2, args=b'[[{"a": [1, 2.5]}], {}]')
     assert reply.result.replace(b" ", b"") == b'{"a":[1,2.5]}'
 
@@ -111,7 +111,7 @@ def test_lists(server: ActorServer, general: General) -> None:
     assert actor.name == "echo"
     found = general("ListMethods", actor="echo")
     assert [m.name for m in found.methods] == ["echo", "wait"]
-    assert found.incarnation == server._cluster.metadata.lookup("echo").actor_id
+    assert found.incarnation == server._registry().lookup("echo").actor_id
     with pytest.raises(grpc.RpcError) as caught:
         general("ListMethods", actor="ech")
     assert caught.value.code() == grpc.StatusCode.NOT_FOUND

@@ -85,7 +85,7 @@ def test_shutting_down_gives_up_on_what_does_not_end(
 
 
 def test_lists(server: ActorServer, counter: Counter, caller: Caller) -> None:
-    incarnation = server._cluster.metadata.lookup("counter").actor_id
+    incarnation = server._registry().lookup("counter").actor_id
     server.register("other", Async())
     caller.call("counter", "add", 1)
     with pytest.raises(ApplicationError):
@@ -138,7 +138,7 @@ def test_what_the_cluster_refuses_is_not_served(
         raise RefusedError("the job has ended")
 
     with monkeypatch.context() as patch:
-        patch.setattr(type(server._cluster.metadata), "register", refuse)
+        patch.setattr(type(server._registry()), "register", refuse)
         with pytest.raises(RefusedError, match="has ended"):
             server.register("counter", Counter())
     with pytest.raises(UnknownActorError):

@@ -30,6 +30,7 @@ from fray.v2 import (
     ActorCreationError,
     ActorGroup,
     ActorHandle,
+    ActorOptions,
     ActorStatus,
     Client,
     Entrypoint,
@@ -41,6 +42,8 @@ from fray.v2 import (
 )
 from fray.v2.client import _ClusterClient
 from waiting import eventually
+
+SAME = ActorOptions(get_if_exists=True)
 
 
 class Elsewhere:
@@ -104,7 +107,7 @@ def test_the_life_of_an_actor(client: Client) -> None:
     assert client.actor_status("counter") is client.actor_status(counter) is ActorStatus.READY
     with pytest.raises(AlreadyExistsError, match='"counter"'):
         client.create_actor(Counter, name="counter")
-    same = client.create_actor(Counter, name="counter", get_if_exists=True)
+    same = client.create_actor(Counter, name="counter", options=SAME)
     assert same == counter
     assert same.increment() == 12  # 24: state persists
     client.delete_actor(counter)
@@ -175,7 +178,7 @@ def test_a_constructor_that_raises_is_reported_to_the_creator(client: Client, tm
 
     def again() -> bool:
         try:
-            return bool(client.create_actor(Counter, name="bad", get_if_exists=True).increment() == 1)
+            return bool(client.create_actor(Counter, name="bad", options=SAME).increment() == 1)
         except ActorCreationError as failed:
             if failed.message != err.message:
                 raise
@@ -187,7 +190,7 @@ def test_a_constructor_that_raises_is_reported_to_the_creator(client: Client, tm
 def test_what_a_constructor_prints_is_no_cause() -> None:
     with LocalCluster(use_processes=True) as cluster, _ClusterClient(Elsewhere(cluster)) as client:
         with pytest.raises(ActorCreationError) as caught:
-            client.create_actor(Pretender, name="pretender", max_restarts=0)
+            client.create_actor(Pretender, name="pretender", options=ActorOptions(max_restarts=0))
         assert (caught.value.type, caught.value.message) == ("", "exit code 3")
 
 
@@ -205,7 +208,7 @@ def test_what_cannot_travel_is_rejected(client: Client) -> None:
         client.create_actor(Counter, threading.Lock(), name="counter")
     counter = client.create_actor(Counter, name="counter")
     with pytest.raises(errors.EncodingError) as caught:
-        counter.increment(by={1, 2})
+        counter.increment(by={1, 2})  # type: ignore[arg-type]
     assert (caught.value.argument, caught.value.method) == ("kwargs.by", "increment")
     assert counter.increment() == 1
 
@@ -226,9 +229,6 @@ def test_arguments_of_constructors_are_copies(client: Client) -> None:
 
 
 def test_impossible_actors(client: Client) -> None:
-    for wrong in ({"max_restarts": -2}, {"max_concurrency": 0}, {"lifetime": "for ever"}):
-        with pytest.raises(ValueError, match=next(iter(wrong)) if "lifetime" not in wrong else "for ever"):
-            client.create_actor(Counter, name="counter", **wrong)
     with pytest.raises(TypeError, match="makes no actors"):
         client.create_actor(Counter(), name="counter")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="count is 0"):
@@ -239,7 +239,7 @@ def test_impossible_actors(client: Client) -> None:
 
 def test_fact_34_a_race_yields_one_actor(client: Client) -> None:
     def create(_: int) -> int:
-        handle = client.create_actor(Counter, name="counter", get_if_exists=True)
+        handle = client.create_actor(Counter, name="counter", options=SAME)
         return int(handle.increment())
 
     with ThreadPoolExecutor(6) as pool:
@@ -251,7 +251,7 @@ def test_a_constructor_gets_its_context(client: Client) -> None:
 
 
 def test_max_concurrency(client: Client, tmp_path: Path) -> None:
-    counter = client.create_actor(Counter, name="counter", max_concurrency=3)
+    counter = client.create_actor(Counter, name="counter", options=ActorOptions(max_concurrency=3))
     calls = [counter.meet.remote(str(tmp_path), 3) for _ in range(3)]
     assert all(call.result(PATIENCE) for call in calls)
 
@@ -312,7 +312,7 @@ def test_lifetimes(tmp_path: Path, use_processes: bool) -> None:
         assert (tmp_path / "r").exists()
         eventually(lambda: status_of(client, "goes") is None, PATIENCE)
         assert client.actor_status("stays") is ActorStatus.READY
-        assert client.create_actor(Counter, name="stays", get_if_exists=True).increment() == 2
+        assert client.create_actor(Counter, name="stays", options=SAME).increment() == 2
         client.delete_actor("stays")
         eventually(lambda: status_of(client, "stays") is None, PATIENCE)
 
@@ -334,7 +334,7 @@ def test_an_attempt_that_is_made_again_creates_its_actors_again(tmp_path: Path) 
 def test_shutdown_ends_what_was_created(machine: tuple[LocalCluster, Client]) -> None:
     cluster, client = machine
     client.create_actor(Counter, name="goes")
-    stays = client.create_actor(Counter, name="stays", lifetime="detached")
+    stays = client.create_actor(Counter, name="stays", options=ActorOptions(lifetime="detached"))
     client.shutdown()
     assert [job.name for job in cluster.list_jobs() if not job.status.ended] == ["actor-stays"]
     assert stays.increment() == 1
@@ -345,7 +345,7 @@ def test_shutdown_ends_what_was_created(machine: tuple[LocalCluster, Client]) ->
 def test_actors_create_actors_and_jobs(client: Client) -> None:
     leader = client.create_actor(Leader, name="leader")
     assert leader.lead() == 42
-    assert client.create_actor(Counter, name="more", get_if_exists=True).increment() == 3
+    assert client.create_actor(Counter, name="more", options=SAME).increment() == 3
 
 
 def test_actors_of_others_are_not_deleted(client: Client) -> None:

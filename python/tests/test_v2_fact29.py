@@ -16,6 +16,7 @@ from fray.cluster import (
 )
 from fray.rpc import errors
 from fray.v2 import (
+    ActorOptions,
     ActorStatus,
     Client,
     FrayClient,
@@ -54,7 +55,7 @@ def machine() -> Iterator[tuple[LocalCluster, Client]]:
 @pytest.mark.parametrize("restarts", [0, 1, 2])
 def test_fact_29_max_restarts_means_exactly_that(machine: tuple[LocalCluster, Client], restarts: int) -> None:
     cluster, client = machine
-    counter = client.create_actor(Counter, name="counter", max_restarts=restarts)
+    counter = client.create_actor(Counter, name="counter", options=ActorOptions(max_restarts=restarts))
     for _ in range(restarts + 1):
         assert counter.increment() == 1  # 24: state is reset
         pid = counter.pid()
@@ -80,7 +81,7 @@ def test_fact_29_without_end(machine: tuple[LocalCluster, Client]) -> None:
 
 def test_fact_29_preemptions_do_not_count(machine: tuple[LocalCluster, Client]) -> None:
     cluster, client = machine
-    counter = client.create_actor(Counter, name="counter", max_restarts=0)
+    counter = client.create_actor(Counter, name="counter", options=ActorOptions(max_restarts=0))
     for n in range(2):
         assert counter.increment() == 1
         cluster.preempt(cluster.list_jobs()[0].job_id)

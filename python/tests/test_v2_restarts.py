@@ -10,7 +10,7 @@ import pytest
 
 from fray.cluster import ActorNotFoundError, JobStatus
 from fray.rpc.errors import MaybeExecutedError
-from fray.v2 import ActorCreationError, ActorStatus, LocalClient
+from fray.v2 import ActorCreationError, ActorOptions, ActorStatus, LocalClient
 from fray.v2._local import LocalActor
 from waiting import eventually
 
@@ -77,7 +77,7 @@ def test_a_call_that_runs_may_have_run(client: LocalClient, repeated: bool) -> N
 
 
 def test_there_is_an_end_of_restarts(client: LocalClient) -> None:
-    counter = client.create_actor(Counter, [], name="counter", max_restarts=1)
+    counter = client.create_actor(Counter, [], name="counter", options=ActorOptions(max_restarts=1))
     job = counter_of(client)
     client.fail_actor("counter")
     assert counter.increment() == 2
@@ -94,7 +94,9 @@ def test_there_is_an_end_of_restarts(client: LocalClient) -> None:
 
 def test_a_constructor_that_raises_counts(client: LocalClient, tmp_path: Path) -> None:
     flag = tmp_path / "flag"
-    counter = client.create_actor(Counter, [], str(flag), name="counter", max_restarts=3)
+    counter = client.create_actor(
+        Counter, [], str(flag), name="counter", options=ActorOptions(max_restarts=3)
+    )
     flag.touch()
     client.fail_actor("counter")
     eventually(lambda: counter_of(client)._attempt >= 3, PATIENCE)

@@ -27,16 +27,23 @@ def main() -> int:
     except OSError as err:
         return _fail(f"fray: FRAY_CALLABLE cannot be read: {err}")
     except _pickling.CallableError as err:
-        _termination.record(TerminationCause.CALLABLE_REFUSED, str(err))
+        _termination.record(TerminationCause.CALLABLE_INVALID, str(err))
         return _fail(f"{_REFUSED}{err}")
     except Exception as err:  # of the code that unpickling runs
         traceback.print_exception(err)
         first = str(err).partition("\n")[0]
         why = f"{type(err).__qualname__}: {first}"
         trace = "".join(traceback.format_exception(err))
-        _termination.record(TerminationCause.CALLABLE_REFUSED, f"it cannot be unpickled: {why}", trace=trace)
+        _termination.record(_cause(err), f"it cannot be unpickled: {why}", trace=trace)
         return _fail(f"{_REFUSED}it cannot be unpickled, see above: {why}")
     return _run(call)
+
+
+def _cause(err: Exception) -> TerminationCause:
+    """Return the cause of a failed unpickling: for good if code is missing, or is no Python."""
+    if isinstance(err, (ImportError, AttributeError, SyntaxError)):
+        return TerminationCause.CALLABLE_INVALID
+    return TerminationCause.CALLABLE_REFUSED
 
 
 def _fail(message: str) -> int:

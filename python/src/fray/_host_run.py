@@ -12,7 +12,7 @@ import inspect
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from fray import _termination
@@ -35,6 +35,14 @@ class Hosting:
     max_concurrency: int | None = None
     """How many calls run at a time; None: as in ActorServer.register."""
     allow_pickle: bool = False
+    concurrency_groups: Mapping[str, int] = field(default_factory=dict)
+    """How many calls at a time of the methods of each group."""
+    created: bool = False
+    """A client created it, and may kill it."""
+
+
+class InvalidActorError(Exception):
+    """An actor can never be made, in this attempt or another; the cause has why."""
 
 
 def host_created(
@@ -89,10 +97,11 @@ def report(err: BaseException) -> None:
     """Record why there is no actor, and write it for people."""
     from fray.cluster.types import TerminationCause
 
+    cause = TerminationCause.ACTOR_UNMADE
+    if isinstance(err, InvalidActorError):
+        cause, err = TerminationCause.ACTOR_INVALID, err.__cause__ or err
     kind, message, text = error_of(err)
-    _termination.record(
-        TerminationCause.ACTOR_UNMADE, message, kind, "" if kind == _CLASS_PATH_ERROR else text
-    )
+    _termination.record(cause, message, kind, "" if kind == _CLASS_PATH_ERROR else text)
     if kind == _CLASS_PATH_ERROR:
         sys.stderr.write(f"{_FAILED}{message}\n")
         sys.stderr.flush()

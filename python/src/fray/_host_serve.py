@@ -10,13 +10,14 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from fray._host_run import Hosting
+from fray import _termination
+from fray._host_run import CONSTRUCTION_FAILED, Hosting
 from fray._latch import Latch
 from fray.cluster.context import job_context
 from fray.cluster.current import current_cluster, import_backend, spec_of_environment
 from fray.cluster.errors import ClusterError, ClusterUnavailableError, NoControllerError
 from fray.cluster.protocols import Cluster, Metadata
-from fray.cluster.types import ActorId, JobId
+from fray.cluster.types import ActorId, JobId, TerminationCause
 from fray.rpc.server import ActorServer
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0  # seconds between two tries to register
@@ -51,6 +52,8 @@ def serve(actor: Any, hosting: Hosting) -> int:
     registration = _Registration(actor, hosting)
     hosted = HostCluster(cluster, registration.rejected)
     server = ActorServer(hosted, host=_own_address(), allow_pickle=hosting.allow_pickle)
+    if hosting.created:
+        server.allow_kill()
     server.serve_background()
     sys.stderr.write(f"fray: {', '.join(hosting.names)} at {server.address}\n")
     registration.begin(server)
@@ -110,14 +113,22 @@ class _Registration:
     def _run(self, server: ActorServer) -> None:
         try:
             for name in self._hosting.names:
-                server.register(name, self._actor, max_concurrency=self._hosting.max_concurrency)
+                server.register(
+                    name,
+                    self._actor,
+                    max_concurrency=self._hosting.max_concurrency,
+                    concurrency_groups=self._hosting.concurrency_groups,
+                )
         except (ClusterError, TypeError, ValueError) as err:
             self.rejected(err)
 
     def rejected(self, err: Exception) -> None:
-        """Give up."""
+        """Give up, for good if another attempt would be rejected too."""
+        invalid = isinstance(err, (TypeError, ValueError))  # an InvalidRequestError is one
+        if invalid:
+            _termination.record(TerminationCause.ACTOR_INVALID, f"the actor cannot be registered: {err}")
         sys.stderr.write(f"fray: the actor cannot be registered: {err}\n")
-        self.status = 1
+        self.status = CONSTRUCTION_FAILED if invalid else 1
         self.over.set()
 
 

@@ -7,13 +7,13 @@ It is what an actor_service without a command runs. These variables configure it
   is called `ctx` it gets an ActorContext besides.
 - FRAY_ACTOR_NAMES: a JSON list of names to register it by. Without: the class's name in snake case. Of
   several tasks (FRAY_NUM_TASKS) the first has these names, and each the last with its index: "inference_0/3".
-- FRAY_ACTOR_OPTIONS: a JSON object with "max_concurrency", "allow_pickle" or none of them.
+- FRAY_ACTOR_OPTIONS: a JSON object with "max_concurrency", "concurrency_groups" and "allow_pickle", or none.
 - FRAY_PORT_ACTOR: the port to listen on; without, any.
 
 It is ready (GET /readyz) once the actor was made and is registered; where no controller leads, once it was
 made. On SIGTERM it is unregistered, calls that run are finished, and the exit status is 0. The status is 77
-if the constructor raised or the class cannot be imported, 2 if the variables are invalid,
-and 1 if it could not be served, or registering it was rejected.
+if the constructor raised, the class cannot be imported or does not fit the options, 2 if the variables are
+invalid, and 1 if it could not be served, or registering it was rejected.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
-from fray._host_run import Hosting, construct, host
+from fray._host_run import Hosting, InvalidActorError, construct, host
 
-_OPTIONS = {"max_concurrency": int, "allow_pickle": bool}
+_OPTIONS = {"max_concurrency": int, "allow_pickle": bool, "concurrency_groups": dict}
 
 
 class SettingsError(Exception):
@@ -55,7 +55,11 @@ def _leave(_signal: int, _frame: object) -> NoReturn:
 def _make(path: str, values: Mapping[str, Any]) -> Any:
     from fray._host_class import find
 
-    return construct(find(path), (), values)
+    try:
+        actor_class = find(path)
+    except (ImportError, SyntaxError) as err:
+        raise InvalidActorError from err
+    return construct(actor_class, (), values)
 
 
 def settings(arguments: Sequence[str], environ: Mapping[str, str]) -> tuple[str, Hosting]:

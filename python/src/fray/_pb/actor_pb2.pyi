@@ -179,6 +179,8 @@ class Frame(_message.Message):
     PART_FIELD_NUMBER: _builtins.int
     ACCEPT_FIELD_NUMBER: _builtins.int
     RELEASE_FIELD_NUMBER: _builtins.int
+    ITEMS_FIELD_NUMBER: _builtins.int
+    STREAM_ACK_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def handshake(self) -> Global___Handshake: ...
     @_builtins.property
@@ -207,6 +209,10 @@ class Frame(_message.Message):
     def accept(self) -> Global___Accept: ...
     @_builtins.property
     def release(self) -> Global___Release: ...
+    @_builtins.property
+    def items(self) -> Global___Items: ...
+    @_builtins.property
+    def stream_ack(self) -> Global___StreamAck: ...
     def __init__(
         self,
         *,
@@ -224,12 +230,14 @@ class Frame(_message.Message):
         part: Global___Part | None = ...,
         accept: Global___Accept | None = ...,
         release: Global___Release | None = ...,
+        items: Global___Items | None = ...,
+        stream_ack: Global___StreamAck | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["accept", b"accept", "actors", b"actors", "call", b"call", "cancel", b"cancel", "close", b"close", "handshake", b"handshake", "kind", b"kind", "list_actors", b"list_actors", "list_methods", b"list_methods", "methods", b"methods", "part", b"part", "ping", b"ping", "pong", b"pong", "release", b"release", "reply", b"reply"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["accept", b"accept", "actors", b"actors", "call", b"call", "cancel", b"cancel", "close", b"close", "handshake", b"handshake", "items", b"items", "kind", b"kind", "list_actors", b"list_actors", "list_methods", b"list_methods", "methods", b"methods", "part", b"part", "ping", b"ping", "pong", b"pong", "release", b"release", "reply", b"reply", "stream_ack", b"stream_ack"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accept", b"accept", "actors", b"actors", "call", b"call", "cancel", b"cancel", "close", b"close", "handshake", b"handshake", "kind", b"kind", "list_actors", b"list_actors", "list_methods", b"list_methods", "methods", b"methods", "part", b"part", "ping", b"ping", "pong", b"pong", "release", b"release", "reply", b"reply"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accept", b"accept", "actors", b"actors", "call", b"call", "cancel", b"cancel", "close", b"close", "handshake", b"handshake", "items", b"items", "kind", b"kind", "list_actors", b"list_actors", "list_methods", b"list_methods", "methods", b"methods", "part", b"part", "ping", b"ping", "pong", b"pong", "release", b"release", "reply", b"reply", "stream_ack", b"stream_ack"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["handshake", "call", "reply", "cancel", "ping", "pong", "close", "list_methods", "methods", "list_actors", "actors", "part", "accept", "release"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["handshake", "call", "reply", "cancel", "ping", "pong", "close", "list_methods", "methods", "list_actors", "actors", "part", "accept", "release", "items", "stream_ack"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
@@ -250,6 +258,7 @@ class Handshake(_message.Message):
     PICKLE_FIELD_NUMBER: _builtins.int
     MAX_TRANSFER_BYTES_FIELD_NUMBER: _builtins.int
     SHARED_MEMORY_FIELD_NUMBER: _builtins.int
+    STREAMS_FIELD_NUMBER: _builtins.int
     version: _builtins.int
     """of the protocol: 1"""
     peer: _builtins.str
@@ -270,6 +279,8 @@ class Handshake(_message.Message):
     """
     shared_memory: _builtins.bool
     """the sender can write payloads into memory of its peer, see Accept"""
+    streams: _builtins.bool
+    """the client: any of its calls may be answered by a stream, also one without Call.stream"""
     def __init__(
         self,
         *,
@@ -282,10 +293,11 @@ class Handshake(_message.Message):
         pickle: _builtins.bool = ...,
         max_transfer_bytes: _builtins.int = ...,
         shared_memory: _builtins.bool = ...,
+        streams: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["language", b"language", "max_message_bytes", b"max_message_bytes", "max_pending", b"max_pending", "max_transfer_bytes", b"max_transfer_bytes", "namespace", b"namespace", "peer", b"peer", "pickle", b"pickle", "shared_memory", b"shared_memory", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["language", b"language", "max_message_bytes", b"max_message_bytes", "max_pending", b"max_pending", "max_transfer_bytes", b"max_transfer_bytes", "namespace", b"namespace", "peer", b"peer", "pickle", b"pickle", "shared_memory", b"shared_memory", "streams", b"streams", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -312,6 +324,7 @@ class Call(_message.Message):
     TRACE_FIELD_NUMBER: _builtins.int
     TRANSFER_BYTES_FIELD_NUMBER: _builtins.int
     ARGS_BYTES_FIELD_NUMBER: _builtins.int
+    STREAM_FIELD_NUMBER: _builtins.int
     actor: _builtins.str
     """its name in the server"""
     incarnation: _builtins.str
@@ -347,6 +360,10 @@ class Call(_message.Message):
     def buffer_sizes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """frames: the same, which follow the frame"""
 
+    @_builtins.property
+    def stream(self) -> Global___StreamRequest:
+        """absent: see Handshake.streams"""
+
     def __init__(
         self,
         *,
@@ -365,14 +382,123 @@ class Call(_message.Message):
         trace: _builtins.str = ...,
         transfer_bytes: _builtins.int = ...,
         args_bytes: _builtins.int = ...,
+        stream: Global___StreamRequest | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["stream", b"stream"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["acked", b"acked", "actor", b"actor", "args", b"args", "args_bytes", b"args_bytes", "attempt", b"attempt", "buffer_sizes", b"buffer_sizes", "buffers", b"buffers", "caller", b"caller", "codec", b"codec", "incarnation", b"incarnation", "method", b"method", "seq", b"seq", "timeout_ns", b"timeout_ns", "trace", b"trace", "transfer_bytes", b"transfer_bytes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["acked", b"acked", "actor", b"actor", "args", b"args", "args_bytes", b"args_bytes", "attempt", b"attempt", "buffer_sizes", b"buffer_sizes", "buffers", b"buffers", "caller", b"caller", "codec", b"codec", "incarnation", b"incarnation", "method", b"method", "seq", b"seq", "stream", b"stream", "timeout_ns", b"timeout_ns", "trace", b"trace", "transfer_bytes", b"transfer_bytes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Call: _TypeAlias = Call  # noqa: Y015
+
+@_typing.final
+class StreamRequest(_message.Message):
+    """StreamRequest says that a call may be answered by a stream: Items, and then the Reply."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WINDOW_ITEMS_FIELD_NUMBER: _builtins.int
+    WINDOW_BYTES_FIELD_NUMBER: _builtins.int
+    RECEIVED_FIELD_NUMBER: _builtins.int
+    TAKEN_FIELD_NUMBER: _builtins.int
+    OR_ONE_FIELD_NUMBER: _builtins.int
+    window_items: _builtins.int
+    """that the server sends before the caller acknowledges some; 0: 1,000"""
+    window_bytes: _builtins.int
+    """likewise, of their results and buffers; one item may be larger; 0: 8 MiB"""
+    received: _builtins.int
+    """received: of a call that is sent again, how many items the caller has. The server goes on after them."""
+    taken: _builtins.int
+    """likewise, as in StreamAck"""
+    or_one: _builtins.bool
+    """a result that is no stream is taken as well"""
+    def __init__(
+        self,
+        *,
+        window_items: _builtins.int = ...,
+        window_bytes: _builtins.int = ...,
+        received: _builtins.int = ...,
+        taken: _builtins.int = ...,
+        or_one: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["or_one", b"or_one", "received", b"received", "taken", b"taken", "window_bytes", b"window_bytes", "window_items", b"window_items"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StreamRequest: _TypeAlias = StreamRequest  # noqa: Y015
+
+@_typing.final
+class Items(_message.Message):
+    """Items are items of a stream, in order and without gaps: the method's results, one after the other."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEQ_FIELD_NUMBER: _builtins.int
+    FIRST_FIELD_NUMBER: _builtins.int
+    CODEC_FIELD_NUMBER: _builtins.int
+    RESULTS_FIELD_NUMBER: _builtins.int
+    BUFFERS_FIELD_NUMBER: _builtins.int
+    BUFFER_SIZES_FIELD_NUMBER: _builtins.int
+    seq: _builtins.int
+    """of the Call"""
+    first: _builtins.int
+    """number of the first one here, from 1 on"""
+    codec: Global___Codec.ValueType
+    @_builtins.property
+    def results(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
+        """none, with first 1: the stream has begun"""
+
+    @_builtins.property
+    def buffers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """how many of buffer_sizes each has; absent: none has any"""
+
+    @_builtins.property
+    def buffer_sizes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    def __init__(
+        self,
+        *,
+        seq: _builtins.int = ...,
+        first: _builtins.int = ...,
+        codec: Global___Codec.ValueType = ...,
+        results: _abc.Iterable[_builtins.bytes] | None = ...,
+        buffers: _abc.Iterable[_builtins.int] | None = ...,
+        buffer_sizes: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["buffer_sizes", b"buffer_sizes", "buffers", b"buffers", "codec", b"codec", "first", b"first", "results", b"results", "seq", b"seq"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Items: _TypeAlias = Items  # noqa: Y015
+
+@_typing.final
+class StreamAck(_message.Message):
+    """StreamAck acknowledges items that the caller's program has taken: the server forgets them, and sends more."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEQ_FIELD_NUMBER: _builtins.int
+    TAKEN_FIELD_NUMBER: _builtins.int
+    seq: _builtins.int
+    taken: _builtins.int
+    """how many from the first on"""
+    def __init__(
+        self,
+        *,
+        seq: _builtins.int = ...,
+        taken: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["seq", b"seq", "taken", b"taken"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StreamAck: _TypeAlias = StreamAck  # noqa: Y015
 
 @_typing.final
 class Reply(_message.Message):
@@ -389,6 +515,8 @@ class Reply(_message.Message):
     INCARNATION_FIELD_NUMBER: _builtins.int
     TRANSFER_BYTES_FIELD_NUMBER: _builtins.int
     RESULT_BYTES_FIELD_NUMBER: _builtins.int
+    STREAMED_FIELD_NUMBER: _builtins.int
+    ITEMS_FIELD_NUMBER: _builtins.int
     seq: _builtins.int
     codec: Global___Codec.ValueType
     result: _builtins.bytes
@@ -398,6 +526,10 @@ class Reply(_message.Message):
     """of the payload, which follows in Parts; 0: it is here"""
     result_bytes: _builtins.int
     """of transfer_bytes: result; the others are the buffers"""
+    streamed: _builtins.bool
+    """it ends a stream, which has result unset; gRPC: it is an item"""
+    items: _builtins.int
+    """that the stream had"""
     @_builtins.property
     def buffers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]: ...
     @_builtins.property
@@ -418,10 +550,12 @@ class Reply(_message.Message):
         incarnation: _builtins.str = ...,
         transfer_bytes: _builtins.int = ...,
         result_bytes: _builtins.int = ...,
+        streamed: _builtins.bool = ...,
+        items: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["buffer_sizes", b"buffer_sizes", "buffers", b"buffers", "codec", b"codec", "error", b"error", "incarnation", b"incarnation", "result", b"result", "result_bytes", b"result_bytes", "seq", b"seq", "transfer_bytes", b"transfer_bytes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["buffer_sizes", b"buffer_sizes", "buffers", b"buffers", "codec", b"codec", "error", b"error", "incarnation", b"incarnation", "items", b"items", "result", b"result", "result_bytes", b"result_bytes", "seq", b"seq", "streamed", b"streamed", "transfer_bytes", b"transfer_bytes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -443,6 +577,8 @@ class Error(_message.Message):
     TYPE_FIELD_NUMBER: _builtins.int
     TRACEBACK_FIELD_NUMBER: _builtins.int
     CAUSE_FIELD_NUMBER: _builtins.int
+    BASES_FIELD_NUMBER: _builtins.int
+    RETRY_FIELD_NUMBER: _builtins.int
     code: Global___Code.ValueType
     message: _builtins.str
     """of an exception, what its language prints: "ValueError: no such lesson" """
@@ -464,6 +600,16 @@ class Error(_message.Message):
     def cause(self) -> Global___Error:
         """what it was raised from"""
 
+    @_builtins.property
+    def bases(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Further types that it is of, for callers that retry by type: the base classes in
+        Python, in Go the types of the errors that it wraps.
+        """
+
+    @_builtins.property
+    def retry(self) -> Global___Retry:
+        """what the method declares of retries; absent: nothing"""
+
     def __init__(
         self,
         *,
@@ -477,14 +623,42 @@ class Error(_message.Message):
         type: _builtins.str = ...,
         traceback: _builtins.str = ...,
         cause: Global___Error | None = ...,
+        bases: _abc.Iterable[_builtins.str] | None = ...,
+        retry: Global___Retry | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["cause", b"cause"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["cause", b"cause", "retry", b"retry"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["actor", b"actor", "argument", b"argument", "cause", b"cause", "code", b"code", "message", b"message", "method", b"method", "near", b"near", "ran", b"ran", "traceback", b"traceback", "type", b"type"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["actor", b"actor", "argument", b"argument", "bases", b"bases", "cause", b"cause", "code", b"code", "message", b"message", "method", b"method", "near", b"near", "ran", b"ran", "retry", b"retry", "traceback", b"traceback", "type", b"type"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Error: _TypeAlias = Error  # noqa: Y015
+
+@_typing.final
+class Retry(_message.Message):
+    """Retry is what a method declares of runs after one that raised. Options of the caller come before it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RETRIES_FIELD_NUMBER: _builtins.int
+    MATCHES_FIELD_NUMBER: _builtins.int
+    retries: _builtins.int
+    """how often the call may be sent again, as Method.retries"""
+    matches: _builtins.bool
+    """this error is one of those after which it is"""
+    def __init__(
+        self,
+        *,
+        retries: _builtins.int = ...,
+        matches: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["matches", b"matches", "retries", b"retries"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Retry: _TypeAlias = Retry  # noqa: Y015
 
 @_typing.final
 class Cancel(_message.Message):
@@ -724,6 +898,9 @@ class Method(_message.Message):
     IDEMPOTENT_FIELD_NUMBER: _builtins.int
     CONCURRENCY_GROUP_FIELD_NUMBER: _builtins.int
     PARAMS_FIELD_NUMBER: _builtins.int
+    STREAMS_FIELD_NUMBER: _builtins.int
+    RETRIES_FIELD_NUMBER: _builtins.int
+    RETRY_EXCEPTIONS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     signature: _builtins.str
     """as its language writes it: "add(n: int, by: int = 1) -> int" """
@@ -731,9 +908,17 @@ class Method(_message.Message):
     """its first paragraph"""
     idempotent: _builtins.bool
     concurrency_group: _builtins.str
+    streams: _builtins.bool
+    """it is known to answer by a stream"""
+    retries: _builtins.int
+    """how often a call that may have run is sent again"""
     @_builtins.property
     def params(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """names, "" where they have none"""
+
+    @_builtins.property
+    def retry_exceptions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """types after which it is run again, too; "*": all"""
 
     def __init__(
         self,
@@ -744,10 +929,13 @@ class Method(_message.Message):
         idempotent: _builtins.bool = ...,
         concurrency_group: _builtins.str = ...,
         params: _abc.Iterable[_builtins.str] | None = ...,
+        streams: _builtins.bool = ...,
+        retries: _builtins.int = ...,
+        retry_exceptions: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["concurrency_group", b"concurrency_group", "doc", b"doc", "idempotent", b"idempotent", "name", b"name", "params", b"params", "signature", b"signature"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["concurrency_group", b"concurrency_group", "doc", b"doc", "idempotent", b"idempotent", "name", b"name", "params", b"params", "retries", b"retries", "retry_exceptions", b"retry_exceptions", "signature", b"signature", "streams", b"streams"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

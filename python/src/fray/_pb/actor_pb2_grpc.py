@@ -41,6 +41,11 @@ class ActorsStub(object):
                 request_serializer=fray_dot___pb_dot_actor__pb2.Call.SerializeToString,
                 response_deserializer=fray_dot___pb_dot_actor__pb2.Reply.FromString,
                 _registered_method=True)
+        self.InvokeStream = channel.unary_stream(
+                '/fray.actor.v1.Actors/InvokeStream',
+                request_serializer=fray_dot___pb_dot_actor__pb2.Call.SerializeToString,
+                response_deserializer=fray_dot___pb_dot_actor__pb2.Reply.FromString,
+                _registered_method=True)
         self.ListMethods = channel.unary_unary(
                 '/fray.actor.v1.Actors/ListMethods',
                 request_serializer=fray_dot___pb_dot_actor__pb2.ListMethodsRequest.SerializeToString,
@@ -66,6 +71,15 @@ class ActorsServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def InvokeStream(self, request, context):
+        """InvokeStream calls a method that streams: a Reply for each item, and a last one with the error if
+        the stream ends by one. Of a method that does not stream the one Reply has streamed unset. A caller that
+        leaves ends the method; what was not sent before a connection broke is lost.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListMethods(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -83,6 +97,11 @@ def add_ActorsServicer_to_server(servicer, server):
     rpc_method_handlers = {
             'Invoke': grpc.unary_unary_rpc_method_handler(
                     servicer.Invoke,
+                    request_deserializer=fray_dot___pb_dot_actor__pb2.Call.FromString,
+                    response_serializer=fray_dot___pb_dot_actor__pb2.Reply.SerializeToString,
+            ),
+            'InvokeStream': grpc.unary_stream_rpc_method_handler(
+                    servicer.InvokeStream,
                     request_deserializer=fray_dot___pb_dot_actor__pb2.Call.FromString,
                     response_serializer=fray_dot___pb_dot_actor__pb2.Reply.SerializeToString,
             ),
@@ -124,6 +143,33 @@ class Actors(object):
             request,
             target,
             '/fray.actor.v1.Actors/Invoke',
+            fray_dot___pb_dot_actor__pb2.Call.SerializeToString,
+            fray_dot___pb_dot_actor__pb2.Reply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def InvokeStream(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/fray.actor.v1.Actors/InvokeStream',
             fray_dot___pb_dot_actor__pb2.Call.SerializeToString,
             fray_dot___pb_dot_actor__pb2.Reply.FromString,
             options,

@@ -77,6 +77,11 @@ class ActorsStub:
     """Invoke calls a method. An error of the call is in the Reply, with whether the
     method ran; the status is OK then.
     """
+    InvokeStream: _grpc.UnaryStreamMultiCallable[_actor_pb2.Call, _actor_pb2.Reply]
+    """InvokeStream calls a method that streams: a Reply for each item, and a last one with the error if
+    the stream ends by one. Of a method that does not stream the one Reply has streamed unset. A caller that
+    leaves ends the method; what was not sent before a connection broke is lost.
+    """
     ListMethods: _grpc.UnaryUnaryMultiCallable[_actor_pb2.ListMethodsRequest, _actor_pb2.ListMethodsResponse]
     ListActors: _grpc.UnaryUnaryMultiCallable[_actor_pb2.ListActorsRequest, _actor_pb2.ListActorsResponse]
 
@@ -90,6 +95,11 @@ class ActorsAsyncStub(ActorsStub):
     Invoke: _aio.UnaryUnaryMultiCallable[_actor_pb2.Call, _actor_pb2.Reply]  # type: ignore[assignment]
     """Invoke calls a method. An error of the call is in the Reply, with whether the
     method ran; the status is OK then.
+    """
+    InvokeStream: _aio.UnaryStreamMultiCallable[_actor_pb2.Call, _actor_pb2.Reply]  # type: ignore[assignment]
+    """InvokeStream calls a method that streams: a Reply for each item, and a last one with the error if
+    the stream ends by one. Of a method that does not stream the one Reply has streamed unset. A caller that
+    leaves ends the method; what was not sent before a connection broke is lost.
     """
     ListMethods: _aio.UnaryUnaryMultiCallable[_actor_pb2.ListMethodsRequest, _actor_pb2.ListMethodsResponse]  # type: ignore[assignment]
     ListActors: _aio.UnaryUnaryMultiCallable[_actor_pb2.ListActorsRequest, _actor_pb2.ListActorsResponse]  # type: ignore[assignment]
@@ -107,6 +117,17 @@ class ActorsServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_actor_pb2.Reply, _abc.Awaitable[_actor_pb2.Reply]]:
         """Invoke calls a method. An error of the call is in the Reply, with whether the
         method ran; the status is OK then.
+        """
+
+    @_abc_1.abstractmethod
+    def InvokeStream(
+        self,
+        request: _actor_pb2.Call,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_actor_pb2.Reply], _abc.AsyncIterator[_actor_pb2.Reply]]:
+        """InvokeStream calls a method that streams: a Reply for each item, and a last one with the error if
+        the stream ends by one. Of a method that does not stream the one Reply has streamed unset. A caller that
+        leaves ends the method; what was not sent before a connection broke is lost.
         """
 
     @_abc_1.abstractmethod

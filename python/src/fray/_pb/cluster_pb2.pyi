@@ -115,25 +115,33 @@ class _TerminationCauseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Term
     DESCRIPTOR: _descriptor.EnumDescriptor
     TERMINATION_CAUSE_UNSPECIFIED: _TerminationCause.ValueType  # 0
     TERMINATION_CAUSE_ACTOR_UNMADE: _TerminationCause.ValueType  # 1
-    """its class was not found, or its constructor failed"""
+    """its constructor failed"""
     TERMINATION_CAUSE_CALLABLE_REFUSED: _TerminationCause.ValueType  # 2
-    """the pickled callable cannot be run"""
+    """unpickling the callable failed"""
     TERMINATION_CAUSE_PROGRAM_MISSING: _TerminationCause.ValueType  # 3
     """its host does not have the program, or may not execute it"""
     TERMINATION_CAUSE_PACKAGE_MISSING: _TerminationCause.ValueType  # 4
     """its Python does not have the package fray"""
+    TERMINATION_CAUSE_ACTOR_INVALID: _TerminationCause.ValueType  # 5
+    """it can never be registered: its class, its options or its name are wrong"""
+    TERMINATION_CAUSE_CALLABLE_INVALID: _TerminationCause.ValueType  # 6
+    """the callable can never run there: it is of another Python, or a module is missing"""
 
 class TerminationCause(_TerminationCause, metaclass=_TerminationCauseEnumTypeWrapper): ...
 
 TERMINATION_CAUSE_UNSPECIFIED: TerminationCause.ValueType  # 0
 TERMINATION_CAUSE_ACTOR_UNMADE: TerminationCause.ValueType  # 1
-"""its class was not found, or its constructor failed"""
+"""its constructor failed"""
 TERMINATION_CAUSE_CALLABLE_REFUSED: TerminationCause.ValueType  # 2
-"""the pickled callable cannot be run"""
+"""unpickling the callable failed"""
 TERMINATION_CAUSE_PROGRAM_MISSING: TerminationCause.ValueType  # 3
 """its host does not have the program, or may not execute it"""
 TERMINATION_CAUSE_PACKAGE_MISSING: TerminationCause.ValueType  # 4
 """its Python does not have the package fray"""
+TERMINATION_CAUSE_ACTOR_INVALID: TerminationCause.ValueType  # 5
+"""it can never be registered: its class, its options or its name are wrong"""
+TERMINATION_CAUSE_CALLABLE_INVALID: TerminationCause.ValueType  # 6
+"""the callable can never run there: it is of another Python, or a module is missing"""
 Global___TerminationCause: _TypeAlias = TerminationCause  # noqa: Y015
 
 @_typing.final
@@ -350,6 +358,7 @@ class JobRequest(_message.Message):
     STOP_GRACE_FIELD_NUMBER: _builtins.int
     LABELS_FIELD_NUMBER: _builtins.int
     HEALTH_CHECK_FIELD_NUMBER: _builtins.int
+    SESSION_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """name is unique in the namespace among the jobs that live: letters, digits and ". _ - /", at most 200 bytes."""
     namespace: _builtins.str
@@ -366,6 +375,10 @@ class JobRequest(_message.Message):
     name_clash: Global___NameClash.ValueType
     detached: _builtins.bool
     """detached lets the job live on when its parent's attempt ends."""
+    session: _builtins.str
+    """session is that of the client, with which the job ends unless it is detached. Jobs
+    give none: what they launch ends with their attempt.
+    """
     @_builtins.property
     def entrypoint(self) -> Global___Entrypoint: ...
     @_builtins.property
@@ -411,10 +424,11 @@ class JobRequest(_message.Message):
         stop_grace: _duration_pb2.Duration | None = ...,
         labels: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         health_check: Global___HealthCheck | None = ...,
+        session: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_max_retries_preemption", b"_max_retries_preemption", "entrypoint", b"entrypoint", "environment", b"environment", "health_check", b"health_check", "max_retries_preemption", b"max_retries_preemption", "resources", b"resources", "scheduling_timeout", b"scheduling_timeout", "stop_grace", b"stop_grace", "timeout", b"timeout"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_retries_preemption", b"_max_retries_preemption", "band", b"band", "detached", b"detached", "entrypoint", b"entrypoint", "environment", b"environment", "health_check", b"health_check", "labels", b"labels", "max_retries_failure", b"max_retries_failure", "max_retries_preemption", b"max_retries_preemption", "name", b"name", "name_clash", b"name_clash", "namespace", b"namespace", "num_tasks", b"num_tasks", "priority", b"priority", "resources", b"resources", "scheduling_timeout", b"scheduling_timeout", "stop_grace", b"stop_grace", "timeout", b"timeout", "user", b"user"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_retries_preemption", b"_max_retries_preemption", "band", b"band", "detached", b"detached", "entrypoint", b"entrypoint", "environment", b"environment", "health_check", b"health_check", "labels", b"labels", "max_retries_failure", b"max_retries_failure", "max_retries_preemption", b"max_retries_preemption", "name", b"name", "name_clash", b"name_clash", "namespace", b"namespace", "num_tasks", b"num_tasks", "priority", b"priority", "resources", b"resources", "scheduling_timeout", b"scheduling_timeout", "session", b"session", "stop_grace", b"stop_grace", "timeout", b"timeout", "user", b"user"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__max_retries_preemption: _TypeAlias = _typing.Literal["max_retries_preemption"]  # noqa: Y015
     _WhichOneofArgType__max_retries_preemption: _TypeAlias = _typing.Literal["_max_retries_preemption", b"_max_retries_preemption"]  # noqa: Y015
@@ -1119,6 +1133,82 @@ class MonitorResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___MonitorResponse: _TypeAlias = MonitorResponse  # noqa: Y015
+
+@_typing.final
+class HoldSessionRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_FIELD_NUMBER: _builtins.int
+    session: _builtins.str
+    """random, at most 64 bytes"""
+    def __init__(
+        self,
+        *,
+        session: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["session", b"session"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HoldSessionRequest: _TypeAlias = HoldSessionRequest  # noqa: Y015
+
+@_typing.final
+class HoldSessionResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LEASE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def lease(self) -> _duration_pb2.Duration:
+        """how long it outlives the last call that holds it"""
+
+    def __init__(
+        self,
+        *,
+        lease: _duration_pb2.Duration | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["lease", b"lease"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["lease", b"lease"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HoldSessionResponse: _TypeAlias = HoldSessionResponse  # noqa: Y015
+
+@_typing.final
+class EndSessionRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_FIELD_NUMBER: _builtins.int
+    session: _builtins.str
+    def __init__(
+        self,
+        *,
+        session: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["session", b"session"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EndSessionRequest: _TypeAlias = EndSessionRequest  # noqa: Y015
+
+@_typing.final
+class EndSessionResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EndSessionResponse: _TypeAlias = EndSessionResponse  # noqa: Y015
 
 @_typing.final
 class TerminateRequest(_message.Message):

@@ -100,6 +100,16 @@ class ClusterStub(object):
                 request_serializer=fray_dot___pb_dot_cluster__pb2.ExecRequest.SerializeToString,
                 response_deserializer=fray_dot___pb_dot_cluster__pb2.ExecResponse.FromString,
                 _registered_method=True)
+        self.HoldSession = channel.unary_stream(
+                '/fray.cluster.v1.Cluster/HoldSession',
+                request_serializer=fray_dot___pb_dot_cluster__pb2.HoldSessionRequest.SerializeToString,
+                response_deserializer=fray_dot___pb_dot_cluster__pb2.HoldSessionResponse.FromString,
+                _registered_method=True)
+        self.EndSession = channel.unary_unary(
+                '/fray.cluster.v1.Cluster/EndSession',
+                request_serializer=fray_dot___pb_dot_cluster__pb2.EndSessionRequest.SerializeToString,
+                response_deserializer=fray_dot___pb_dot_cluster__pb2.EndSessionResponse.FromString,
+                _registered_method=True)
 
 
 class ClusterServicer(object):
@@ -195,6 +205,22 @@ class ClusterServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def HoldSession(self, request, context):
+        """HoldSession holds a client's session until the call ends. It answers once, when the
+        session is held. Jobs that were launched with the session end a while after no call
+        holds it, so that there is time to make the call again.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def EndSession(self, request, context):
+        """EndSession ends the jobs of a session now.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ClusterServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -262,6 +288,16 @@ def add_ClusterServicer_to_server(servicer, server):
                     servicer.Exec,
                     request_deserializer=fray_dot___pb_dot_cluster__pb2.ExecRequest.FromString,
                     response_serializer=fray_dot___pb_dot_cluster__pb2.ExecResponse.SerializeToString,
+            ),
+            'HoldSession': grpc.unary_stream_rpc_method_handler(
+                    servicer.HoldSession,
+                    request_deserializer=fray_dot___pb_dot_cluster__pb2.HoldSessionRequest.FromString,
+                    response_serializer=fray_dot___pb_dot_cluster__pb2.HoldSessionResponse.SerializeToString,
+            ),
+            'EndSession': grpc.unary_unary_rpc_method_handler(
+                    servicer.EndSession,
+                    request_deserializer=fray_dot___pb_dot_cluster__pb2.EndSessionRequest.FromString,
+                    response_serializer=fray_dot___pb_dot_cluster__pb2.EndSessionResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -616,6 +652,60 @@ class Cluster(object):
             '/fray.cluster.v1.Cluster/Exec',
             fray_dot___pb_dot_cluster__pb2.ExecRequest.SerializeToString,
             fray_dot___pb_dot_cluster__pb2.ExecResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def HoldSession(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/fray.cluster.v1.Cluster/HoldSession',
+            fray_dot___pb_dot_cluster__pb2.HoldSessionRequest.SerializeToString,
+            fray_dot___pb_dot_cluster__pb2.HoldSessionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def EndSession(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fray.cluster.v1.Cluster/EndSession',
+            fray_dot___pb_dot_cluster__pb2.EndSessionRequest.SerializeToString,
+            fray_dot___pb_dot_cluster__pb2.EndSessionResponse.FromString,
             options,
             channel_credentials,
             insecure,

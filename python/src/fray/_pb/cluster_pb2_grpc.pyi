@@ -71,6 +71,13 @@ class ClusterStub:
     """
     Exec: _grpc.StreamStreamMultiCallable[_cluster_pb2.ExecRequest, _cluster_pb2.ExecResponse]
     """Exec runs a command on the host of a task."""
+    HoldSession: _grpc.UnaryStreamMultiCallable[_cluster_pb2.HoldSessionRequest, _cluster_pb2.HoldSessionResponse]
+    """HoldSession holds a client's session until the call ends. It answers once, when the
+    session is held. Jobs that were launched with the session end a while after no call
+    holds it, so that there is time to make the call again.
+    """
+    EndSession: _grpc.UnaryUnaryMultiCallable[_cluster_pb2.EndSessionRequest, _cluster_pb2.EndSessionResponse]
+    """EndSession ends the jobs of a session now."""
 
 @_typing.type_check_only
 class ClusterAsyncStub(ClusterStub):
@@ -103,6 +110,13 @@ class ClusterAsyncStub(ClusterStub):
     """
     Exec: _aio.StreamStreamMultiCallable[_cluster_pb2.ExecRequest, _cluster_pb2.ExecResponse]  # type: ignore[assignment]
     """Exec runs a command on the host of a task."""
+    HoldSession: _aio.UnaryStreamMultiCallable[_cluster_pb2.HoldSessionRequest, _cluster_pb2.HoldSessionResponse]  # type: ignore[assignment]
+    """HoldSession holds a client's session until the call ends. It answers once, when the
+    session is held. Jobs that were launched with the session end a while after no call
+    holds it, so that there is time to make the call again.
+    """
+    EndSession: _aio.UnaryUnaryMultiCallable[_cluster_pb2.EndSessionRequest, _cluster_pb2.EndSessionResponse]  # type: ignore[assignment]
+    """EndSession ends the jobs of a session now."""
 
 class ClusterServicer(metaclass=_abc_1.ABCMeta):
     """Cluster is the life of jobs and reservations."""
@@ -210,6 +224,25 @@ class ClusterServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_cluster_pb2.ExecResponse], _abc.AsyncIterator[_cluster_pb2.ExecResponse]]:
         """Exec runs a command on the host of a task."""
+
+    @_abc_1.abstractmethod
+    def HoldSession(
+        self,
+        request: _cluster_pb2.HoldSessionRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_cluster_pb2.HoldSessionResponse], _abc.AsyncIterator[_cluster_pb2.HoldSessionResponse]]:
+        """HoldSession holds a client's session until the call ends. It answers once, when the
+        session is held. Jobs that were launched with the session end a while after no call
+        holds it, so that there is time to make the call again.
+        """
+
+    @_abc_1.abstractmethod
+    def EndSession(
+        self,
+        request: _cluster_pb2.EndSessionRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_cluster_pb2.EndSessionResponse, _abc.Awaitable[_cluster_pb2.EndSessionResponse]]:
+        """EndSession ends the jobs of a session now."""
 
 def add_ClusterServicer_to_server(servicer: ClusterServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
 

@@ -66,14 +66,17 @@ def _refuse(found: Sequence[FieldError]) -> None:
         raise InvalidRequestError("the request is invalid", found)
 
 
+def name_problem(name: str) -> str:
+    """Return why jobs and actors cannot have a name, "" if they can."""
+    if not _NAME.fullmatch(name) or "//" in name:
+        return f'"{name}" {_NAME_RULE}'
+    return f'"{name}" {_KIND_RULE}' if "job" in name.split(".") else ""
+
+
 def _of_request(request: JobRequest) -> Iterator[FieldError]:
-    if not _NAME.fullmatch(request.name):
-        yield FieldError("name", f'"{request.name}" {_NAME_RULE}')
+    if problem := name_problem(request.name):
+        yield FieldError("name", problem)
     yield from _of_resources(request.resources, "resources", fewest=1)
-    if "job" in request.name.split("."):
-        yield FieldError("name", f'"{request.name}" {_KIND_RULE}')
-    if "//" in request.name:
-        yield FieldError("name", f'"{request.name}" {_NAME_RULE}')
     yield from _of_tasks(request)
     yield from _of_ports(request.ports)
     yield from _of_variables(request)

@@ -194,6 +194,8 @@ class JobRequest:
     name_clash: NameClash = NameClash.ERROR
     detached: bool = False
     """Whether it lives on when the job that launched it ends."""
+    session: str = ""
+    """Of the client, see FrayCluster.session: it ends with that, unless it is detached. "": with none."""
     timeout_seconds: float | None = None
     """The longest an attempt may take."""
     scheduling_timeout_seconds: float | None = None
@@ -274,13 +276,22 @@ class TerminationCause(StrEnum):
     """Why a program can never do what it was started for."""
 
     ACTOR_UNMADE = "actor_unmade"
-    """The class of the actor was not found, or its constructor failed."""
+    """The constructor of the actor failed."""
+    ACTOR_INVALID = "actor_invalid"
+    """The actor can never be registered: its class, its options or its name are wrong."""
     CALLABLE_REFUSED = "callable_refused"
-    """The pickled callable cannot be run."""
+    """Unpickling the callable failed."""
+    CALLABLE_INVALID = "callable_invalid"
+    """The callable can never run there: it is of another Python, or a module is missing."""
     PROGRAM_MISSING = "program_missing"
     """Its host does not have the program, or may not execute it."""
     PACKAGE_MISSING = "package_missing"
     """Its Python does not have the package fray."""
+
+    @property
+    def permanent(self) -> bool:
+        """Whether each further attempt would end the same way, so that there is none."""
+        return self not in (TerminationCause.ACTOR_UNMADE, TerminationCause.CALLABLE_REFUSED)
 
 
 @dataclass(frozen=True)

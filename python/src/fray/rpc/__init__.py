@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fray.rpc import errors as errors
+    from fray.rpc.actor_pool import ActorPool as ActorPool
     from fray.rpc.client import RpcClient as RpcClient
     from fray.rpc.context import ActorContext as ActorContext
     from fray.rpc.errors import ActorError as ActorError
@@ -41,6 +42,9 @@ if TYPE_CHECKING:
     from fray.rpc.resolver import Resolver as Resolver
     from fray.rpc.server import ActorServer as ActorServer
     from fray.rpc.server import method as method
+    from fray.rpc.stream import ActorStream as ActorStream
+    from fray.rpc.waiting import as_completed as as_completed
+    from fray.rpc.waiting import wait as wait
 
 # Programs that only serve, or only call, import half of it.
 _HOMES = {
@@ -49,7 +53,9 @@ _HOMES = {
     "ActorFuture": "future",
     "ActorHandle": "handle",
     "ActorMethod": "handle",
+    "ActorPool": "actor_pool",
     "ActorServer": "server",
+    "ActorStream": "stream",
     "ClusterResolver": "resolver",
     "ConnectionSettings": "options",
     "FixedResolver": "resolver",
@@ -60,8 +66,10 @@ _HOMES = {
     "RoundRobin": "pool",
     "RpcClient": "client",
     "RpcOptions": "options",
+    "as_completed": "waiting",
     "broadcast": "pool",
     "method": "server",
+    "wait": "waiting",
 }
 
 __all__ = [*_HOMES, "errors"]

@@ -11,13 +11,17 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
 
 from fray._pb import actor_pb2
+from fray.rpc._call_chain import here
 from fray.rpc._metrics import MethodStats
+from fray.rpc._output import Reports, in_task
+from fray.rpc.errors import Code
 
 if TYPE_CHECKING:
     from fray.rpc._call import ServerCall
     from fray.rpc._mailbox import Mailbox
     from fray.rpc._methods import Method, MethodTable
-    from fray.rpc._reply import Reply
+    from fray.rpc._reply import Answerer, Reply
+    from fray.rpc._stream import ServerStream
     from fray.rpc.codec import ActorRef
     from fray.rpc.context import Surroundings
 
@@ -29,6 +33,10 @@ class ActorHost(Protocol):
 
     def answered(self, call: ServerCall, reply: Reply, later: bool) -> None:
         """Take a reply to its caller."""
+        ...
+
+    def opened(self, call: ServerCall, stream: ServerStream) -> Answerer | None:
+        """Note the stream of a call that runs; return what it goes to."""
         ...
 
     def on_loop(self, function: Callable[[], object]) -> None:
@@ -66,6 +74,9 @@ class Actor:
     def __init__(self, named: Named, host: ActorHost) -> None:
         self.name, self.incarnation, self.value = named.name, named.incarnation, named.value
         self.table, self.mailbox = named.table, named.mailbox
+        self.tag = named.mailbox.name
+        """The first name of the object, which its lines of output have."""
+        self._reports = Reports() if in_task() else None
         self.allow_pickle = named.allow_pickle
         """Pickled arguments are decoded."""
         self.gone = False
@@ -92,7 +103,21 @@ class Actor:
         message = reply[0]
         code = message.error.code if message.HasField("error") else 0
         self.stats[call.method.name].add(monotonic() - call.arrived, code)
+        if code == Code.APPLICATION.number and self._reports is not None:
+            self._report(call, message.error.traceback)
         self._host.answered(call, reply, later)
+
+    def _report(self, call: ServerCall, traceback: str) -> None:
+        assert self._reports is not None
+        before, here.call = here.call, call  # for the name in its lines
+        try:
+            self._reports.raised(self.name, call.method.name, traceback)
+        finally:
+            here.call = before
+
+    def opened(self, call: ServerCall, stream: ServerStream) -> Answerer | None:
+        """Note the stream of a call that runs; return what it goes to."""
+        return self._host.opened(call, stream)
 
     def on_loop(self, function: Callable[..., object], *args: Any) -> None:
         """Call a function on the event loop."""
@@ -119,6 +144,9 @@ class Actor:
                 idempotent=m.marks.idempotent,
                 concurrency_group=m.marks.concurrency_group,
                 params=m.params,
+                retries=m.marks.retries,
+                retry_exceptions=sorted(m.marks.retry_exceptions),
+                streams=m.streams,
             )
             for m in sorted(self.table, key=lambda m: m.name)
         ]

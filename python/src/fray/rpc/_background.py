@@ -64,10 +64,10 @@ class Deadlines:
 class Callbacks:
     """Calls functions, one after the other."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
         self._queue: SimpleQueue[Callable[[], object]] = SimpleQueue()
         self.put = self._queue.put
-        threading.Thread(target=self._run, name="fray-callbacks", daemon=True).start()
+        threading.Thread(target=self._run, name=name, daemon=True).start()
 
     def _run(self) -> None:
         while True:
@@ -89,6 +89,11 @@ def callbacks() -> Callbacks:
     return _callbacks_of(os.getpid())
 
 
+def finalizers() -> Callbacks:
+    """Return those of this process which finish what finalizers begin: these may not wait for a lock."""
+    return _finalizers_of(os.getpid())
+
+
 # Threads do not live on in a process that was forked, so that has its own.
 @lru_cache(maxsize=1)
 def _deadlines_of(_pid: int) -> Deadlines:
@@ -97,4 +102,9 @@ def _deadlines_of(_pid: int) -> Deadlines:
 
 @lru_cache(maxsize=1)
 def _callbacks_of(_pid: int) -> Callbacks:
-    return Callbacks()
+    return Callbacks("fray-callbacks")
+
+
+@lru_cache(maxsize=1)
+def _finalizers_of(_pid: int) -> Callbacks:
+    return Callbacks("fray-finalizers")

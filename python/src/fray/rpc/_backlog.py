@@ -6,12 +6,13 @@ Finding the actor and sending the calls is left to `_route`.
 from __future__ import annotations
 
 from collections import deque
+from itertools import takewhile
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fray.rpc._ongoing import OngoingCall
     from fray.rpc.errors import ActorError
-    from fray.rpc.future import ActorFuture
 
 _TURN, _LONGEST_TURN = 0.001, 0.05  # seconds
 _MAX_CALLS = 10_000  # that wait before callers that make more wait, too
@@ -22,10 +23,10 @@ class Backlog:
     """The waiting calls of a route, whose lock guards all but `returned` and `wait_for_room`."""
 
     def __init__(self) -> None:
-        self.calls: list[ActorFuture[Any]] = []
+        self.calls: list[OngoingCall[Any]] = []
         self.bytes = 0
         """Of their arguments."""
-        self.returned: deque[tuple[ActorFuture[Any], ActorError]] = deque()
+        self.returned: deque[tuple[OngoingCall[Any], ActorError]] = deque()
         """Calls that were sent and are to be sent again, before all later ones; and why."""
 
     @property
@@ -33,7 +34,27 @@ class Backlog:
         """Whether no call waits."""
         return not self.calls and not self.returned
 
-    def add(self, future: ActorFuture[Any]) -> None:
+    @property
+    def ready(self) -> bool:
+        """Whether the first call can be sent: it waits for no future among its arguments."""
+        calls = self.calls
+        try:
+            return bool(self.returned) or not calls[0].held
+        except IndexError:
+            return False
+
+    def write_arguments(self) -> list[OngoingCall[Any]]:
+        """Encode the arguments of calls up to the first that is held; return those for which that was due."""
+        calls = list(self.calls)
+        due = list(takewhile(lambda call: not call.held, calls))
+        written = [call for call in due if call.unwritten]
+        for call in written:
+            call.write_arguments()
+        for call in calls[calls.index(written[0]) :] if written else ():
+            call.since = monotonic()  # it has not waited for its actor before
+        return written
+
+    def add(self, future: OngoingCall[Any]) -> None:
         """Add a call that was made after all others."""
         future.since = monotonic()
         self.calls.append(future)
@@ -43,13 +64,13 @@ class Backlog:
         """Remove the first call."""
         self.bytes -= self.calls.pop(0).size
 
-    def merge(self, back: list[ActorFuture[Any]]) -> None:
+    def merge(self, back: list[OngoingCall[Any]]) -> None:
         """Add calls that came back, and remove those that have ended."""
         self.calls = [future for future in back + self.calls if not future.done()]
         self.calls.sort(key=lambda future: future.number)
         self.bytes = sum(future.size for future in self.calls)
 
-    def clear(self) -> list[ActorFuture[Any]]:
+    def clear(self) -> list[OngoingCall[Any]]:
         """Remove all calls but the returned ones, and return them."""
         calls, self.calls, self.bytes = self.calls, [], 0
         return calls
@@ -59,7 +80,7 @@ class Backlog:
         """Whether so many calls wait that callers wait, too."""
         return len(self.calls) > _MAX_CALLS or self.bytes > _MAX_BYTES
 
-    def wait_for_room(self, future: ActorFuture[Any]) -> None:
+    def wait_for_room(self, future: OngoingCall[Any]) -> None:
         """Wait while it is crowded, at most until a call is over."""
         pause = _TURN
         while self.crowded and not future.done():

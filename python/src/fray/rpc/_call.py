@@ -9,20 +9,23 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import suppress
 from enum import IntEnum
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from fray._pb import actor_pb2
 from fray.rpc import _trace
 from fray.rpc._call_chain import call_deadline, here, task_call
-from fray.rpc._failure import raised
+from fray.rpc._failure import clip, raised
 from fray.rpc._ledger import Caller, Entry
 from fray.rpc._ownership import stable
 from fray.rpc._reply import Answerer, Reply, error_reply, payload_size
+from fray.rpc._retry import base_names, matches
+from fray.rpc._stream import ServerStream, StoppedError, iterates, iterates_async
 from fray.rpc._transfer import PARTS_FROM, decoded_limit
-from fray.rpc._wire import payload_of
+from fray.rpc._wire import item_too_large, payload_of
 from fray.rpc.codec import CodecError, CodecTooLargeError, decode_args, encode_result
 from fray.rpc.context import ActorContext
 from fray.rpc.errors import (
@@ -32,6 +35,7 @@ from fray.rpc.errors import (
     DeadlineError,
     EncodingError,
     InternalError,
+    MaybeExecutedError,
     StoppingError,
     TooLargeError,
 )
@@ -39,6 +43,7 @@ from fray.rpc.errors import (
 if TYPE_CHECKING:
     from fray.rpc._memory import Reservation
     from fray.rpc._methods import Method
+    from fray.rpc._stream import Sink
     from fray.rpc.codec import ActorRef
     from fray.rpc.context import Surroundings
 
@@ -81,6 +86,7 @@ class CalledActor(Protocol):
     """An actor, as its calls use it."""
 
     name: str
+    tag: str
     incarnation: str
     value: Any
     allow_pickle: bool
@@ -107,9 +113,18 @@ class CalledActor(Protocol):
         """Return a call that waits at this server, if it is the one that is meant."""
         ...
 
+    def opened(self, call: ServerCall, stream: ServerStream) -> Answerer | None:
+        """Note the stream of a call that runs; return what it goes to."""
+        ...
+
     def answered(self, call: ServerCall, reply: Reply, later: bool) -> None:
         """Take a reply to its caller."""
         ...
+
+
+STREAMS: Final = "it answers by a stream: iterate over it, by actorrpc.Stream in Go, by InvokeStream in gRPC"
+"""Why a caller that takes one result does not get it."""
+_FRAME: Final = 256  # bytes of a frame beside an item
 
 
 class _Phase(IntEnum):
@@ -125,6 +140,7 @@ class ServerCall(Entry):
         "__weakref__",
         "_lock",
         "_phase",
+        "absence",
         "actor",
         "arrived",
         "buffers",
@@ -132,6 +148,7 @@ class ServerCall(Entry):
         "codec",
         "connection",
         "deadline",
+        "item_limit",
         "memory",
         "message",
         "method",
@@ -139,6 +156,7 @@ class ServerCall(Entry):
         "room",
         "session",
         "size",
+        "takes_stream",
         "task",
         "trace",
         "why",
@@ -164,6 +182,7 @@ class ServerCall(Entry):
         self.connection: SharedConnection | None = None  # where the thread that runs it may receive
         self.trace = ""  # W3C traceparent
         self.size = 0  # of its arguments, where they are large
+        self.item_limit = 0  # bytes of an item of a stream, 0: none
         self.memory = 0  # bytes that they may take when they are decoded, 0: the default
         self.queue: CallQueue | None = None  # where it is to wait once its arguments are here
         self.room: Reservation | None = None  # for arguments that come in parts
@@ -171,6 +190,8 @@ class ServerCall(Entry):
         self.complete = not message.transfer_bytes
         self.task: asyncio.Task[None] | None = None  # of an asynchronous method
         self.why: ActorError | None = None  # it is cancelled
+        self.takes_stream = to.takes_streams or message.HasField("stream")
+        self.absence: Absence | None = None  # of the caller of its stream
         self._lock = threading.Lock()
         self._phase = _Phase.WAITS
 
@@ -198,8 +219,12 @@ class ServerCall(Entry):
             result = [getattr(self.actor.value, self.method.name)(*args, **kwargs)]
             if type(result[0]) is CoroutineType:
                 result[0] = self.actor.run_coroutine(result[0])
+            if iterates(result[0]):
+                return self._over(self._produced(result.pop()))
+            if iterates_async(result[0]):
+                return self._over(self.actor.run_coroutine(self._produced_async(result.pop())))
         except BaseException as err:
-            return self._over(self._failed(raised(err, 1)))
+            return self._over(self._raised(err))
         finally:
             here.call = None
             if token is not None:
@@ -239,11 +264,15 @@ class ServerCall(Entry):
             late = DeadlineError("the deadline passed while the method ran", ran=True)
             timer = loop.call_later(self.deadline - time.monotonic(), self._cancel_task, late)
         try:
-            result = [await getattr(self.actor.value, self.method.name)(*args, **kwargs)]
+            result = [getattr(self.actor.value, self.method.name)(*args, **kwargs)]
+            if not self.method.streams:
+                result[0] = await result[0]
+            if iterates_async(result[0]) or iterates(result[0]):
+                return self._over(await self._produced_async(result.pop()))
         except asyncio.CancelledError as err:
-            return self._over(self._failed(self.why or raised(err, 1)))
+            return self._over(self._failed(self.why) if self.why else self._raised(err))
         except BaseException as err:
-            return self._over(self._failed(raised(err, 1)))
+            return self._over(self._raised(err))
         finally:
             if timer is not None:
                 timer.cancel()
@@ -254,6 +283,82 @@ class ServerCall(Entry):
         if task is not None:
             self.why = self.why or why
             task.cancel()
+
+    # Streams.
+
+    def _produced(self, result: Iterator[Any]) -> Reply:
+        """Stream the items of an iterator, and return the reply that ends that."""
+        try:
+            stream = self._open()
+            for item in result:
+                stream.put(*self._item(item), self.deadline)
+        except StoppedError as err:
+            return self._failed(err.why)
+        except BaseException as err:
+            return self._failed(raised(err, 1))
+        finally:
+            _close(result)
+        return self._ended()
+
+    async def _produced_async(self, result: Any) -> Reply:
+        """Do the same on the event loop, also for an asynchronous iterator."""
+        try:
+            stream = self._open()
+            if iterates(result):
+                for item in result:
+                    await stream.put_async(*self._item(item))
+            else:
+                async for item in result:
+                    await stream.put_async(*self._item(item))
+        except StoppedError as err:
+            return self._failed(err.why)
+        except asyncio.CancelledError:
+            raise
+        except BaseException as err:
+            return self._failed(raised(err, 1))
+        finally:
+            if iterates(result):
+                _close(result)
+            elif hasattr(result, "aclose"):
+                with suppress(Exception):  # what its end raises is of no call
+                    await result.aclose()
+        return self._ended()
+
+    def _open(self) -> ServerStream:
+        """Begin the stream. Raises StoppedError."""
+        message = self.message
+        if not self.takes_stream:
+            raise StoppedError(EncodingError(f"the result is an iterator; {STREAMS}", ran=True))
+        if message is None or not self.runs:  # another thread answered just now
+            raise StoppedError(StoppingError("the server is shutting down", ran=True))
+        stream = ServerStream(message, self._stop_task)
+        to = self.actor.opened(self, stream)
+        if to is not None:
+            stream.attach(cast("Sink", to), message.stream)
+        return stream
+
+    def _item(self, value: Any) -> tuple[bytes, Sequence[bytes]]:
+        """Encode one item. Raises StoppedError."""
+        try:
+            data, buffers = encode_result(self.codec, value)
+        except CodecError as err:
+            raise StoppedError(EncodingError(err.problem, argument=err.path, ran=True)) from None
+        limit = self.item_limit
+        size = len(data) + _FRAME
+        own: Sequence[bytes] = ()
+        if buffers:
+            own = [b if type(b) is bytes else bytes(b) for b in buffers]
+            size += sum(map(len, own))
+        if limit and size > limit:
+            raise StoppedError(TooLargeError(item_too_large(size, limit), ran=True))
+        return data, own
+
+    def _ended(self) -> Reply:
+        return actor_pb2.Reply(seq=self.seq, codec=self.codec, incarnation=self.actor.incarnation), ()
+
+    def _stop_task(self, why: ActorError) -> None:
+        if self.task is not None:
+            self.actor.on_loop(self._cancel_task, why)
 
     # From elsewhere.
 
@@ -271,6 +376,11 @@ class ServerCall(Entry):
     def runs(self) -> bool:
         """Whether the method has begun and is not answered."""
         return self._phase is _Phase.RUNS
+
+    @property
+    def tag(self) -> str:
+        """The first name of the object."""
+        return self.actor.tag
 
     @property
     def method_name(self) -> str:
@@ -296,9 +406,11 @@ class ServerCall(Entry):
         """Answer if it waits; interrupt it if it is a coroutine."""
         if self.drop(CancelledError("the call was cancelled before it began")):
             return
+        why = CancelledError("the call was cancelled while the method ran", ran=True)
         if self.method.asynchronous:
-            why = CancelledError("the call was cancelled while the method ran", ran=True)
             self.actor.on_loop(self._cancel_task, why)
+        if self.stream is not None:
+            self.stream.stop(why)
 
     def cancel_if_routed(self) -> None:
         """Cancel, unless the call was rejected already."""
@@ -398,5 +510,38 @@ class ServerCall(Entry):
         )
         return reply, stable(result, buffers) if buffers else ()
 
+    def _raised(self, err: BaseException) -> Reply:
+        """Return the reply of a method that raised, with what its caller needs to know to call it again."""
+        reply = self._failed(raised(err, 1))
+        wire, marks = reply[0].error, self.method.marks
+        wire.bases.extend(map(clip, base_names(type(err))))
+        if marks.retry:
+            wire.retry.retries, wire.retry.matches = marks.retries, matches(marks.retry_exceptions, wire)
+        return reply
+
     def _failed(self, err: ActorError) -> Reply:
         return error_reply(self.seq, self.actor.incarnation, err.at(self.actor.name, self.method.name))
+
+
+def _close(result: Iterator[Any]) -> None:
+    """Have a generator end."""
+    close = getattr(result, "close", None)
+    if close is not None:
+        with suppress(Exception):  # what its end raises is of no call
+            close()
+
+
+class Absence:
+    """Of the caller of a stream: its connection has ended, and it may come back by another."""
+
+    def __init__(self, call: ServerCall, to: Answerer | None, message: str) -> None:
+        self._call, self._to, self._message = call, to, message
+
+    def done(self) -> bool:
+        """Return whether the caller has come back, or the stream has ended."""
+        return self._call.to is not self._to or not self._call.runs
+
+    def expire(self) -> None:
+        """End the stream."""
+        if self._call.stream is not None:
+            self._call.stream.stop(MaybeExecutedError(self._message, ran=True))

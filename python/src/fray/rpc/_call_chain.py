@@ -29,6 +29,11 @@ class ChainedCall(Protocol):
     """Runs an asynchronous method."""
 
     @property
+    def tag(self) -> str:
+        """What the lines that it writes begin with, see `_output`."""
+        ...
+
+    @property
     def method_name(self) -> str:
         """The name of the method."""
         ...

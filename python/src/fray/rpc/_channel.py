@@ -26,7 +26,7 @@ from fray.rpc.options import MAX_BREAKS
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fray.rpc.future import ActorFuture
+    from fray.rpc._ongoing import OngoingCall
 
 _GONE = 2.0  # seconds of refused connections after which a server is taken for gone
 _FIRST, _LONGEST = 0.02, 1.0  # seconds between two tries to connect
@@ -52,12 +52,12 @@ class Channel:
         self._connection: Connection | None = None
         self._peer = ""  # the process that answered last, as Handshake.peer
         self._seq = 0  # the last one that it was sent
-        self._outstanding: dict[int, ActorFuture[Any]] = {}  # by seq, in its order
+        self._outstanding: dict[int, OngoingCall[Any]] = {}  # by seq, in its order
         self._failure: tuple[float, ActorError] | None = None  # when an attempt to connect failed last
 
     # Calls
 
-    def send(self, future: ActorFuture[Any], later: bool) -> bool:
+    def send(self, future: OngoingCall[Any], later: bool) -> bool:
         """Send a call; return False if there is no connection to send it on, or others come before it."""
         with self._lock:
             connection = self._connection
@@ -106,7 +106,7 @@ class Channel:
         if connection is not None:
             connection.flush()
 
-    def attend(self, future: ActorFuture[Any], seconds: float) -> None:
+    def attend(self, future: OngoingCall[Any], seconds: float) -> None:
         """Receive on this thread until a call is answered, unless another one does; for at most so long."""
         connection, sent = self._connection, future.sent
         if connection is not None and sent is not None:
@@ -121,7 +121,7 @@ class Channel:
         if not outstanding and connection is not None:
             connection.acked(last)
 
-    def cancel(self, future: ActorFuture[Any]) -> bool:
+    def cancel(self, future: OngoingCall[Any]) -> bool:
         """Ask the server to cancel a call; return False if it certainly does not have it."""
         if future.sent is None:
             return False
@@ -129,6 +129,14 @@ class Channel:
         if connection is not None:
             connection.cancel(future.call.seq)
         return True
+
+    def acknowledge(self, future: OngoingCall[Any], taken: int) -> None:
+        """Report how many items of a call's stream were taken; if it is sent again, that says so."""
+        with self._lock:
+            connection = self._connection
+            seq = future.call.seq
+            if connection is not None and self._outstanding.get(seq) is future:
+                connection.acknowledge(seq, taken)
 
     def has_calls_of(self, route: object) -> bool:
         """Return whether calls of a route are unanswered, and a caller waits for them."""
@@ -272,7 +280,7 @@ class Channel:
                 self._outstanding.pop(seq, None)
         return bool(self._outstanding)
 
-    def _overdue(self, future: ActorFuture[Any], began: float) -> bool:
+    def _overdue(self, future: OngoingCall[Any], began: float) -> bool:
         return monotonic() - began >= future.options.resolve_timeout or future.route.left(self.address)
 
     def _give_up(self, over: Any) -> None:
@@ -282,7 +290,7 @@ class Channel:
         _give_back(future for _, future in given)
 
     def _resume(self, connection: Connection) -> None:
-        given: list[ActorFuture[Any]] = []
+        given: list[OngoingCall[Any]] = []
         with self._lock:
             if connection.peer.peer != self._peer:
                 given = list(self._outstanding.values())
@@ -294,6 +302,8 @@ class Channel:
                 future.attempts += 1
                 future.call.attempt = future.attempts
                 future.lost = False
+                if future.inbox is not None:
+                    future.inbox.ask(future.call.stream)
                 if future.deadline is not None and not future.stamp():
                     self._outstanding.pop(future.call.seq, None)
                     continue
@@ -306,7 +316,7 @@ class Channel:
                     future.lost = True  # it broke again, so all of this begins anew
         connection.flush()
 
-    def _blamed(self) -> list[ActorFuture[Any]]:
+    def _blamed(self) -> list[OngoingCall[Any]]:
         """Take out the first call if too many connections broke while it was that: it may be why."""
         for seq, future in list(self._outstanding.items())[:1]:
             future.breaks += 1
@@ -326,7 +336,7 @@ class Channel:
             connection.close()
 
 
-def _give_back(futures: Iterable[ActorFuture[Any]]) -> None:
+def _give_back(futures: Iterable[OngoingCall[Any]]) -> None:
     """Let routes decide about calls whose server is lost."""
     for future in futures:
         future.route.lost(future)

@@ -198,6 +198,10 @@ class Connection:
             self._answer_with(late, seq)
         self._report(_wire.CANCEL, actor_pb2.Cancel(seq=seq))
 
+    def acknowledge(self, seq: int, taken: int) -> None:
+        """Report how many items of a stream were taken."""
+        self._report(_wire.STREAM_ACK, actor_pb2.StreamAck(seq=seq, taken=taken))
+
     def list_methods(self, actor: str, timeout: float | None = None) -> actor_pb2.ListMethodsResponse:
         """Return what can be called of an actor.
 
@@ -315,6 +319,7 @@ class Connection:
             shared_memory=self._stream.near and _shared.AVAILABLE,
             language="python",
             pickle=settings.allow_pickle and bool(settings.identity),
+            streams=True,
         )
         self._writer.send(Outgoing(_wire.PREFACE + _wire.frame_bytes(_wire.HANDSHAKE, handshake, 0)))
         self.peer = receive_handshake(self._reader, self.address)
@@ -376,7 +381,10 @@ class Connection:
                 self._results.drop(reply.seq)
             return self._replied(reply, buffers, owner)
         if not frame.HasField("part"):
-            self._other(frame)
+            if frame.HasField("items"):
+                self._items(frame.items, buffers)
+            else:
+                self._other(frame)
             return False
         part = frame.part
         written = self._reader.written(part.seq, part.written) if part.written else None
@@ -413,6 +421,15 @@ class Connection:
             self._turn.lend()  # before the thread that waits sends the next
         self._answer(done, Answer(reply, buffers, None))
         return lent
+
+    def _items(self, items: actor_pb2.Items, buffers: Sequence[memoryview]) -> None:
+        """Take items of a stream. Raises MalformedFrameError."""
+        self._drained = False
+        found = self._pending.get(items.seq)
+        if found is not None:
+            outgoing, take = found
+            take(Answer(None, buffers, None, items))
+            outgoing.answered = True  # its caller need not receive by itself any more
 
     def _other(self, frame: actor_pb2.Frame) -> None:
         """Take a frame that answers no call. Raises _EndError if it was the last."""

@@ -5,6 +5,8 @@ Connections are left to `_session` and `_grpc`, and the names of actors in the c
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 import time
 from collections import Counter
@@ -15,18 +17,21 @@ from typing import TYPE_CHECKING, Any, Final
 from fray._latch import Latch
 from fray._pb import actor_pb2
 from fray.rpc._actor import Actor
-from fray.rpc._call import ServerCall
+from fray.rpc._background import deadlines
+from fray.rpc._call import STREAMS, Absence, ServerCall
 from fray.rpc._event_loop import EventLoop
 from fray.rpc._failure import clip, near
 from fray.rpc._ledger import Ledger
 from fray.rpc._memory import DEFAULT_MEMORY, Memory, Reservation
 from fray.rpc._metrics import Exposition
 from fray.rpc._names import random_name
-from fray.rpc._reply import Reply, error_reply, payload_size
+from fray.rpc._reply import Answerer, Reply, error_reply, payload_size
+from fray.rpc._stream import ServerStream, StreamSender
 from fray.rpc._transfer import PARTS_FROM
 from fray.rpc._wire import DEFAULT_MAX_MESSAGE, payload_of
 from fray.rpc.errors import (
     ActorError,
+    BadArgumentsError,
     BusyError,
     DeniedError,
     MaybeExecutedError,
@@ -41,6 +46,8 @@ if TYPE_CHECKING:
     from fray.rpc.codec import ActorRef
     from fray.rpc.context import Surroundings
 
+KILL: Final = "__fray_kill__"
+"""The method that no object has, by which clients end the processes of actors that they created."""
 MAX_PENDING: Final = 10_000
 """Calls of one connection that have not been answered."""
 _MAX_WAITING: Final = 1 << 30  # bytes of large arguments of calls that have not been answered
@@ -82,7 +89,10 @@ class Core:
         """For results that are sent in parts."""
         self._sending = 0  # of these
         self.loop = EventLoop("fray-actor-loop")
+        self.sender = StreamSender("fray-actor-streams")
         self.draining = False
+        self.killable = False
+        """A call of the method KILL ends the process."""
         self._actors: dict[str, Actor] = {}
         self._lock = threading.Lock()
         self._active: set[ServerCall] = set()
@@ -121,6 +131,11 @@ class Core:
         return next((a.mailbox for a in self._actors.values() if a.value is value), None)
 
     @property
+    def objects(self) -> int:
+        """How many objects have names."""
+        return len({id(actor.value) for actor in self._actors.values()})
+
+    @property
     def actors(self) -> dict[str, Actor]:
         """By name."""
         return self._actors
@@ -132,6 +147,8 @@ class Core:
         message = call.message
         assert message is not None
         actor = self._actors.get(message.actor)
+        if message.method == KILL and self.killable and actor is not None:
+            os.kill(os.getpid(), signal.SIGKILL)  # what runs is given up: no method is asked
         try:
             if actor is None or self.draining or busy:
                 raise self._rejection(message.actor, actor, busy)
@@ -141,6 +158,8 @@ class Core:
             if route is None:
                 actor.find(message.method)
                 raise UnknownMethodError(f'no method "{clip(message.method)}"')
+            if route[0].streams and not call.takes_stream:
+                raise BadArgumentsError(STREAMS)
             if message.codec == actor_pb2.CODEC_PICKLE and not actor.allow_pickle:
                 raise DeniedError(
                     "pickle is refused: both sides must allow it and show the namespace's identity"
@@ -219,11 +238,16 @@ class Core:
             call.room.release()
         if not call.complete and call.session is not None:
             call.session.dropped(call)
+        stream, kept = call.stream, 0
+        if stream is not None:
+            kept = stream.seal(reply[0])
         if call.caller is None or not call.seq:
             to = call.to
         else:
-            to = self.ledger.finish(call.caller, call, reply, self._keep(call, reply))
-        if to is not None:
+            to = self.ledger.finish(call.caller, call, reply, kept, self._keep(call, reply))
+        if stream is not None:
+            stream.finish(reply)
+        elif to is not None:
             to.answer(reply[0], reply[1], later)
 
     def _keep(self, call: ServerCall, reply: Reply) -> Reservation | None:
@@ -241,6 +265,19 @@ class Core:
         while not there.acquire(timeout=wait) and self.ledger.evict():
             wait = 0
         return room
+
+    def opened(self, call: ServerCall, stream: ServerStream) -> Answerer | None:
+        """Note the stream of a call that runs; return what it goes to."""
+        to = self.ledger.opened(call, stream)
+        if getattr(to, "left", False) and call.caller is not None:
+            self.expire(call, to)
+        return to
+
+    def expire(self, call: ServerCall, to: Answerer | None) -> None:
+        """End a stream unless its caller comes back: it holds a place of its actor's concurrency."""
+        away = self.limits.keepalive + self.limits.patience
+        call.absence = Absence(call, to, f"the stream was ended as its caller was away for over {away:g} s")
+        deadlines().add(time.monotonic() + away, call.absence)
 
     def on_loop(self, function: Callable[[], object]) -> None:
         """Call a function on the event loop."""
@@ -326,6 +363,7 @@ class Core:
             mailbox.stop()
         for mailbox in mailboxes:
             mailbox.join(max(0.0, until - time.monotonic()))
+        self.sender.stop(max(0.1, until - time.monotonic()))
         self.loop.stop(max(0.1, until - time.monotonic()))
 
     def _calls(self) -> list[ServerCall]:

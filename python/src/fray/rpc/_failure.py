@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Final
 
+from fray.rpc._retry import type_name
 from fray.rpc.errors import ActorError, ApplicationError
 
 _MAX_MESSAGE: Final = 64 << 10  # characters
@@ -43,7 +44,6 @@ def _of(
     err: BaseException, trace: TracebackType | None, cause: ActorError | None, whole: bool
 ) -> ApplicationError:
     kind = type(err)
-    name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
     try:
         text = str(err)
     except Exception:
@@ -54,7 +54,7 @@ def _of(
     except Exception:
         lines = message
     return ApplicationError(
-        clip(message, _MAX_MESSAGE), type=name, traceback=_tail(lines, _MAX_TRACEBACK), cause=cause
+        clip(message, _MAX_MESSAGE), type=type_name(kind), traceback=_tail(lines, _MAX_TRACEBACK), cause=cause
     )
 
 

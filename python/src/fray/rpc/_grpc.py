@@ -13,7 +13,8 @@ import shutil
 import socket
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -32,6 +33,8 @@ from fray.rpc.errors import TooLargeError, of_wire
 
 if TYPE_CHECKING:
     from fray.rpc._core import Core
+    from fray.rpc._reply import Answerer
+    from fray.rpc._stream import ServerStream
     from fray.rpc._wire import Buffer, Stream
 
 _SERVICE: Final = "fray.actor.v1.Actors"
@@ -41,6 +44,8 @@ _SLACK: Final = 64 << 10  # bytes of a message beside what max_message_bytes cou
 
 class _Waiter:
     """Takes a reply to the coroutine that awaits it."""
+
+    takes_streams = False
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -59,6 +64,66 @@ class _Waiter:
             self._loop.call_soon_threadsafe(settle)
 
 
+class _StreamWaiter:
+    """Takes the items of a stream to the coroutine that sends them, and the reply after them."""
+
+    takes_streams = True
+    left = False
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._changed = asyncio.Event()
+        self._stream: ServerStream | None = None
+        self._replies: deque[actor_pb2.Reply] = deque()
+        self._last: actor_pb2.Reply | None = None
+
+    def wake(self, stream: ServerStream) -> None:
+        """Have the coroutine take what the stream has."""
+        self._stream = stream
+        self._notify()
+
+    def items(self, items: actor_pb2.Items, buffers: Sequence[Buffer]) -> None:
+        """Keep items until they are sent."""
+        at = 0
+        for i, result in enumerate(items.results):
+            end = at + (items.buffers[i] if items.buffers else 0)
+            reply = actor_pb2.Reply(
+                seq=items.seq, codec=items.codec, result=result, streamed=True, items=items.first + i
+            )
+            reply.buffers.extend(bytes(b) for b in buffers[at:end])
+            self._replies.append(reply)
+            at = end
+
+    def answer(self, reply: actor_pb2.Reply, buffers: Sequence[Buffer], later: bool) -> None:  # noqa: ARG002
+        """Hand the last reply over."""
+        if buffers:
+            reply.buffers.extend(bytes(b) for b in buffers)
+        self._last = reply
+        self._notify()
+
+    def _notify(self) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            self._loop.call_soon_threadsafe(self._changed.set)
+
+    async def replies(self) -> AsyncIterator[actor_pb2.Reply]:
+        """Yield what is to be sent. What was sent is acknowledged."""
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            if self._stream is not None:
+                self._stream.hand()
+            last = self._last  # before the items, all of which are here by then
+            while self._replies:
+                reply = self._replies.popleft()
+                yield reply
+                assert self._stream is not None
+                self._stream.ack(reply.items)
+            if last is not None:
+                if not last.streamed or last.HasField("error"):
+                    yield last
+                return
+
+
 class _Servicer:
     def __init__(self, core: Core) -> None:
         self._core = core
@@ -66,22 +131,44 @@ class _Servicer:
     async def Invoke(  # noqa: N802
         self, received: tuple[actor_pb2.Call, Sequence[memoryview]], context: Any
     ) -> actor_pb2.Reply:
-        request, buffers = received
-        left = context.time_remaining()
-        if left is not None:
-            nanoseconds = max(1, int(left * 1e9))
-            request.timeout_ns = min(request.timeout_ns or nanoseconds, nanoseconds)
+        received[0].ClearField("stream")
         waiter = _Waiter()
-        call = ServerCall(request, buffers, None, waiter)
+        call = self._call(received, context, waiter)
+        del received
         limit = min(self._core.limits.max_message_bytes, MAX_FRAME)
-        call.memory = limit // 2  # grpcio holds the message too
-        del received, buffers
         self._core.route(call)
         try:
             return _bounded(await waiter.future, limit)
         except asyncio.CancelledError:
             call.cancel_if_routed()
             raise
+
+    async def InvokeStream(  # noqa: N802
+        self, received: tuple[actor_pb2.Call, Sequence[memoryview]], context: Any
+    ) -> AsyncIterator[actor_pb2.Reply]:
+        waiter = _StreamWaiter()
+        call = self._call(received, context, waiter)
+        del received
+        self._core.route(call)
+        try:
+            async for reply in waiter.replies():
+                yield reply
+        finally:
+            call.cancel_if_routed()  # unless it has ended
+
+    def _call(
+        self, received: tuple[actor_pb2.Call, Sequence[memoryview]], context: Any, to: Answerer
+    ) -> ServerCall:
+        request, buffers = received
+        left = context.time_remaining()
+        if left is not None:
+            nanoseconds = max(1, int(left * 1e9))
+            request.timeout_ns = min(request.timeout_ns or nanoseconds, nanoseconds)
+        call = ServerCall(request, buffers, None, to)
+        limit = min(self._core.limits.max_message_bytes, MAX_FRAME)
+        call.memory = limit // 2  # grpcio holds the message too
+        call.item_limit = limit
+        return call
 
     async def ListMethods(  # noqa: N802
         self, request: actor_pb2.ListMethodsRequest, context: Any
@@ -177,6 +264,11 @@ def _handlers(servicer: _Servicer, memory: int) -> Any:
 
     methods = {
         "Invoke": handler(servicer.Invoke, _large.bounded_call(memory)),
+        "InvokeStream": grpc.unary_stream_rpc_method_handler(
+            servicer.InvokeStream,
+            request_deserializer=_large.bounded_call(memory),
+            response_serializer=lambda reply: reply.SerializeToString(),
+        ),
         "ListMethods": handler(servicer.ListMethods, _large.bounded(actor_pb2.ListMethodsRequest, memory)),
         "ListActors": handler(servicer.ListActors, _large.bounded(actor_pb2.ListActorsRequest, memory)),
     }

@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from fray.rpc import _background
 from fray.rpc._arguments import Arguments
+from fray.rpc.errors import CancelledError
 
 if TYPE_CHECKING:
     from fray.rpc._memory import Reservation
     from fray.rpc._reply import Answerer, Reply
+    from fray.rpc._stream import ServerStream
 
 MAX_KEPT: Final = 256 << 20
 """Bytes of replies that no caller has acknowledged."""
@@ -33,7 +35,7 @@ _OVERHEAD = 300  # bytes of a reply beside what it carries
 class Entry:
     """What the ledger knows of a call."""
 
-    __slots__ = ("attempt", "complete", "former", "over", "rejected", "reply", "seq", "to")
+    __slots__ = ("attempt", "complete", "former", "over", "rejected", "reply", "seq", "stream", "to")
 
     def __init__(self, seq: int, attempt: int, to: Answerer) -> None:
         self.seq, self.attempt = seq, attempt
@@ -43,6 +45,8 @@ class Entry:
         """Kept until it is acknowledged."""
         self.rejected = False
         """It did not run."""
+        self.stream: ServerStream | None = None
+        """Of a method that has returned an iterator."""
         self.over = False
         """It was answered."""
         self.complete = True
@@ -198,16 +202,27 @@ class Ledger(Generic[E]):
             known.to, known.attempt = call.to, call.attempt
             return Verdict.AWAIT, known
 
+    def opened(self, call: E, stream: ServerStream) -> Answerer | None:
+        """Note the stream of a call that runs; return what it goes to."""
+        with self._lock:
+            call.stream = stream
+            return call.to
+
+    def streams_to(self, caller: Caller[E], to: Answerer) -> list[E]:
+        """Return the calls that run and stream to a connection."""
+        with self._lock:
+            return [c for c in caller.calls.values() if c.to is to and c.stream is not None]
+
     def finish(
-        self, caller: Caller[E], call: E, reply: Reply, room: Reservation | None = None
+        self, caller: Caller[E], call: E, reply: Reply, beside: int = 0, room: Reservation | None = None
     ) -> Answerer | None:
         """Keep a reply until it is acknowledged; return what takes it to its caller.
 
-        A large one has a reservation, which is released with it.
+        It takes `beside` bytes more than it carries. A large one has a reservation, released with it.
         """
         message, buffers = reply
         rejected = message.HasField("error") and not message.error.ran
-        size = _OVERHEAD + len(message.result)
+        size = _OVERHEAD + beside + len(message.result)
         if buffers:
             size += sum(len(b) for b in buffers)
         with self._lock:
@@ -252,6 +267,8 @@ class Ledger(Generic[E]):
         call = caller.calls.pop(seq, None)
         if call is None:
             return
+        if call.stream is not None and call.reply is None:  # its caller has acknowledged it unanswered
+            call.stream.stop(CancelledError("the caller gave the stream up", ran=True))
         kept = self._kept.pop(call, None)
         if kept is not None:
             self.kept_bytes -= kept[1]

@@ -7,13 +7,15 @@ call is left to `_call`.
 
 from __future__ import annotations
 
+import itertools
 import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
+from fray.rpc._idle import LEAVE, Leave, idle_threads
 from fray.rpc._serial_queue import SerialQueue, queue_context
 
 if TYPE_CHECKING:
@@ -44,36 +46,63 @@ class _ThreadQueue:
 
     def __init__(self, limit: int, name: str) -> None:
         self._limit, self._name = limit, name
-        self._queue: SimpleQueue[_Runnable | None] = SimpleQueue()
+        self._queue: SimpleQueue[_Runnable | Leave | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
-        self._open = 0  # calls that wait or run, where there may be more threads
+        self._unserved = 0  # calls that no thread has taken
+        self._free = 0  # threads that wait for a call
+        self._numbers = itertools.count()
         self._context = queue_context()
+        self.waiting: list[int] = []
+        """See `_idle`."""
 
     def put(self, call: _Runnable) -> bool:
-        if len(self._threads) < self._limit:
-            self._maybe_start()
+        with self._lock:
+            self._unserved += 1
+            if self._unserved > self._free and len(self._threads) < self._limit:
+                try:
+                    self._start()
+                except RuntimeError:
+                    if not self._threads:
+                        self._unserved -= 1
+                        raise
         self._queue.put(call)
         return False
 
-    def _maybe_start(self) -> None:
-        with self._lock:
-            self._open += 1
-            if self._open > len(self._threads) < self._limit:
-                name = f"{self._name}-{len(self._threads)}"
-                run = self._context.copy().run
-                thread = threading.Thread(target=run, args=[self._work], name=name, daemon=True)
-                try:
-                    thread.start()
-                except RuntimeError:
-                    self._open -= 1
-                    if not self._threads:
-                        raise
-                else:
-                    self._threads.append(thread)
+    def _start(self) -> None:
+        name = f"{self._name}-{next(self._numbers)}"
+        run = self._context.copy().run
+        thread = threading.Thread(target=run, args=[self._work], name=name, daemon=True)
+        thread.start()
+        self._threads.append(thread)
+        self._free += 1
+
+    def _get(self) -> _Runnable | None:
+        """Return the next call, None: the thread is to end."""
+        while True:
+            try:
+                call = self._queue.get_nowait()
+            except Empty:
+                idle_threads.enter(self)
+                call = self._queue.get()
+                if not isinstance(call, Leave):
+                    idle_threads.leave(self)
+            with self._lock:
+                if not isinstance(call, Leave):
+                    self._free -= 1
+                    self._unserved -= call is not None
+                    return call
+                if not self._unserved:
+                    self._free -= 1
+                    self._threads.remove(threading.current_thread())
+                    return None
+
+    def dismiss(self) -> None:
+        """Have a thread leave, unless calls wait, see `_idle`."""
+        self._queue.put(LEAVE)
 
     def _work(self) -> None:
-        get, empty = self._queue.get, self._queue.empty
+        get, empty = self._get, self._queue.empty
         while (call := get()) is not None:
             try:
                 reply = call.run()
@@ -82,16 +111,15 @@ class _ThreadQueue:
             except Exception:
                 _log.exception("a call could not be answered")
             call = reply = None  # keep nothing alive while no call comes
-            if len(self._threads) < self._limit:
-                with self._lock:
-                    self._open -= 1
+            with self._lock:
+                self._free += 1
 
     def stop(self) -> None:
-        for _ in range(self._limit if len(self._threads) else 0):
+        for _ in list(self._threads):
             self._queue.put(None)
 
     def join(self, seconds: float) -> None:
-        for thread in self._threads:
+        for thread in list(self._threads):
             if thread is not threading.current_thread():
                 thread.join(seconds)
 
@@ -184,6 +212,8 @@ class Mailbox:
                 return _LoopQueue(ASYNC_CONCURRENCY if limit is None else limit, loop, threads)
             return SerialQueue(of) if (limit or 1) == 1 else _ThreadQueue(limit or 1, of)
 
+        self.name = name
+        """The first name of the object."""
         self._asynchronous = asynchronous
         self._limits = {"": limit, **groups}
         self._default = queue(limit, "")

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeVar, overload
 
 from fray.rpc._failure import clip, near
 from fray.rpc._parameters import Wanted, wanted_by
+from fray.rpc._retry import Exceptions, names_of
 from fray.rpc.context import ActorContext
 from fray.rpc.errors import BadArgumentsError, UnknownMethodError
 
@@ -25,13 +26,34 @@ class Marks(NamedTuple):
 
     idempotent: bool = False
     concurrency_group: str = ""
+    retries: int = 0
+    retry_exceptions: frozenset[str] = frozenset()
+
+    @property
+    def retry(self) -> bool:
+        """Whether calls may run again."""
+        return bool(self.retries or self.retry_exceptions)
 
 
 @overload
 def method(function: _Function, /) -> _Function: ...
 @overload
-def method(*, idempotent: bool = False, concurrency_group: str = "") -> Callable[[_Function], _Function]: ...
-def method(function: Any = None, /, *, idempotent: bool = False, concurrency_group: str = "") -> Any:
+def method(
+    *,
+    idempotent: bool = False,
+    concurrency_group: str = "",
+    retries: int = 0,
+    retry_exceptions: Exceptions = False,
+) -> Callable[[_Function], _Function]: ...
+def method(
+    function: Any = None,
+    /,
+    *,
+    idempotent: bool = False,
+    concurrency_group: str = "",
+    retries: int = 0,
+    retry_exceptions: Exceptions = False,
+) -> Any:
     """Declare properties of an actor's method. Methods without it can be called as well.
 
         @method(idempotent=True)
@@ -41,10 +63,20 @@ def method(function: Any = None, /, *, idempotent: bool = False, concurrency_gro
         function: The method.
         idempotent: Running it twice is as good as once, so a call that may have run is sent again by itself.
         concurrency_group: The group whose limit it counts to, of those that ActorServer.register is given.
+        retries: How often a call that may have run is sent again, unless its caller has other options.
+        retry_exceptions: After which exceptions of the method it is sent again, too: True, or their classes.
+            It takes `retries`, of which there is one budget, and a caller's options come before it as well.
+
+    Raises:
+        ValueError: `retries` is negative.
+        TypeError: `retry_exceptions` are none.
     """
+    if retries < 0:
+        raise ValueError(f"retries is {retries}; it must not be negative")
+    marks = Marks(idempotent, concurrency_group, retries, names_of(retry_exceptions))
 
     def mark(function: Any) -> Any:
-        setattr(function, _MARK, Marks(idempotent, concurrency_group))
+        setattr(function, _MARK, marks)
         return function
 
     return mark if function is None else mark(function)
@@ -65,6 +97,7 @@ class Method:
         "name",
         "params",
         "signature",
+        "streams",
         "takes_context",
         "text",
     )
@@ -73,7 +106,10 @@ class Method:
         """Describe a function; `bound`: its first parameter is the object."""
         self.name = name
         self.marks: Marks = getattr(function, _MARK, Marks())
-        self.asynchronous = inspect.iscoroutinefunction(function)
+        generates = inspect.isasyncgenfunction(function)
+        self.asynchronous = inspect.iscoroutinefunction(function) or generates
+        self.streams = inspect.isgeneratorfunction(function) or generates
+        """It is known to answer by a stream. Others may, by returning an iterator."""
         self.doc = (inspect.getdoc(function) or "").partition("\n\n")[0]
         signature = _signature(function)
         self.takes_context = False
@@ -268,6 +304,18 @@ def _method(kind: type, name: str) -> Method | None:
     if isinstance(raw, (property, type)) or not callable(raw):
         return None
     return Method(name, raw, bound=True)
+
+
+def misfit(table: MethodTable, groups: Mapping[str, int]) -> str:
+    """Return why objects of a class can never be registered with these concurrency groups, "" if they can."""
+    if not list(table):
+        return f"{table.class_name} has no method that can be called"
+    for m in table:
+        group = m.marks.concurrency_group
+        if group and group not in groups:
+            hint = f"; it has {', '.join(groups)}" if groups else ""
+            return f'{table.class_name}.{m.name} is of group "{group}", which concurrency_groups lacks{hint}'
+    return ""
 
 
 def methods_of(kind: type) -> MethodTable:

@@ -14,14 +14,20 @@ from fray._pb import actor_pb2
 class Answer:
     """What became of a call: a reply with its buffers, or the reason why there will be none."""
 
-    __slots__ = ("buffers", "lost", "reply")
+    __slots__ = ("buffers", "items", "lost", "reply")
 
     def __init__(
-        self, reply: actor_pb2.Reply | None, buffers: Sequence[memoryview], lost: Exception | None
+        self,
+        reply: actor_pb2.Reply | None,
+        buffers: Sequence[memoryview],
+        lost: Exception | None,
+        items: actor_pb2.Items | None = None,
     ) -> None:
         self.reply = reply
         """None where the connection was lost."""
         self.buffers = buffers
+        self.items = items
+        """Of a stream, with its buffers: then what became of the call is still to come."""
         self.lost = lost
         """Why the connection ended before the reply, else None. `may_have_arrived` is certain by then."""
 

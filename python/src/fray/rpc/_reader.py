@@ -125,7 +125,7 @@ class FrameReader:
             frame = actor_pb2.Frame.FromString(data)  # type: ignore[arg-type] # takes any bytes
         except DecodeError:
             raise MalformedFrameError("its head is no Frame message") from None
-        if not body and not frame.call.buffer_sizes and not frame.reply.buffer_sizes:
+        if not body and not _sizes(frame):
             return frame, ()
         if frame.HasField("part"):
             return frame, self._part(frame.part.seq, body)
@@ -214,7 +214,7 @@ class FrameReader:
             frame, pieces = _large.frame(data, self._limit // 2)
         except DecodeError:
             raise MalformedFrameError("its head is no Frame message") from None
-        if body or frame.call.buffer_sizes or frame.reply.buffer_sizes:
+        if body or _sizes(frame):
             pieces = Pieces(pieces.payload, self._body(frame, head, body))
         return frame, pieces
 
@@ -286,6 +286,8 @@ def _sizes(frame: actor_pb2.Frame) -> Sequence[int]:
         return frame.call.buffer_sizes
     if kind == "reply" and not frame.reply.transfer_bytes:
         return frame.reply.buffer_sizes
+    if kind == "items":
+        return frame.items.buffer_sizes
     return ()
 
 

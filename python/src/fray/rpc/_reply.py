@@ -21,6 +21,9 @@ Reply: TypeAlias = "tuple[actor_pb2.Reply, Sequence[Buffer]]"
 class Answerer(Protocol):
     """Takes the reply to a call to its caller."""
 
+    takes_streams: bool
+    """The caller takes a stream as the answer to any call."""
+
     def answer(self, reply: actor_pb2.Reply, buffers: Sequence[Buffer], later: bool) -> None:
         """Send it; `later`: this thread is about to run another call."""
         ...

@@ -18,12 +18,14 @@ from fray.rpc._backlog import Backlog
 from fray.rpc._channel import Channel, channels
 from fray.rpc._resolve import Endpoint
 from fray.rpc._target import Target
-from fray.rpc.errors import ActorError, CancelledError, Code, DeniedError, UnavailableError
+from fray.rpc.errors import ActorError, CancelledError, Code, DeniedError, UnavailableError, cancelled
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fray.rpc._ongoing import HandleMaker, OngoingCall
     from fray.rpc._resolve import Directory
     from fray.rpc._settings import Settings
-    from fray.rpc.future import ActorFuture, HandleMaker
 
 _AGAIN = frozenset({Code.STALE, Code.STOPPING, Code.UNKNOWN_ACTOR, Code.BUSY, Code.UNAVAILABLE})
 _TURN, _LONGEST_TURN = 0.001, 0.05  # seconds
@@ -69,6 +71,7 @@ class Route:
     def forget_parent(self) -> None:
         """Begin anew, without calls."""
         self.idempotent: frozenset[str] = frozenset()
+        self.retries: Mapping[str, int] = {}
         self.incarnation = ""
         self._lock = allocate_lock()  # of the order of calls
         self._number = 0
@@ -96,7 +99,7 @@ class Route:
         return self._target.key
 
     @property
-    def returned(self) -> deque[tuple[ActorFuture[Any], ActorError]]:
+    def returned(self) -> deque[tuple[OngoingCall[Any], ActorError]]:
         """Calls that are to be sent before all later ones."""
         return self._backlog.returned
 
@@ -109,7 +112,7 @@ class Route:
 
     # Calls
 
-    def submit(self, future: ActorFuture[Any], later: bool) -> None:
+    def submit(self, future: OngoingCall[Any], later: bool) -> None:
         """Send a call, or queue it; while too much is queued, wait for room or until the call is over."""
         barred = self._lock.locked() and interrupts()
         if not barred:
@@ -120,7 +123,7 @@ class Route:
                     self._number = future.number = self._number + 1
                     if channel is not None:
                         future.call.incarnation = self.incarnation
-                        if channel.send(future, later):
+                        if not future.unwritten and channel.send(future, later):
                             return
                         self._channel = None
                     self._backlog.add(future)
@@ -128,7 +131,7 @@ class Route:
             future.route = self._route_of_handlers()
             future.route.submit(future, later)
             return
-        self._start_delivery()
+        self.deliver()
         if self._backlog.crowded:
             self._backlog.wait_for_room(future)
 
@@ -143,7 +146,7 @@ class Route:
             route = Route(
                 target.directory, target.name, settings, self.on_actor, target.prefer, target.pinned
             )
-            route._for_handlers, route.idempotent = True, self.idempotent
+            route._for_handlers, route.idempotent, route.retries = True, self.idempotent, self.retries
             self._handler_route = route
         return self._handler_route
 
@@ -177,12 +180,12 @@ class Route:
 
     # What becomes of them, reported by futures and channels
 
-    def learned(self, future: ActorFuture[Any], incarnation: str) -> None:
+    def learned(self, future: OngoingCall[Any], incarnation: str) -> None:
         """Note the incarnation that answered, where no registry reported it."""
         if future.channel is self._channel:
             self.incarnation = incarnation
 
-    def rejected(self, future: ActorFuture[Any], error: ActorError) -> None:
+    def rejected(self, future: OngoingCall[Any], error: ActorError) -> None:
         """Take back a call that its server did not carry out, or end it."""
         if future.done() or future.cancelled_by:
             future.fail(error)
@@ -194,7 +197,7 @@ class Route:
         else:
             future.fail(error)
 
-    def lost(self, future: ActorFuture[Any]) -> None:
+    def lost(self, future: OngoingCall[Any]) -> None:
         """Take back a call whose server is lost, if that cannot have it or it may run twice; else end it."""
         unavailable = UnavailableError("the connection broke before the call was sent")
         if future.cancelled_by:
@@ -202,16 +205,26 @@ class Route:
         elif not future.arrived and (future.sent is None or not future.sent.may_have_arrived):
             self._give_back(future, unavailable)
         elif future.may_repeat():
-            future.may_have_run = True
+            future.may_have_run, future.since = True, 0.0
             self._give_back(future, unavailable)
         else:
             future.fail_maybe()
+
+    def run_again(self, future: OngoingCall[Any], error: ActorError) -> None:
+        """Take back a call whose method raised and is to run again."""
+        future.may_have_run, future.since = True, 0.0
+        self._give_back(future, error)
+
+    def deliver(self) -> None:
+        """Send what can be sent by now."""
+        if self._backlog.ready:
+            self._start_delivery()
 
     def left(self, address: str) -> bool:
         """Return whether the actor is known to be somewhere else now, or nowhere."""
         return self._target.left(address, self.incarnation)
 
-    def _give_back(self, future: ActorFuture[Any], error: ActorError) -> None:
+    def _give_back(self, future: OngoingCall[Any], error: ActorError) -> None:
         if not future.since or error.code is Code.BUSY:
             future.since = monotonic()
         self.returned.append((future, error))
@@ -236,7 +249,7 @@ class Route:
                 sent = self._attempt() or sent
         finally:
             self._delivering.release()
-        if self.returned or (self._backlog.calls and self._channel is None):
+        if self.returned or (self._backlog.ready and self._channel is None):
             self._start_delivery()
         if sent and self._last is not None and (not incarnation or incarnation != self.incarnation):
             self._learn_methods(self._last)
@@ -244,32 +257,42 @@ class Route:
     def _collect(self) -> bool:
         """Bring what came back and what was queued into its order; return whether that is anything."""
         with self._lock:
-            if self._backlog.empty:
+            if not self._backlog.ready:
                 return False
             if self._channel is not None:
                 self._last, self._channel = self._channel, None
-        self._wait_for_others()
         back = []
         while self.returned:
+            if self.returned[0][1].code is not Code.APPLICATION:
+                self._wait_for_others()
             future, error = self.returned.popleft()
             future.sent = future.channel = None
+            if future.cancelled_by:  # while it was on neither its server nor its way there
+                future.give_up(cancelled)
             future.arrived = False
             future.attempts += 1
             future.call.attempt = future.attempts
-            self._note(future, error)
+            if error.code is not Code.APPLICATION:  # which its server is not to blame for
+                self._note(future, error)
             back.append(future)
         with self._lock:
             self._backlog.merge(back)
-            return bool(self._backlog.calls)
+        for future in self._backlog.write_arguments():
+            with self._lock:
+                self._backlog.bytes += future.size
+        return self._backlog.ready
 
     def _wait_for_others(self) -> None:
-        """Let what was sent be answered, or it would be overtaken by what came back before it."""
+        """Let what was sent be answered, or it would be overtaken by what came back before it.
+
+        A call that ran and is to run again was overtaken already.
+        """
         pause = _TURN
-        while self.returned and self._last is not None and self._last.has_calls_of(self):
+        while self._last is not None and self._last.has_calls_of(self):
             sleep(pause)
             pause = min(_LONGEST_TURN, 2 * pause)
 
-    def _note(self, future: ActorFuture[Any], error: ActorError) -> None:
+    def _note(self, future: OngoingCall[Any], error: ActorError) -> None:
         """Note which endpoint failed a call, and why; end a call whose actor its server does not know."""
         last = self._last
         unknown = error.code is Code.UNKNOWN_ACTOR and last is not None
@@ -324,6 +347,8 @@ class Route:
             self.incarnation = endpoint.incarnation
             while backlog.calls:
                 future = backlog.calls[0]
+                if future.unwritten:
+                    break
                 future.call.incarnation = self.incarnation
                 if not future.done() and not channel.send(future, True):
                     break
@@ -338,6 +363,8 @@ class Route:
         if endpoint is None and error is None:
             error = self._target.unknown()
         for future in list(self._backlog.calls):
+            if future.unwritten:
+                return  # it and later ones do not wait for the actor
             if now - future.since >= future.options.resolve_timeout and error is not None:
                 future.fail(_renewed(error))
 
@@ -354,6 +381,7 @@ class Route:
         except ActorError:
             return
         self.idempotent = frozenset(method.name for method in methods if method.idempotent)
+        self.retries = {method.name: method.retries for method in methods if method.retries}
 
 
 def _renewed(error: ActorError) -> ActorError:

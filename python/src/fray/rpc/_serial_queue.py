@@ -9,11 +9,12 @@ import contextvars
 import logging
 import os
 import threading
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from fray.rpc._call_chain import call_deadline
+from fray.rpc._idle import LEAVE, Leave, idle_threads
 from fray.rpc._trace import call_trace
 
 if TYPE_CHECKING:
@@ -62,9 +63,11 @@ class SerialQueue:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._queue: SimpleQueue[ServerCall | None] = SimpleQueue()
+        self._queue: SimpleQueue[ServerCall | Leave | None] = SimpleQueue()
         self._lock = threading.Lock()
-        self._thread: threading.Thread | None = None
+        self._thread: threading.Thread | None = None  # none before the first call, and after a long pause
+        self.waiting: list[int] = []
+        """See `_idle`."""
         self._context = queue_context()
         self._waker = _Waker()
         self._receiver = 0  # the thread while it receives
@@ -77,12 +80,16 @@ class SerialQueue:
         if self._receiver and self._receiver == threading.get_ident() and self._queue.empty():
             self._next, call.connection = call, None
             return True
-        if self._thread is None:
-            self._start()
         receives = call.connection is not None and self._quick and monotonic() >= self._receives_from
         if not receives:
             call.connection = None
         self._queue.put(call)
+        if self._thread is None:  # asked only now, as the thread leaves first and then checks the queue
+            try:
+                self._start()
+            except RuntimeError:
+                call.connection = None
+                raise
         if self._receiver:
             self._receives_from = monotonic() + _PAUSE
             self._waker.wake()
@@ -91,14 +98,50 @@ class SerialQueue:
     def _start(self) -> None:
         with self._lock:
             if self._thread is None:
+                self._context = self._context.copy()  # a thread that leaves may be in the former one
                 thread = threading.Thread(
                     target=self._context.run, args=[self._work], name=f"{self._name}-0", daemon=True
                 )
-                thread.start()
                 self._thread = thread
+                try:
+                    thread.start()
+                except RuntimeError:
+                    self._thread = None
+                    raise
+
+    def _get(self) -> ServerCall | None:
+        """Return the next call, None: the thread is to end."""
+        while True:
+            try:
+                call = self._queue.get_nowait()
+            except Empty:
+                idle_threads.enter(self)
+                call = self._queue.get()
+                if not isinstance(call, Leave):
+                    idle_threads.leave(self)
+            if not isinstance(call, Leave):
+                return call
+            if self._leaves():
+                return None
+
+    def dismiss(self) -> None:
+        """Have the thread leave, unless a call comes, see `_idle`."""
+        self._queue.put(LEAVE)
+
+    def _leaves(self) -> bool:
+        """Give up being the thread, and report whether that is so: a call may have come meanwhile."""
+        with self._lock:
+            self._thread = None
+        if self._queue.empty():
+            return True
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.current_thread()
+                return False
+            return True
 
     def _work(self) -> None:
-        while (call := self._queue.get()) is not None:
+        while (call := self._get()) is not None:
             connection, call.connection = call.connection, None
             self._run(call)
             call = None  # keep nothing alive while no call comes
@@ -143,8 +186,9 @@ class SerialQueue:
             self._waker.wake()
 
     def join(self, seconds: float) -> None:
-        if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join(seconds)
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(seconds)
 
 
 def queue_context() -> contextvars.Context:

@@ -63,6 +63,9 @@ class Session:
         self._turn = ReceiveTurn()
         self._shares = False  # the client may write arguments into memory of this process
         self._delivery = Delivery(self._writer, self, 0, self._report)
+        self.takes_streams = False
+        self.left = False
+        self.wake = core.sender.put
 
     def serve(self) -> None:
         """Serve until the connection ends."""
@@ -79,8 +82,11 @@ class Session:
         finally:
             self._writer.fail(OSError("the connection is closed"))
             self._writer.join()
+            self.left = True
             if self._caller is not None:
                 self._abandon(self._caller)
+                for call in self._core.ledger.streams_to(self._caller, self):
+                    self._core.expire(call, self)
                 self._core.ledger.close(self._caller)
             self._stream.release()
 
@@ -124,6 +130,12 @@ class Session:
             self._writer.send_now(Outgoing(head, buffers, body))  # the next call may end this process
         else:
             self._writer.send(Outgoing(head, buffers, body))
+
+    def items(self, items: actor_pb2.Items, buffers: Sequence[Buffer]) -> None:
+        """Send items of a stream, of which there are only as many as the caller takes."""
+        self._turn.recall()  # the thread that runs the method receives nothing, and acknowledgements come
+        body = sum(map(len, buffers)) if buffers else 0
+        self._writer.send(Outgoing(_wire.frame_bytes(_wire.ITEMS, items, body), buffers, body))
 
     def _too_large(self, reply: actor_pb2.Reply, size: int, limit: int) -> Reply:
         call = self._calls.get(reply.seq)
@@ -232,6 +244,7 @@ class Session:
         if handshake.max_message_bytes:
             self._limit = min(self._limit, handshake.max_message_bytes)
         self._delivery.limit = min(limits.max_message_bytes, handshake.max_transfer_bytes)
+        self.takes_streams = handshake.streams
         self._caller = self._core.ledger.open(handshake.peer)
         own = actor_pb2.Handshake(
             version=_wire.VERSION,
@@ -264,6 +277,7 @@ class Session:
         call = ServerCall(message, buffers, caller, self)
         call.connection = connection
         call.memory = self._core.limits.max_message_bytes
+        call.item_limit = self._limit
         seq = call.seq
         if not seq:
             call.connection = None
@@ -281,7 +295,7 @@ class Session:
         if verdict is Verdict.NEW:
             self._expect(call)
             return borrowed
-        self._again(verdict, known)
+        self._again(verdict, known, message.stream)
         return False
 
     def _over(self, message: actor_pb2.Call) -> bool:
@@ -361,12 +375,16 @@ class Session:
             call.drop(UnavailableError("the connection broke before all of the arguments had come"))
         self._advance(caller)
 
-    def _again(self, verdict: Verdict, known: ServerCall) -> None:
+    def _again(self, verdict: Verdict, known: ServerCall, asked: actor_pb2.StreamRequest) -> None:
         """Answer a call that was sent before."""
         if verdict is Verdict.OLD:
             return
         if verdict is Verdict.AWAIT:
             self._calls[known.seq] = known
+        if known.stream is not None and verdict is not Verdict.LOST:
+            known.stream.attach(self, asked)
+        elif verdict is Verdict.AWAIT:
+            pass
         elif known.reply is not None:
             self.answer(known.reply[0], known.reply[1], later=False)
         else:
@@ -404,6 +422,10 @@ class Session:
             call = self._calls.get(frame.cancel.seq)
             if call is not None:
                 call.cancel()
+        elif kind == "stream_ack":
+            call = self._calls.get(frame.stream_ack.seq)
+            if call is not None and call.stream is not None:
+                call.stream.ack(frame.stream_ack.taken)
         elif kind == "list_methods":
             self._report(_wire.METHODS, self._core.list_methods(frame.list_methods))
         elif kind == "list_actors":

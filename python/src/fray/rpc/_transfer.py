@@ -221,6 +221,8 @@ def announce_args(call: actor_pb2.Call, args: bytes, sizes: Sequence[int]) -> ac
         args_bytes=len(args),
     )
     out.buffer_sizes.extend(sizes)
+    if call.HasField("stream"):
+        out.stream.CopyFrom(call.stream)
     return out
 
 

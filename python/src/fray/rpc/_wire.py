@@ -206,6 +206,15 @@ def is_near(sock: socket.socket) -> bool:
         return False
 
 
+def _tag(field: int) -> bytes:
+    """Return what comes before a message field, of a number below 2048."""
+    tag = field << 3 | 2
+    return bytes([tag]) if tag < 0x80 else bytes([tag & 0x7F | 0x80, tag >> 7])
+
+
+_TAGS: Final = {field.number: _tag(field.number) for field in actor_pb2.Frame.DESCRIPTOR.fields}
+
+
 def frame_bytes(field: int, message: Message, body: int) -> bytes:
     """Return the prefix and the head of the Frame whose `kind` is this message.
 
@@ -218,10 +227,11 @@ def frame_bytes(field: int, message: Message, body: int) -> bytes:
         length.append(left & 0x7F | 0x80)
         left >>= 7
     length.append(left)
-    head = 1 + len(length) + size
+    tag = _TAGS[field]
+    head = len(tag) + len(length) + size
     if head > _MAX_FIELD or body > _MAX_FIELD:
         raise OversizeError(head + body, _MAX_FIELD, None)
-    return b"%b%c%b%b" % (PREFIX.pack(head, body), field << 3 | 2, bytes(length), data)
+    return b"%b%b%b%b" % (PREFIX.pack(head, body), tag, bytes(length), data)
 
 
 def mebibytes(size: int) -> str:
@@ -242,6 +252,12 @@ def arguments_too_large(size: int, limit: int) -> str:
 def result_too_large(size: int, limit: int) -> str:
     """Return the message for a result over the limit."""
     return f"the result is {mebibytes(size)}; at most {mebibytes(limit)} are taken (max_message_bytes)"
+
+
+def item_too_large(size: int, limit: int) -> str:
+    """Return the message for an item of a stream over the limit."""
+    taken = f"at most {mebibytes(limit)} are taken (max_message_bytes)"
+    return f"an item of the stream is {mebibytes(size)}; {taken}"
 
 
 def version_problem(server: int, program: int) -> str:
@@ -265,3 +281,5 @@ LIST_METHODS: Final = actor_pb2.Frame.LIST_METHODS_FIELD_NUMBER
 METHODS: Final = actor_pb2.Frame.METHODS_FIELD_NUMBER
 LIST_ACTORS: Final = actor_pb2.Frame.LIST_ACTORS_FIELD_NUMBER
 ACTORS: Final = actor_pb2.Frame.ACTORS_FIELD_NUMBER
+ITEMS: Final = actor_pb2.Frame.ITEMS_FIELD_NUMBER
+STREAM_ACK: Final = actor_pb2.Frame.STREAM_ACK_FIELD_NUMBER

@@ -1,43 +1,30 @@
 """Futures: the result of a call that goes on, as its caller sees it.
 
-Where the call is sent, and again after a loss, is left to its route and its channel, of which only the
-protocols are known here.
+The call on its way is left to `_ongoing`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence, Sized
+import weakref
+from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from math import inf
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from fray.cluster.context import scoped_guard
 from fray.rpc import _background, _selfcall
-from fray.rpc._promise import Promise
-from fray.rpc._transfer import decoded_limit
+from fray.rpc._ongoing import OngoingCall, end_stuck
+from fray.rpc._result import read_result
 from fray.rpc._wire import payload_of
-from fray.rpc.codec import Codec, CodecError, CodecTooLargeError, decode_result
-from fray.rpc.errors import (
-    ActorError,
-    CancelledError,
-    DeadlineError,
-    DeniedError,
-    EncodingError,
-    MaybeExecutedError,
-    TooLargeError,
-    cancelled,
-    of_wire,
-)
-from fray.rpc.options import MAX_BREAKS
+from fray.rpc.errors import ActorError, CancelledError, cancelled
+from fray.rpc.stream import ActorStream, AwaitedStream, stream_of
 
 if TYPE_CHECKING:
     from fray._pb import actor_pb2
-    from fray.rpc._call_chain import ChainedCall
-    from fray.rpc._outcome import Answer, Sent
-    from fray.rpc._settings import Settings
+    from fray.rpc._inbox import Arrival
+    from fray.rpc._ongoing import CallRoute
     from fray.rpc._wire import Buffer
-    from fray.rpc.codec import ActorRef
     from fray.rpc.options import RpcOptions
 
 T = TypeVar("T")
@@ -45,148 +32,26 @@ T = TypeVar("T")
 _WAKE = 0.5  # seconds; a thread that is being stopped notices only between two waits
 
 
-class HandleMaker(Protocol):
-    """Makes handles of references to actors."""
+class ActorFuture(OngoingCall[T]):
+    """The result of a call that goes on.
 
-    def __call__(self, reference: ActorRef) -> Any:
-        """Return the handle of a reference in a message."""
-        ...
+    It is a concurrent.futures.Future, which concurrent.futures.wait and asyncio.wrap_future take, and can be
+    awaited in asyncio. As an argument of another call it stands for its result.
+    """
 
-    @property
-    def anywhere(self) -> Callable[..., Any]:
-        """The function that makes a handle in another process, of its reference and its options."""
-        ...
-
-
-class FutureRoute(Protocol):
-    """The route to an actor, as futures of its calls use it."""
-
-    settings: Settings
-    on_actor: HandleMaker
-    idempotent: frozenset[str]
-    incarnation: str
-
-    @property
-    def name(self) -> str:
-        """The name of the actor."""
-        ...
-
-    @property
-    def returned(self) -> Sized:
-        """Calls that are to be sent before all later ones."""
-        ...
-
-    def submit(self, future: ActorFuture[Any], later: bool) -> None:
-        """Send a call, or queue it."""
-        ...
-
-    def learned(self, future: ActorFuture[Any], incarnation: str) -> None:
-        """Note the incarnation that answered."""
-        ...
-
-    def rejected(self, future: ActorFuture[Any], error: ActorError) -> None:
-        """Take back a call that its server did not carry out, or end it."""
-        ...
-
-    def lost(self, future: ActorFuture[Any]) -> None:
-        """Take back a call whose server is lost, or end it."""
-        ...
-
-    def left(self, address: str) -> bool:
-        """Return whether the actor is known to have left an address."""
-        ...
-
-
-class FutureChannel(Protocol):
-    """What a call was sent on, as its future uses it."""
-
-    settings: Settings
-
-    @property
-    def peer(self) -> str:
-        """The process that answered last, as Handshake.peer."""
-        ...
-
-    def flush(self) -> None:
-        """Write what was left for later."""
-        ...
-
-    def attend(self, future: ActorFuture[Any], seconds: float) -> None:
-        """Receive on this thread until the call is answered, for at most so long."""
-        ...
-
-    def cancel(self, future: ActorFuture[Any]) -> bool:
-        """Ask the server to cancel the call; return False if it certainly does not have it."""
-        ...
-
-    def forget(self, seq: int) -> None:
-        """Note that a call was answered."""
-        ...
-
-    def lost(self) -> None:
-        """Restore a broken connection."""
-        ...
-
-
-class ActorFuture(Promise, Generic[T]):
-    """The result of a call that goes on. It can be awaited in asyncio, too."""
-
-    __slots__ = (
-        "__weakref__",
-        "_answer",
-        "_error",
-        "_value",
-        "arrived",
-        "attempts",
-        "breaks",
-        "buffers",
-        "call",
-        "cancelled_by",
-        "channel",
-        "deadline",
-        "later",
-        "lost",
-        "may_have_run",
-        "number",
-        "options",
-        "retries",
-        "route",
-        "sent",
-        "since",
-    )
+    __slots__ = ("_stream",)
 
     def __init__(
-        self,
-        route: FutureRoute,
-        call: actor_pb2.Call,
-        buffers: Sequence[Buffer],
-        options: RpcOptions,
+        self, route: CallRoute, call: actor_pb2.Call, buffers: Sequence[Buffer], options: RpcOptions
     ) -> None:
         """Use a handle."""
-        super().__init__()
-        self._answer: Answer | None = None
-        self._error: ActorError | None = None
-        self._value: list[T] | None = None
-        self.route: FutureRoute = route
-        self.call, self.buffers, self.options = call, buffers, options
-        self.retries = options.retries
-        self.number = 0  # among the calls of the route
-        self.attempts = 0
-        self.breaks = 0  # that it may be the reason of
-        self.deadline: float | None = None
-        self.channel: FutureChannel | None = None
-        self.sent: Sent | None = None
-        self.lost = False  # with the connection that it was sent on
-        self.later = False  # it may wait to be written
-        self.since = 0.0  # from when on it waits for a server
-        self.cancelled_by = False
-        self.may_have_run = False  # on a server that is lost
-        self.arrived = False  # perhaps, over an earlier connection to the same server
+        super().__init__(route, call, buffers, options)
+        self._stream: weakref.ref[ActorStream[Any]] | None = None
 
     # For users
 
     def result(self, timeout: float | None = None) -> T:
-        """Return what the method returned.
+        """Return what the method returned; of one that is a generator an ActorStream, once it has begun.
 
         Args:
             timeout: The longest wait in seconds; None: without end. The call goes on when it is over.
@@ -195,8 +60,10 @@ class ActorFuture(Promise, Generic[T]):
             TimeoutError: the wait was over.
             ActorError: the call failed; the subclass is the kind of failure.
         """
-        if not self._finished:
+        if not self._finished and self.inbox is None:
             self._wait(timeout)
+        if self.inbox is not None:
+            return cast("T", self._items())
         if self._error is not None:
             raise self._error
         return self._decoded()
@@ -210,9 +77,9 @@ class ActorFuture(Promise, Generic[T]):
         Raises:
             TimeoutError: the wait was over before the call.
         """
-        if not self._finished:
+        if not self._finished and self.inbox is None:
             self._wait(timeout)
-        if self._error is None:
+        if self._error is None and self.inbox is None:
             try:
                 self._decoded()
             except ActorError as err:
@@ -223,6 +90,10 @@ class ActorFuture(Promise, Generic[T]):
         """Return whether it has ended by being cancelled."""
         return self._finished and isinstance(self._error, CancelledError)
 
+    def running(self) -> bool:
+        """Return whether it was sent and has not ended."""
+        return self.sent is not None and not self._finished
+
     def cancel(self) -> bool:
         """Ask for the call not to begin, or to end if its language can; False if it has ended already.
 
@@ -232,8 +103,8 @@ class ActorFuture(Promise, Generic[T]):
             return False
         self.cancelled_by = True
         channel = self.channel
-        if channel is None or not channel.cancel(self):
-            self._give_up(cancelled)
+        if self.inbox is not None or channel is None or not channel.cancel(self):
+            self.give_up(cancelled)
         return True
 
     def add_done_callback(self, callback: Callable[[ActorFuture[T]], object]) -> None:
@@ -251,7 +122,7 @@ class ActorFuture(Promise, Generic[T]):
         """Wait in asyncio. Cancelling the task that waits cancels the call."""
         import asyncio
 
-        if self._finished:
+        if self._finished or self.inbox is not None:
             return self.result()
         loop = asyncio.get_running_loop()
         changed: asyncio.Future[None] = loop.create_future()
@@ -264,18 +135,36 @@ class ActorFuture(Promise, Generic[T]):
             with suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(wake)
 
-        self.on_done(finished)
+        self.on_answer(finished)
         if self.later:
             loop.call_soon(self._flush)  # once for all that are awaited in this turn
-        suspect = _selfcall.suspect(self.call.method)
-        if suspect is not None:
-            _selfcall.check_later(loop, lambda: self._finished or self.is_stuck(suspect))
+        suspects = list(self.suspects())
+        if suspects:
+            _selfcall.check_later(
+                loop, lambda: self._finished or self.inbox is not None or end_stuck(suspects)
+            )
         try:
             yield from changed
         except asyncio.CancelledError:
             self.cancel()
             raise
         return self.result()
+
+    def __iter__(self) -> ActorStream[Any]:
+        """Iterate over the items of a method that is a generator, see ActorStream.
+
+        Raises:
+            TypeError: the method is none.
+            ActorError: as `result` does.
+        """
+        return stream_of(self.result())
+
+    def __aiter__(self) -> AwaitedStream[Any]:
+        """Do the same in asyncio."""
+        return AwaitedStream(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise TypeError("a future stays in its process; pass its result, or make it an argument of its own")
 
     def __repr__(self) -> str:
         state = "pending" if not self._finished else "failed" if self._error else "done"
@@ -287,35 +176,23 @@ class ActorFuture(Promise, Generic[T]):
         if self.later:
             self._flush()
         limit = None if timeout is None else monotonic() + timeout
-        suspect = _selfcall.suspect(self.call.method)
-        if limit is None and suspect is None and scoped_guard() is None:
+        suspects = list(self.suspects())
+        if limit is None and not suspects and scoped_guard() is None:
             self._waiter.acquire()
-            self._waiter.release()
+            with suppress(RuntimeError):  # see Promise._begin
+                self._waiter.release()
             return
-        wake = _WAKE if suspect is None else _selfcall.CHECK_INTERVAL
+        wake = _selfcall.CHECK_INTERVAL if suspects else _WAKE
         while True:
             left = wake if limit is None else min(wake, max(0.0, limit - monotonic()))
             if self._ends_within(left):
                 return
-            if suspect is not None and self.is_stuck(suspect):
+            if end_stuck(suspects) and self._finished:
                 return
             if limit is not None and monotonic() >= limit:
                 raise TimeoutError(
                     f"{self.route.name}.{self.call.method} has not returned within {timeout} s"
                 )
-
-    def is_stuck(self, call: ChainedCall) -> bool:
-        """End the call if it cannot begin before the running one ends, which waits for it; return whether."""
-        channel = self.channel
-        if channel is None:
-            return False
-        stuck = _selfcall.held_up(call, channel.peer, channel.settings.peer, self.call.seq)
-        if stuck is None:
-            return False
-        problem = _selfcall.problem(call)
-        self._give_up(lambda _: problem)
-        stuck.drop(problem)  # before the one that runs can return and let it begin
-        return True
 
     def wait_out(self) -> T:
         """Return the result of a call that only the caller has: there is no timer for its deadline."""
@@ -323,100 +200,48 @@ class ActorFuture(Promise, Generic[T]):
             channel = self.channel
             if channel is not None and scoped_guard() is None and _selfcall.suspect(self.call.method) is None:
                 channel.attend(self, inf if self.deadline is None else self.deadline - monotonic())
-            if not self._finished:
+            if not self._finished and self.inbox is None:
                 self._wait(None if self.deadline is None else max(0.0, self.deadline - monotonic()))
         except TimeoutError:
             self.expire()
         except BaseException:  # KeyboardInterrupt, or a job that is stopped
             self.cancel()
             raise
+        if self.inbox is not None and self.deadline is not None:
+            _background.deadlines().add(self.deadline, self)  # from here on no thread waits for all of it
         return self.result()
 
-    def _flush(self) -> None:
+    def _items(self) -> ActorStream[Any]:
+        """Return the stream, always the same one."""
+        stream = None if self._stream is None else self._stream()
+        if stream is None:
+            if self._stream is not None:
+                left = CancelledError("the stream was left before", ran=True)
+                raise left.at(self.route.name, self.call.method)
+            stream = ActorStream(self)
+            self._stream = weakref.ref(stream)
+        return stream
+
+    # For streams
+
+    def stream_error(self) -> ActorError | None:
+        """Return why the call ended, None if the method came to its end."""
+        return self._error
+
+    def acknowledge(self, taken: int) -> None:
+        """Report to the server how many items were taken."""
         channel = self.channel
         if channel is not None:
-            channel.flush()
+            channel.acknowledge(self, taken)
 
-    def _finish(self, answer: Answer | None, error: ActorError | None) -> None:
-        if self._claim.acquire(False):
-            self._settle(answer, error)
+    def leave(self) -> None:
+        """Cancel the call, if it has not ended."""
+        self.cancelled_by = True
+        self.give_up(cancelled)
 
-    def _give_up(self, error: Callable[[bool], ActorError]) -> None:
-        """End the call, though another thread may be sending it; `error` gets whether it may have run."""
-        if not self._claim.acquire(False):
-            return
-        # The sender sets `sent` and then checks the claim, so one of the two notices the other.
-        ran = self.sent is not None or self.may_have_run
-        self._settle(None, error(ran).at(self.route.name, self.call.method))
-        channel = self.channel
-        if channel is not None:
-            channel.cancel(self)
-
-    @property
-    def size(self) -> int:
-        """About how many bytes its arguments are."""
-        return len(self.call.args) + sum(len(b) for b in self.buffers)
-
-    def _settle(self, answer: Answer | None, error: ActorError | None) -> None:
-        self._answer, self._error = answer, error
-        self._end()
-
-    def fail(self, error: ActorError) -> None:
-        """End the call with an error. One that has ended stays as it is."""
-        error.ran = error.ran or self.may_have_run  # before, where the error is of a retry
-        self._finish(None, error.at(self.route.name, self.call.method))
-
-    def expire(self) -> None:
-        """End the call, as its time is over."""
-
-        def late(ran: bool) -> ActorError:
-            return DeadlineError("the deadline passed", ran=ran)
-
-        if not self._finished:
-            self._give_up(late)
-
-    def stamp(self) -> bool:
-        """Write what is left of its time into the call. If that is nothing, end the call and return False."""
-        left = cast("float", self.deadline) - monotonic()
-        if left <= 0:
-            self.expire()
-            return False
-        self.call.timeout_ns = int(left * 1e9) + 1
-        return True
-
-    def answered(self, answer: Answer) -> None:
-        """Take what became of the call, on the thread of the connection's reader: without waiting."""
-        reply = answer.reply
-        channel = cast("FutureChannel", self.channel)
-        if reply is None:
-            self.lost = True
-            channel.lost()
-            return
-        channel.forget(self.call.seq)
-        if reply.HasField("error"):
-            self.route.rejected(self, of_wire(reply.error))
-        else:
-            if not self.route.incarnation:
-                self.route.learned(self, reply.incarnation)
-            self._finish(answer, None)
-
-    def may_repeat(self) -> bool:
-        """Whether a call that may have run is to be sent again. It counts as such."""
-        if self._finished or self.cancelled_by or self.breaks >= MAX_BREAKS:
-            return False
-        self.breaks += 1
-        if self.options.idempotent or self.call.method in self.route.idempotent:
-            return True
-        if self.retries > 0:
-            self.retries -= 1
-            return True
-        return False
-
-    def fail_maybe(self) -> None:
-        """End a call that may have run, and whose result is lost."""
-        self.fail(
-            MaybeExecutedError("the connection broke after the call was sent: it may have run", ran=True)
-        )
+    def read_item(self, item: Arrival) -> Any:
+        """Decode an item. Raises ActorError."""
+        return self._read(item.codec, item.data, item.buffers)
 
     def _decoded(self) -> T:
         value = self._value
@@ -431,35 +256,20 @@ class ActorFuture(Promise, Generic[T]):
             if self._error is not None:
                 raise self._error
             return cast("list[T]", self._value)[0]
-        reply, settings = answer.reply, self.route.settings
-        pickles = settings.allow_pickle and bool(settings.identity)
-        payload = payload_of(answer.buffers, reply.result)
-        size = len(payload) + sum(len(b) for b in answer.buffers)
+        reply = answer.reply
         try:
-            if int(reply.codec) == Codec.PICKLE and not pickles:
-                raise DeniedError("pickle is refused: allow_pickle and an identity are needed", ran=True)
             return cast(
-                "T",
-                decode_result(
-                    reply.codec,
-                    payload,
-                    answer.buffers,
-                    on_actor=self.route.on_actor,
-                    allow_pickle=pickles,
-                    memory=decoded_limit(settings.max_message_bytes, size),
-                ),
+                "T", self._read(reply.codec, payload_of(answer.buffers, reply.result), answer.buffers)
             )
-        except DeniedError as err:
-            self._error = err.at(self.route.name, self.call.method)
-        except CodecTooLargeError as err:
-            too_large = TooLargeError(err.problem, ran=True)
-            self._error = too_large.at(self.route.name, self.call.method)
-        except CodecError as err:
-            error = EncodingError(f"the result cannot be read: {err.problem}", ran=True, argument=err.path)
-            self._error = error.at(self.route.name, self.call.method)
-        except Exception as err:  # such as of a reference that leads nowhere
-            error = EncodingError(f"the result cannot be read: {err}", ran=True)
-            self._error = error.at(self.route.name, self.call.method)
-        answer.buffers, payload = (), b""  # the error's traceback refers to them
+        except ActorError as err:
+            self._error = err
+        answer.buffers = ()  # the error's traceback refers to it
         self._answer = None
         raise self._error
+
+    def _read(self, codec: int, data: Buffer, buffers: Sequence[memoryview]) -> Any:
+        """Decode a result. Raises ActorError."""
+        try:
+            return read_result(codec, data, buffers, self.route.settings, self.route.on_actor)
+        except ActorError as err:
+            raise err.at(self.route.name, self.call.method) from err.__cause__

@@ -5,26 +5,43 @@ Sending calls is left to routes, and their results to futures.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, overload
 
 from fray._pb.actor_pb2 import Call
 from fray.rpc import _background, _trace
-from fray.rpc.codec import CodecError, encode_args
-from fray.rpc.errors import EncodingError
+from fray.rpc._future_arguments import futures_among, resolved, with_futures, without_futures
+from fray.rpc.codec import CodecError, decode_args, encode_args
+from fray.rpc.errors import ActorError, EncodingError
 from fray.rpc.future import ActorFuture
 from fray.rpc.options import RpcOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+
+    from typing_extensions import ParamSpec, TypeVar
 
     from fray.cluster.types import ActorId
+    from fray.rpc._retry import Exceptions
     from fray.rpc._route import Route
+    from fray.rpc._wire import Buffer
 
+    T = TypeVar("T", default=Any)  # the class of an actor
+    P = ParamSpec("P", default=...)  # the parameters of a method
+    R = TypeVar("R", default=Any)  # its result
+else:  # defaults of type variables are for type checkers, before Python 3.13
+    from typing import ParamSpec, TypeVar
+
+    T, P, R = TypeVar("T"), ParamSpec("P"), TypeVar("R")
+
+Q = ParamSpec("Q")
+S = TypeVar("S")
 _UNSET: Any = object()
+_UNBOUNDED = 1 << 62  # bytes; what this process has already
 
 
-class ActorMethod:
+class ActorMethod(Generic[P, R]):
     """One method of an actor. Calling it waits for the result."""
 
     __slots__ = ("_name", "_options", "_route")
@@ -33,21 +50,26 @@ class ActorMethod:
         """Use a handle."""
         self._route, self._name, self._options = route, name, options
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the method and return what it returned.
 
         Raises:
             ActorError: the call failed; the subclass is the kind of failure.
         """
         future = self._future(args, kwargs)
-        self._route.submit(future, False)
-        return future.wait_out()
+        if not future.done():
+            self._route.submit(future, False)
+        result: R = future.wait_out()
+        return result
 
-    def remote(self, *args: Any, **kwargs: Any) -> ActorFuture[Any]:
+    def remote(self, *args: P.args, **kwargs: P.kwargs) -> ActorFuture[R]:
         """Call the method and return at once.
 
         Where more than 10,000 calls, or 256 MiB of their arguments, wait for the actor to be found, this one
         waits until there is room, or the call is over.
+
+        Futures among the arguments stand for their results: the call is sent when they have ended, and before
+        all later ones to the actor. If one fails, so does the call, with the same error; it does not run.
 
         Arrays and `bytearray`s of 8 KiB and more are sent from where they are, again too if the connection
         breaks: do not write to them before the call has ended. What is smaller is copied at once.
@@ -58,47 +80,100 @@ class ActorMethod:
         future = self._future(args, kwargs)
         if future.deadline is not None:
             _background.deadlines().add(future.deadline, future)
-        self._route.submit(future, True)
+        if not future.done():
+            self._route.submit(future, True)
         return future
 
     def options(
         self,
         *,
         timeout: float | None = _UNSET,
-        retries: int = _UNSET,
+        retries: int | None = _UNSET,
+        retry_exceptions: Exceptions | None = _UNSET,
         idempotent: bool = _UNSET,
         resolve_timeout: float = _UNSET,
-    ) -> ActorMethod:
+        stream_window: int = _UNSET,
+    ) -> ActorMethod[P, R]:
         """Return the method with other options for its calls, see RpcOptions."""
         changes = _changes(
-            timeout=timeout, retries=retries, idempotent=idempotent, resolve_timeout=resolve_timeout
+            timeout=timeout,
+            retries=retries,
+            retry_exceptions=retry_exceptions,
+            idempotent=idempotent,
+            resolve_timeout=resolve_timeout,
+            stream_window=stream_window,
         )
         return ActorMethod(self._route, self._name, replace(self._options, **changes))
 
     def _future(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> ActorFuture[Any]:
         route, options = self._route, self._options
-        codec = options.codec
-        try:
-            data, buffers = encode_args(codec, args, kwargs)
-        except CodecError as err:
-            raise EncodingError(err.problem, actor=route.name, method=self._name, argument=err.path) from err
-        call = Call(actor=route.name, method=self._name, codec=codec, args=data)  # type: ignore[arg-type]
+        awaited = futures_among(args, kwargs)
+        data, buffers = self._encoded(args, kwargs) if not awaited else (b"", [])
+        call = Call(actor=route.name, method=self._name, codec=options.codec, args=data)  # type: ignore[arg-type]
         if trace := _trace.current():
             call.trace = trace
+        if options.stream_window:
+            call.stream.window_items, call.stream.or_one = options.stream_window, True
         future: ActorFuture[Any] = ActorFuture(route, call, buffers, options)
         future.deadline = options.deadline()
+        if awaited:
+            self._resolve(future, awaited, args, kwargs)
         return future
+
+    def _resolve(
+        self,
+        future: ActorFuture[Any],
+        awaited: Sequence[ActorFuture[Any]],
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+    ) -> None:
+        """Have futures among the arguments take their results' places, now or when they have ended."""
+        if not all(each.done() for each in awaited):
+            args, kwargs = self._copied(args, kwargs)
+
+        def encode() -> None:
+            future.call.args, future.buffers = self._encoded(*resolved(args, kwargs))
+
+        if not all(each.done() for each in awaited):
+            future.hold(awaited, encode)
+            return
+        try:
+            encode()
+        except EncodingError:
+            raise
+        except ActorError as err:
+            future.fail(err)
+
+    def _copied(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+        """Return the arguments as they are now; futures, and large arrays and bytes, are the same objects."""
+        codec = self._options.codec
+        data, buffers = self._encoded(*without_futures(args, kwargs))
+        copies = decode_args(
+            codec, data, buffers, on_actor=self._route.on_actor, allow_pickle=True, memory=_UNBOUNDED
+        )
+        return with_futures(copies, args, kwargs)
+
+    def _encoded(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[bytes, list[Buffer]]:
+        try:
+            return encode_args(self._options.codec, args, kwargs)
+        except CodecError as err:
+            raise EncodingError(
+                err.problem, actor=self._route.name, method=self._name, argument=err.path
+            ) from err
 
     def __repr__(self) -> str:
         return f"<method {self._name} of actor {self._route.name}>"
 
 
-class ActorHandle:
+class ActorHandle(Generic[T]):
     """An actor, wherever it is. Its attributes are the methods that can be called.
 
         n = handle.increment(2)                # waits
         future = handle.increment.remote(2)    # does not
         n = await handle.increment.remote(2)   # in asyncio
+        n = handle[Counter.increment](2)       # checked by every type checker
 
     Calls are carried out in the order in which this process makes them, one after the other unless the actor
     allows more at once. The handle finds the actor again when it has moved or was restarted. It may be
@@ -140,17 +215,24 @@ class ActorHandle:
         self,
         *,
         timeout: float | None = _UNSET,
-        retries: int = _UNSET,
+        retries: int | None = _UNSET,
+        retry_exceptions: Exceptions | None = _UNSET,
         idempotent: bool = _UNSET,
         resolve_timeout: float = _UNSET,
-    ) -> ActorHandle:
+        stream_window: int = _UNSET,
+    ) -> ActorHandle[T]:
         """Return a handle of the same actor with other options for its calls, see RpcOptions."""
         changes = _changes(
-            timeout=timeout, retries=retries, idempotent=idempotent, resolve_timeout=resolve_timeout
+            timeout=timeout,
+            retries=retries,
+            retry_exceptions=retry_exceptions,
+            idempotent=idempotent,
+            resolve_timeout=resolve_timeout,
+            stream_window=stream_window,
         )
         return self.with_options(replace(self._options, **changes))
 
-    def with_options(self, options: RpcOptions) -> ActorHandle:
+    def with_options(self, options: RpcOptions) -> ActorHandle[T]:
         """Return a handle of the same actor whose calls have these options."""
         return ActorHandle(self._route, options)
 
@@ -162,8 +244,23 @@ class ActorHandle:
         self.__dict__[name] = method  # so that the next time is quicker
         return method
 
-    def __getitem__(self, name: str) -> ActorMethod:
-        """Return a method, also one with the name of an attribute of handles."""
+    @overload
+    def __getitem__(
+        self, method: Callable[Concatenate[T, Q], Coroutine[Any, Any, S]]
+    ) -> ActorMethod[Q, S]: ...
+    @overload
+    def __getitem__(self, method: Callable[Concatenate[T, Q], S]) -> ActorMethod[Q, S]: ...
+    @overload
+    def __getitem__(self, method: str) -> ActorMethod: ...
+    def __getitem__(self, method: Any) -> ActorMethod[Any, Any]:
+        """Return a method, given by its name or as the function of the actor's class.
+
+        The name may be that of an attribute of handles. The function has its parameters and result for type
+        checkers, also for those without the plugin `fray.mypy_plugin`.
+        """
+        name = method if isinstance(method, str) else getattr(method, "__name__", None)
+        if not isinstance(name, str):
+            raise TypeError(f"{method!r} is no method; give its name, or the function of the actor's class")
         return ActorMethod(self._route, name, self._options)
 
     def __fray_actor__(self) -> tuple[str, str, str, str]:

@@ -17,7 +17,7 @@ from typing import Any
 from fray._latch import Latch
 from fray.cluster.context import job_context
 from fray.cluster.current import current_cluster
-from fray.cluster.errors import AlreadyExistsError, ClusterUnavailableError, RefusedError
+from fray.cluster.errors import AccessDeniedError, AlreadyExistsError, ClusterUnavailableError, RefusedError
 from fray.cluster.protocols import Cluster, Metadata
 from fray.cluster.types import ActorId, JobId, Namespace
 from fray.rpc._actor import Actor, Named
@@ -25,8 +25,9 @@ from fray.rpc._core import Core, Limits
 from fray.rpc._listener import Listener
 from fray.rpc._mailbox import Mailbox
 from fray.rpc._memory import DEFAULT_MEMORY
-from fray.rpc._methods import method, methods_of
+from fray.rpc._methods import method, methods_of, misfit
 from fray.rpc._names import random_name
+from fray.rpc._output import OUTPUT, in_task, tag_lines
 from fray.rpc._tls import identity_of
 from fray.rpc._wire import DEFAULT_MAX_MESSAGE
 from fray.rpc.context import Surroundings
@@ -74,7 +75,7 @@ class ActorServer:
                 calls have the current cluster.
             host: The address to bind to.
             port: The port, 0 for FRAY_PORT_ACTOR where that is set, else for any.
-            namespace: Of the actors; None: that of the cluster.
+            namespace: Of the actors; None: that of the cluster. Jobs may give their own only.
             max_message_bytes: The largest arguments of a call and the largest result, in bytes; decoding one
                 takes at most as much memory again.
             transfer_memory: Bytes of large arguments that are received at once, and of large results that are
@@ -86,6 +87,7 @@ class ActorServer:
             patience: How long it may be silent after a ping before its connection is closed, in seconds.
 
         Raises:
+            AccessDeniedError: this is a job of another namespace than that.
             ValueError: `host` is not of this machine, there is no identity and `insecure` is not set.
             OSError: the address cannot be bound to, or the identity not read.
             TypeError: `cluster` is neither a cluster nor the registry of one.
@@ -93,8 +95,13 @@ class ActorServer:
         context = job_context()
         environ = context.environ if context else os.environ
         path = environ.get("FRAY_ACTOR_IDENTITY", "")
+        if context is not None and namespace not in (None, context.namespace):
+            raise AccessDeniedError(
+                f'a job of namespace "{context.namespace}" may not host actors of namespace "{namespace}"; '
+                "leave namespace out, or host them by a job of that namespace"
+            )
         identity = identity_of(path) if path else None
-        self._registry = _registry_of(cluster)
+        self._registry = _registry_of(cluster, namespace)
         self._job_id = context.job_id if context else JobId("")
         self.namespace = Namespace(cluster.namespace if namespace is None else namespace)
         """The scope of the actors' names."""
@@ -171,6 +178,8 @@ class ActorServer:
             raise
         with self._lock:
             self._registered[name] = known
+        if in_task() and self._core.objects > 1:
+            tag_lines()
         return ActorId(named.incarnation)
 
     def unregister(self, name: str, *, lost: bool = False) -> None:
@@ -189,6 +198,10 @@ class ActorServer:
         actor = self._core.remove(name, lost)
         if actor is not None and self._core.mailbox_of(actor.value) is None:
             actor.mailbox.stop()
+
+    def allow_kill(self) -> None:
+        """Let clients of the namespace end this process at once, as fray.v2.kill does."""
+        self._core.killable = True
 
     def serve(self) -> None:
         """Serve until `shutdown`. In the main thread SIGTERM does that, and so does Ctrl-C.
@@ -268,14 +281,8 @@ class ActorServer:
         table = methods_of(type(actor))
         if not name:
             raise ValueError("an actor needs a name")
-        if not list(table):
-            raise ValueError(f"{table.class_name} has no method that can be called")
-        for m in table:
-            group = m.marks.concurrency_group
-            if group and group not in groups:
-                raise ValueError(
-                    f'{table.class_name}.{m.name} is of group "{group}", which concurrency_groups lacks'
-                )
+        if problem := misfit(table, groups):
+            raise ValueError(problem)
         if any(n < 1 for n in (limit or 1, *groups.values())) or limit == 0:
             raise ValueError("max_concurrency and concurrency_groups are 1 at least")
         mailbox = self._core.mailbox_of(actor) or Mailbox(
@@ -285,6 +292,8 @@ class ActorServer:
 
     def _announce(self, named: Named, metadata: Mapping[str, str]) -> ActorId:
         about = {"protocol": "fray-actor/1", "language": "python", "class": named.table.class_name}
+        if in_task():
+            about[OUTPUT] = named.mailbox.name
         return self._registry().register(
             named.name, self.address, self._job_id, {**about, **metadata}, actor_id=ActorId(named.incarnation)
         )
@@ -318,16 +327,23 @@ class ActorServer:
         threading.Thread(target=self.shutdown, args=(grace,), name="fray-actor-shutdown").start()
 
 
-def _registry_of(cluster: Cluster | Metadata) -> Callable[[], Metadata]:
+def _registry_of(cluster: Cluster | Metadata, namespace: str | None) -> Callable[[], Metadata]:
     """Return what gives the registry; a cluster's may be of another namespace later."""
     if isinstance(cluster, Metadata):
+        if namespace not in (None, cluster.namespace):
+            raise AccessDeniedError(
+                f'the registry is of namespace "{cluster.namespace}", not "{namespace}"; give the cluster'
+            )
         return lambda: cluster
     if not hasattr(cluster, "metadata"):
         raise TypeError(
             f"an ActorServer registers its actors in a cluster, got {cluster!r}; "
             "write ActorServer(current_cluster(), host=..., port=...)"
         )
-    return lambda: cluster.metadata
+    of_namespace: Callable[[str], Metadata] | None = getattr(cluster, "metadata_of", None)
+    if namespace is None or of_namespace is None:
+        return lambda: cluster.metadata
+    return lambda: cluster.metadata if cluster.namespace == namespace else of_namespace(namespace)
 
 
 def _narrowed(host: str) -> str:

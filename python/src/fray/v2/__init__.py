@@ -27,22 +27,37 @@ from fray.cluster import (
     TpuConfig,
     WaitTimeoutError,
 )
-from fray.v2.client import Client, FrayClient, LocalClient, current_client, set_current_client
+from fray.v2.client import (
+    Client,
+    FrayClient,
+    LocalClient,
+    current_client,
+    get_actor,
+    kill,
+    set_current_client,
+)
+from fray.v2.options import ActorOptions, Lifetime
 from fray.v2.types import JobHandle, JobRequest
 
 if TYPE_CHECKING:
+    from fray.rpc.actor_pool import ActorPool
     from fray.rpc.future import ActorFuture
     from fray.rpc.handle import ActorHandle
-    from fray.v2.actor import ActorCreationError, ActorGroup, ActorStatus, Lifetime
+    from fray.rpc.waiting import as_completed, wait
+    from fray.v2.actor import ActorCreationError, ActorGroup, ActorStatus
+    from fray.v2.template import Actor
 
-_OF_ACTORS = ("ActorCreationError", "ActorGroup", "ActorStatus", "Lifetime")
-_OF_CALLS = ("ActorFuture", "ActorHandle")
+_OF_ACTORS = ("ActorCreationError", "ActorGroup", "ActorStatus")
+_OF_CALLS = ("ActorFuture", "ActorHandle", "ActorPool", "as_completed", "wait")
 
 __all__ = [
+    "Actor",
     "ActorCreationError",
     "ActorFuture",
     "ActorGroup",
     "ActorHandle",
+    "ActorOptions",
+    "ActorPool",
     "ActorStatus",
     "Client",
     "CpuConfig",
@@ -59,8 +74,12 @@ __all__ = [
     "ResourceConfig",
     "TpuConfig",
     "WaitTimeoutError",
+    "as_completed",
     "current_client",
+    "get_actor",
+    "kill",
     "set_current_client",
+    "wait",
 ]
 
 
@@ -74,4 +93,8 @@ def __getattr__(name: str) -> Any:
         from fray import rpc
 
         return getattr(rpc, name)
+    if name == "Actor":
+        from fray.v2.template import Actor
+
+        return Actor
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

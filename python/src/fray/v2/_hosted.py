@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from fray._host_run import Hosting, host_created
 from fray.cluster import (
@@ -26,18 +27,16 @@ from fray.cluster import (
     WaitTimeoutError,
     job_context,
 )
+from fray.rpc._core import KILL
+from fray.rpc.errors import ActorError, UnknownMethodError
 from fray.rpc.handle import ActorHandle
-from fray.v2.actor import ActorCreationError, ActorSpec, ActorStatus, Lifetime, handle_of
+from fray.v2.actor import ActorCreationError, ActorSpec, ActorStatus, handle_of, job_name
 from fray.v2.types import ClusterJob, JobHandle
 
 _REMIND = 30.0  # seconds between two log lines on why an actor is not ready yet
+_REACH = 2.0  # seconds to reach an actor that is to be killed; its job ends in any case
 _ENDING = 120.0  # seconds for which the end of an actor that was deleted is awaited
 _log = logging.getLogger("fray")
-
-
-def job_name(actor: str) -> str:
-    """Return the name of the job that hosts an actor."""
-    return f"actor-{actor}"
 
 
 def create(cluster: Cluster, spec: ActorSpec) -> tuple[HostedActor, bool]:
@@ -47,11 +46,11 @@ def create(cluster: Cluster, spec: ActorSpec) -> tuple[HostedActor, bool]:
         AlreadyExistsError: an actor of that name lives, and getting that was not asked for.
         ClusterError: see fray.cluster.Cluster.launch.
     """
-    request = _request(spec)
+    request = _request(spec, _session(cluster, spec))
     try:
         return HostedActor(cluster, cluster.launch(request), spec.name), True
     except AlreadyExistsError as err:
-        if not spec.get_if_exists:
+        if not spec.options.get_if_exists:
             where = f"lives in namespace {cluster.namespace}" if cluster.namespace else "lives already"
             raise AlreadyExistsError(f'actor "{spec.name}" {where}; delete it, or set get_if_exists') from err
     living = {job.job_id for job in _jobs(cluster, spec.name) if not job.status.ended}
@@ -61,21 +60,33 @@ def create(cluster: Cluster, spec: ActorSpec) -> tuple[HostedActor, bool]:
     return HostedActor(cluster, job_id, spec.name, created=created), created
 
 
-def _request(spec: ActorSpec) -> JobRequest:
+def _session(cluster: Cluster, spec: ActorSpec) -> str:
+    """Return the session with which an actor ends, "" if it ends with a job, or lives until it is deleted."""
+    session = getattr(cluster, "session", None)  # which a LocalCluster does without: it ends with its process
+    return "" if session is None or spec.options.detached else session()
+
+
+def _request(spec: ActorSpec, session: str = "") -> JobRequest:
     """Return the request for the job that hosts an actor."""
-    environment = spec.environment or EnvironmentConfig()
+    environment = spec.options.environment or EnvironmentConfig()
     variables = {**environment.env_vars, "FRAY_ACTOR_NAMES": json.dumps(spec.names)}
-    hosting = Hosting(spec.names, spec.max_concurrency)
+    hosting = Hosting(
+        spec.names,
+        spec.options.max_concurrency,
+        concurrency_groups=dict(spec.options.concurrency_groups),
+        created=True,
+    )
     args = (spec.actor_class, tuple(spec.args), dict(spec.kwargs), hosting)
     return JobRequest(
         name=job_name(spec.name),
         entrypoint=Entrypoint.from_callable(host_created, args=args),
         resources=spec.resources,
         environment=replace(environment, env_vars=variables),
-        max_retries_failure=spec.max_restarts,
+        max_retries_failure=spec.options.max_restarts,
         max_retries_preemption=-1,
-        detached=spec.lifetime is Lifetime.DETACHED,
+        detached=spec.options.detached,
         ports=("actor",),
+        session=session,
     )
 
 
@@ -85,7 +96,7 @@ class HostedActor:
     def __init__(self, cluster: Cluster, job_id: JobId, name: str, created: bool = True) -> None:
         self._cluster, self._job_id, self._created = cluster, job_id, created
         self.name = name
-        self.handle: ActorHandle = handle_of(cluster, name)
+        self.handle: ActorHandle[Any] = handle_of(cluster, name)
         self.job: JobHandle = ClusterJob(cluster, job_id)
         self._reminded = time.monotonic()
 
@@ -115,10 +126,11 @@ class HostedActor:
 
     def _terminated(self, end: Termination) -> ActorCreationError:
         match end.cause:
-            case TerminationCause.ACTOR_UNMADE:
+            case TerminationCause.ACTOR_UNMADE | TerminationCause.ACTOR_INVALID:
                 return ActorCreationError(self.name, end.message, end.type, end.trace)
             case (
                 TerminationCause.CALLABLE_REFUSED
+                | TerminationCause.CALLABLE_INVALID
                 | TerminationCause.PROGRAM_MISSING
                 | TerminationCause.PACKAGE_MISSING
             ):
@@ -141,11 +153,48 @@ def delete(cluster: Cluster, name: str) -> None:
         RefusedError: there is one, but it belongs to a job that was not made for it.
         WaitTimeoutError: it is to end, but has not for a long time.
     """
+    job_id = _living(cluster, name)
+    cluster.terminate(job_id)
+    await_end(cluster, name, job_id)
+
+
+def kill(cluster: Cluster, name: str, no_restart: bool) -> None:
+    """End the process of an actor that `create` made, without grace, see Client.kill. Raises as `delete`."""
+    job_id = _living(cluster, name)
+    handle = handle_of(cluster, name).options(resolve_timeout=_REACH, timeout=_REACH)
+    there = bool(cluster.metadata.lookup_all(name))
+    reached = there and _asked(handle, "__fray_reach__")  # a method that no actor has
+    if not no_restart:
+        if reached:
+            _asked(handle, KILL)
+        return
+    cluster.terminate(job_id)  # before, so that no other attempt begins
+    if reached:
+        _asked(handle, KILL)
+    await_end(cluster, name, job_id)
+
+
+def _asked(handle: ActorHandle[Any], method: str) -> bool:
+    """Call a method, and report whether the actor was there."""
+    try:
+        handle[method]()
+    except UnknownMethodError:
+        return True
+    except ActorError as err:
+        return err.ran
+    return True
+
+
+def _living(cluster: Cluster, name: str) -> JobId:
+    """Return the job that was made for an actor and lives.
+
+    Raises:
+        ActorNotFoundError: there is no such actor.
+        RefusedError: it belongs to a job that was not made for it.
+    """
     for job in _jobs(cluster, name):
         if not job.status.ended:
-            cluster.terminate(job.job_id)
-            await_end(cluster, name, job.job_id)
-            return
+            return job.job_id
     endpoint = cluster.metadata.lookup(name)
     raise RefusedError(
         f'actor "{name}" was not created by create_actor: job {endpoint.job_id} hosts it; terminate that'

@@ -38,7 +38,7 @@ from fray.cluster.check import check_request
 from fray.cluster.types import PythonCall
 from fray.rpc.handle import ActorHandle
 from fray.rpc.server import ActorServer
-from fray.v2.actor import ActorCreationError, ActorSpec, ActorStatus, Lifetime, handle_of
+from fray.v2.actor import ActorCreationError, ActorSpec, ActorStatus, handle_of
 from fray.v2.types import JobHandle
 
 _BACKOFF, _LONGEST_BACKOFF = 0.1, 5.0  # seconds between a failure and the next attempt, as of a LocalCluster
@@ -76,14 +76,14 @@ class LocalActors:
         with self._lock:
             self._reap()
             living = self._actors.get(key)
-            if living is not None and spec.get_if_exists:
+            if living is not None and spec.options.get_if_exists:
                 return living, False
             if living is not None:
                 raise AlreadyExistsError(
                     f'actor "{spec.name}" lives in namespace {key[0]}; delete it, or set get_if_exists'
                 )
             context = job_context()
-            owner = context if spec.lifetime is Lifetime.NON_DETACHED else None
+            owner = None if spec.options.detached else context
             job_id = JobId(f"actor-{spec.name}-{next(self._numbers)}")
             server = self._server(key[0], spec.names)
             self._failed.discard(key)
@@ -163,7 +163,7 @@ class LocalActors:
             raise ActorNotFoundError(f'no actor "{name}" was created in this process')
         actor.fail("it was made to fail")
 
-    def handle(self, name: str) -> ActorHandle:
+    def handle(self, name: str) -> ActorHandle[Any]:
         """Return what calls an actor of the caller's namespace."""
         return handle_of(self._cluster, name)
 
@@ -236,7 +236,7 @@ class LocalActor:
         self.owner = owner
         """The task with which it ends."""
         self.name, self.names = spec.name, spec.names
-        self.handle: ActorHandle = actors.handle(spec.name)
+        self.handle: ActorHandle[Any] = actors.handle(spec.name)
         self._changed = Changes()
         self._registered: list[str] | None = None  # None: not yet
         self._status = JobStatus.RUNNING
@@ -290,7 +290,12 @@ class LocalActor:
                 return
             registered: list[str] = []
             for name in self.names:
-                self.server.register(name, made, max_concurrency=self._spec.max_concurrency)
+                self.server.register(
+                    name,
+                    made,
+                    max_concurrency=self._spec.options.max_concurrency,
+                    concurrency_groups=self._spec.options.concurrency_groups,
+                )
                 registered.append(name)
             self._registered = registered
             self._changed.notify_all()
@@ -300,7 +305,7 @@ class LocalActor:
         with self._changed.lock:
             if self._is_over(attempt or self._attempt):
                 return
-            failures, limit = self._attempt, self._spec.max_restarts
+            failures, limit = self._attempt, self._spec.options.max_restarts
             if not 0 <= limit < failures:
                 self._withdraw(lost=True)
                 self._registered = None
@@ -311,12 +316,22 @@ class LocalActor:
         message = f"it failed {failures} times, and was to be started again {limit} times: {why}"
         self._end(JobStatus.FAILED, ActorCreationError(self.name, message), lost=True)
 
+    def kill(self) -> None:
+        """End it for good; callers get no results of calls that run."""
+        self._end(JobStatus.STOPPED, lost=True)
+
     def _withdraw(self, lost: bool) -> None:
         """Unregister it; `lost`: callers get no results of calls that run."""
         for name in self._registered or []:
             self.server.unregister(name, lost=lost)
 
-    def _end(self, status: JobStatus, error: ActorCreationError | None = None, lost: bool = False) -> None:
+    def _end(
+        self,
+        status: JobStatus,
+        error: ActorCreationError | None = None,
+        *,
+        lost: bool = False,
+    ) -> None:
         with self._changed.lock:
             if self._status.ended:
                 return
@@ -324,7 +339,7 @@ class LocalActor:
             self._withdraw(lost)
             self._registered = []
             self._changed.notify_all()
-        self._actors.forget(self, failed=lost)
+        self._actors.forget(self, failed=lost and status is JobStatus.FAILED)
 
     def poll(self, seconds: float) -> bool:
         """Report whether it answers, see PendingActor."""

@@ -10,12 +10,17 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
-from fray.cluster import Cluster, ClusterError, EnvironmentConfig, ResourceConfig, WaitTimeoutError
+from fray.cluster import Cluster, ClusterError, ResourceConfig, WaitTimeoutError
+from fray.cluster.check import name_problem
+from fray.rpc._methods import methods_of, misfit
 from fray.rpc.handle import ActorHandle
 from fray.rpc.resolver import ClusterResolver
+from fray.v2.options import ActorOptions
 from fray.v2.types import JobHandle
+
+T = TypeVar("T")
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.01, 0.25  # seconds between two polls of actors that are awaited
 
@@ -30,15 +35,6 @@ class ActorStatus(StrEnum):
     """It was there, and another attempt at it is on its way."""
     FAILED = "failed"
     """It is gone for good."""
-
-
-class Lifetime(StrEnum):
-    """What an actor outlives."""
-
-    NON_DETACHED = "non_detached"
-    """It ends with the job that created it, or with the client."""
-    DETACHED = "detached"
-    """It lives until it is deleted."""
 
 
 class ActorCreationError(ClusterError):
@@ -71,24 +67,28 @@ class ActorSpec:
     pool: str = ""
     """The name that it has in common with the others of its group; "": it is of none."""
     resources: ResourceConfig = field(default_factory=ResourceConfig)
-    environment: EnvironmentConfig | None = None
-    get_if_exists: bool = False
-    lifetime: Lifetime = Lifetime.NON_DETACHED
-    max_restarts: int = -1
-    max_concurrency: int | None = None
-
-    def __post_init__(self) -> None:
-        if not callable(self.actor_class):
-            raise TypeError(f"{self.actor_class!r} makes no actors; give a class")
-        if self.max_restarts < -1:
-            raise ValueError(f"max_restarts is {self.max_restarts}; it must be -1, for no end, or more")
-        if self.max_concurrency is not None and self.max_concurrency < 1:
-            raise ValueError(f"max_concurrency is {self.max_concurrency}; it must be at least 1")
+    options: ActorOptions = field(default_factory=ActorOptions)
 
     @property
     def names(self) -> tuple[str, ...]:
         """All names that it is registered by."""
         return (self.name, self.pool) if self.pool else (self.name,)
+
+
+def job_name(actor: str) -> str:
+    """Return the name of the job that hosts an actor."""
+    return f"actor-{actor}"
+
+
+def check_spec(spec: ActorSpec) -> None:
+    """Raise ActorCreationError if the actor can never be registered, as far as that can be seen here."""
+    for name in (*spec.names, job_name(spec.name)):
+        if problem := name_problem(name):
+            raise ActorCreationError(spec.name, problem)
+    if isinstance(spec.actor_class, type) and (
+        problem := misfit(methods_of(spec.actor_class), spec.options.concurrency_groups)
+    ):
+        raise ActorCreationError(spec.name, problem)
 
 
 class PendingActor(Protocol):
@@ -100,7 +100,7 @@ class PendingActor(Protocol):
         ...
 
     @property
-    def handle(self) -> ActorHandle:
+    def handle(self) -> ActorHandle[Any]:
         """What calls it; calls wait until it is there."""
         ...
 
@@ -118,7 +118,7 @@ class PendingActor(Protocol):
         ...
 
 
-class ActorGroup:
+class ActorGroup(Generic[T]):
     """Actors of one class under the names NAME_0, NAME_1 and so on, and all of them under NAME.
 
     The caller gives them work, and decides what becomes of the work of an actor that is lost. RoundRobin and
@@ -130,7 +130,7 @@ class ActorGroup:
         self._actors = tuple(actors)
 
     @property
-    def handles(self) -> list[ActorHandle]:
+    def handles(self) -> list[ActorHandle[T]]:
         """All of them, in order; calls wait until theirs is there."""
         return [actor.handle for actor in self._actors]
 
@@ -143,7 +143,7 @@ class ActorGroup:
         """Return how many there are to be."""
         return len(self._actors)
 
-    def wait_ready(self, count: int | None = None, timeout: float | None = None) -> list[ActorHandle]:
+    def wait_ready(self, count: int | None = None, timeout: float | None = None) -> list[ActorHandle[T]]:
         """Block until `count` of them answer, and return the handles of those that do.
 
         Args:
@@ -166,12 +166,14 @@ class ActorGroup:
         return f"<{len(self)} actors {self.name}>"
 
 
-def handle_of(cluster: Cluster, name: str) -> ActorHandle:
+def handle_of(cluster: Cluster, name: str) -> ActorHandle[Any]:
     """Return a handle of an actor in the cluster's namespace; calls wait until there is one."""
     return ClusterResolver(cluster).handle(name)
 
 
-def wait_ready(actors: Sequence[PendingActor], count: int, timeout: float | None = None) -> list[ActorHandle]:
+def wait_ready(
+    actors: Sequence[PendingActor], count: int, timeout: float | None = None
+) -> list[ActorHandle[Any]]:
     """Block until `count` actors answer, see ActorGroup.wait_ready."""
     if not 0 <= count <= len(actors):
         raise ValueError(f"{count} of {len(actors)} actors can never be ready")

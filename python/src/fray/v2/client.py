@@ -9,18 +9,20 @@ import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from contextvars import ContextVar, Token
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, overload, runtime_checkable
 
-from fray.cluster import Cluster, EnvironmentConfig, JobId, LocalCluster, NotFoundError, ResourceConfig
+from fray.cluster import Cluster, JobId, LocalCluster, NotFoundError, ResourceConfig
 from fray.cluster.context import scoped_cluster
 from fray.cluster.current import cluster_of
 from fray.v2.types import ClusterJob, JobHandle, JobRequest
 
 if TYPE_CHECKING:
     from fray.rpc.handle import ActorHandle
-    from fray.v2.actor import ActorGroup, ActorStatus
+    from fray.v2.actor import ActorGroup, ActorSpec, ActorStatus
     from fray.v2.actors import Actors
+    from fray.v2.options import ActorOptions
 
+T = TypeVar("T")
 
 _CLOSED = "the client was shut down; make another one"
 _DEFAULT = ResourceConfig()
@@ -44,40 +46,35 @@ class Client(Protocol):
 
     def create_actor(
         self,
-        actor_class: Callable[..., Any],
+        actor_class: Callable[..., T],
+        /,
         *args: Any,
-        name: str,
+        name: str | None = None,
         resources: ResourceConfig = ...,
-        environment: EnvironmentConfig | None = None,
-        get_if_exists: bool = False,
-        lifetime: Literal["non_detached", "detached"] = "non_detached",
-        max_restarts: int = -1,
-        max_concurrency: int | None = None,
+        options: ActorOptions | None = None,
         **kwargs: Any,
-    ) -> ActorHandle:
+    ) -> ActorHandle[T]:
         """Create an actor and return its handle once it answers, however long that takes.
+
+        Arguments of the constructor that are called `name`, `resources` or `options` go by position, or
+        through fray.v2.Actor; those of all other names go to the constructor.
 
         Args:
             actor_class: What makes it. If its first parameter is called `ctx` it gets an ActorContext first.
                 It is made anew, without its state, when it is restarted.
             *args: What that is called with.
             **kwargs: The same, by name.
-            name: Unique in the namespace.
+            name: Unique in the namespace; None: one is made up.
             resources: What it needs.
-            environment: Where it runs, as of a job.
-            get_if_exists: Whether an actor of that name that lives is the answer, instead of an error.
-                However many ask at a time, there is one.
-            lifetime: Whether it ends with the job that creates it, or lives until it is deleted.
-            max_restarts: How often it is started again when it fails; -1: without end. Losing its machine
-                does not count. One that exits with status 0 is not started again.
-            max_concurrency: How many calls run at a time; None: 1, or 1000 if it has async methods.
+            options: All else that is to be decided.
 
         Raises:
             ActorCreationError: the constructor raised, or the job that was to host it ended.
             AlreadyExistsError: the name is taken.
             PickleError: the class or an argument cannot be pickled.
-            TypeError: `actor_class` is not callable.
-            ValueError: `lifetime`, `max_restarts` or `max_concurrency` has another value than these.
+            TypeError: `actor_class` is not callable, `name`, `resources` or `options` have other types, or an
+                option is given beside `options`.
+            ValueError: `get_if_exists` without a name.
             ClusterError: another error of fray.cluster.Cluster.launch.
             RuntimeError: the client was shut down.
         """
@@ -85,29 +82,28 @@ class Client(Protocol):
 
     def create_actor_group(
         self,
-        actor_class: Callable[..., Any],
+        actor_class: Callable[..., T],
+        /,
         *args: Any,
-        name: str,
+        name: str | None = None,
         count: int,
         resources: ResourceConfig = ...,
-        environment: EnvironmentConfig | None = None,
-        lifetime: Literal["non_detached", "detached"] = "non_detached",
-        max_restarts: int = -1,
-        max_concurrency: int | None = None,
+        options: ActorOptions | None = None,
         **kwargs: Any,
-    ) -> ActorGroup:
+    ) -> ActorGroup[T]:
         """Begin to create `count` actors, and return at once; see ActorGroup.wait_ready.
 
         They are called NAME_0, NAME_1 and so on, each with a job of its own, and NAME resolves to all of
         them. The rest is as in `create_actor`.
 
         Raises:
-            ValueError: `count` is less than 1, or as in `create_actor`.
+            ValueError: `count` is less than 1, or `get_if_exists`, which groups lack.
+            TypeError: as in `create_actor`.
             ClusterError: one of the jobs could not be launched; then the others are terminated.
         """
         ...
 
-    def delete_actor(self, actor: ActorHandle | str) -> None:
+    def delete_actor(self, actor: ActorHandle[Any] | str) -> None:
         """End an actor that was created from code, given by its name or a handle, and return then.
 
         An actor that deletes itself ends afterwards.
@@ -119,7 +115,40 @@ class Client(Protocol):
         """
         ...
 
-    def actor_status(self, actor: ActorHandle | str) -> ActorStatus:
+    def kill(self, actor: ActorHandle[Any] | str, no_restart: bool = True) -> None:
+        """End an actor that was created from code at once, without grace, and return once it has ended.
+
+        Calls that run may have run: they end with MaybeExecutedError, unless they may be made again.
+
+        Args:
+            actor: A handle of it, or its name.
+            no_restart: Whether it ends for good. Otherwise it fails, and is started again as `max_restarts`
+                allows.
+
+        Raises:
+            ActorNotFoundError: there is none.
+            RefusedError: it is hosted by a job that was not made for it.
+            WaitTimeoutError: it is to end, but its job has not for two minutes.
+        """
+        ...
+
+    @overload
+    def get_actor(self, name: str) -> ActorHandle: ...
+    @overload
+    def get_actor(self, name: str, actor_class: Callable[..., T]) -> ActorHandle[T]: ...
+    def get_actor(self, name: str, actor_class: Any = None) -> ActorHandle:
+        """Return a handle of an actor that there is, or that is being created or restarted.
+
+        Args:
+            name: The name that it was created or registered by, in the namespace.
+            actor_class: Its class, for type checkers.
+
+        Raises:
+            ActorNotFoundError: there is none, or it has failed for good.
+        """
+        ...
+
+    def actor_status(self, actor: ActorHandle[Any] | str) -> ActorStatus:
         """Return where an actor is in its life.
 
         Raises:
@@ -133,12 +162,35 @@ class Client(Protocol):
         The client cannot be used afterwards.
 
         Args:
-            wait: Return only when the jobs have ended, however long their grace is.
+            wait: Return only when jobs and actors have ended, however long their grace is.
         """
         ...
 
 
-def _name_of(actor: ActorHandle | str) -> str:
+def spec_of(
+    actor_class: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    name: str | None,
+    resources: ResourceConfig,
+    options: ActorOptions | None,
+    *,
+    as_given: bool = False,
+) -> ActorSpec:
+    """Return the actor that is to be created with these arguments of create_actor.
+
+    With `as_given` no argument of the constructor is taken for an option that was meant.
+    """
+    from fray.v2.actor import ActorSpec
+    from fray.v2.options import name_of, options_of
+
+    chosen = options_of(actor_class, resources, options, () if as_given else kwargs)
+    return ActorSpec(
+        name_of(actor_class, name, chosen), actor_class, args, kwargs, resources=resources, options=chosen
+    )
+
+
+def _name_of(actor: ActorHandle[Any] | str) -> str:
     return actor if isinstance(actor, str) else actor.name
 
 
@@ -163,68 +215,50 @@ class _ClusterClient:
 
     def create_actor(
         self,
-        actor_class: Callable[..., Any],
+        actor_class: Callable[..., T],
+        /,
         *args: Any,
-        name: str,
+        name: str | None = None,
         resources: ResourceConfig = _DEFAULT,
-        environment: EnvironmentConfig | None = None,
-        get_if_exists: bool = False,
-        lifetime: Literal["non_detached", "detached"] = "non_detached",
-        max_restarts: int = -1,
-        max_concurrency: int | None = None,
+        options: ActorOptions | None = None,
         **kwargs: Any,
-    ) -> ActorHandle:
+    ) -> ActorHandle[T]:
         """Create an actor and return its handle once it answers, see Client.create_actor."""
-        from fray.v2.actor import ActorSpec, Lifetime
-
-        spec = ActorSpec(
-            name,
-            actor_class,
-            args,
-            kwargs,
-            resources=resources,
-            environment=environment,
-            get_if_exists=get_if_exists,
-            lifetime=Lifetime(lifetime),
-            max_restarts=max_restarts,
-            max_concurrency=max_concurrency,
-        )
-        return self._actors().create(spec)
+        return self.create(spec_of(actor_class, args, kwargs, name, resources, options))
 
     def create_actor_group(
         self,
-        actor_class: Callable[..., Any],
+        actor_class: Callable[..., T],
+        /,
         *args: Any,
-        name: str,
+        name: str | None = None,
         count: int,
         resources: ResourceConfig = _DEFAULT,
-        environment: EnvironmentConfig | None = None,
-        lifetime: Literal["non_detached", "detached"] = "non_detached",
-        max_restarts: int = -1,
-        max_concurrency: int | None = None,
+        options: ActorOptions | None = None,
         **kwargs: Any,
-    ) -> ActorGroup:
+    ) -> ActorGroup[T]:
         """Begin to create actors, see Client.create_actor_group."""
-        from fray.v2.actor import ActorSpec, Lifetime
-
-        spec = ActorSpec(
-            name,
-            actor_class,
-            args,
-            kwargs,
-            resources=resources,
-            environment=environment,
-            lifetime=Lifetime(lifetime),
-            max_restarts=max_restarts,
-            max_concurrency=max_concurrency,
-        )
+        spec = spec_of(actor_class, args, kwargs, name, resources, options)
         return self._actors().create_group(spec, count)
 
-    def delete_actor(self, actor: ActorHandle | str) -> None:
+    def create(self, spec: ActorSpec) -> ActorHandle[Any]:
+        """Create what `create_actor` was asked for."""
+        return self._actors().create(spec)
+
+    def delete_actor(self, actor: ActorHandle[Any] | str) -> None:
         """End an actor that was created from code, see Client.delete_actor."""
         self._actors().delete(_name_of(actor))
 
-    def actor_status(self, actor: ActorHandle | str) -> ActorStatus:
+    def kill(self, actor: ActorHandle[Any] | str, no_restart: bool = True) -> None:
+        """End an actor at once, without grace, see Client.kill."""
+        self._actors().kill(_name_of(actor), no_restart)
+
+    def get_actor(self, name: str, actor_class: Any = None) -> ActorHandle:
+        """Return a handle of an actor that there is, see Client.get_actor."""
+        del actor_class
+        return self._actors().get(name)
+
+    def actor_status(self, actor: ActorHandle[Any] | str) -> ActorStatus:
         """Return where an actor is in its life, see Client.actor_status."""
         return self._actors().status(_name_of(actor))
 
@@ -245,14 +279,15 @@ class _ClusterClient:
             self._closed = True
             jobs, self._jobs = self._jobs, []
             creator = self._creator
-        if creator is not None:
-            creator.shutdown()
+        actors = creator.terminate() if creator is not None else []
         for job_id in jobs:
             with contextlib.suppress(NotFoundError):  # it ended long ago
                 self.cluster.terminate(job_id)
         for job_id in jobs if wait else ():
             with contextlib.suppress(NotFoundError):
                 self.cluster.wait(job_id)
+        if wait and creator is not None:
+            creator.await_end(actors)
 
     def __enter__(self) -> Self:
         """Make this the current client until the end, which shuts it down."""
@@ -282,7 +317,7 @@ class LocalClient(_ClusterClient):
         if isinstance(self.cluster, LocalCluster):
             self.cluster.rest()
 
-    def fail_actor(self, actor: ActorHandle | str) -> None:
+    def fail_actor(self, actor: ActorHandle[Any] | str) -> None:
         """Have an actor fail as if its process had died, for tests of how that is taken.
 
         Calls that run may have run: they end with MaybeExecutedError, unless they may be made again. The
@@ -350,6 +385,20 @@ def current_client() -> Client:
     if cluster is not None:
         return _ClusterClient(cluster)
     return _client_of(os.environ.get("FRAY_CLIENT_SPEC") or os.environ.get("FRAY_CLUSTER_SPEC", ""))
+
+
+def kill(actor: ActorHandle | str, no_restart: bool = True) -> None:
+    """End an actor of the current client at once, without grace, see Client.kill."""
+    current_client().kill(actor, no_restart)
+
+
+@overload
+def get_actor(name: str) -> ActorHandle: ...
+@overload
+def get_actor(name: str, actor_class: Callable[..., T]) -> ActorHandle[T]: ...
+def get_actor(name: str, actor_class: Any = None) -> ActorHandle:
+    """Return a handle of an actor that there is, by the current client, see Client.get_actor."""
+    return current_client().get_actor(name, actor_class)
 
 
 @functools.cache

@@ -185,6 +185,8 @@ class Scheduler:
                     self._end(job, JobStatus.FAILED, f"it was preempted {job.preemptions} times")
                 else:
                     self._begin(job, "it was preempted")
+            case _ if outcome.termination is not None and outcome.termination.cause.permanent:
+                self._end(job, JobStatus.FAILED, outcome.reason)
             case _ if 0 <= request.max_retries_failure < job.failures:
                 self._end(job, JobStatus.FAILED, outcome.reason)
             case _:

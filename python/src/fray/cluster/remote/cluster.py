@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar, overload
 
 from fray._pb import cluster_pb2 as pb
-from fray.cluster.attached import close_attached
+from fray.cluster.attached import attached, close_attached
 from fray.cluster.check import check_group, check_request, check_reservation
 from fray.cluster.context import job_context
 from fray.cluster.errors import (
@@ -118,6 +118,17 @@ class FrayCluster:
         self._stub = self._connection.cluster
         self._namespace = namespace or os.environ.get("FRAY_NAMESPACE", "")
         self._identities: dict[str, str] = {}  # files, by namespace
+
+    def session(self) -> str:
+        """Return the id of this process's session, with which what it launches may end; "": there is none.
+
+        A job has none: what it launches ends with its attempt.
+        """
+        if job_context() is not None:
+            return ""
+        from fray.cluster.remote.session import Session  # which only creators of actors need
+
+        return attached(self, Session, lambda: Session(self._connection)).held()
 
     # Jobs
 

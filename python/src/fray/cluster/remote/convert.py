@@ -72,6 +72,7 @@ def request_to(
         user=request.user or "",
         name_clash=_CLASH[request.name_clash],
         detached=request.detached,
+        session=request.session,
         timeout=_duration(request.timeout_seconds),
         scheduling_timeout=_duration(request.scheduling_timeout_seconds),
         stop_grace=_duration(request.stop_grace_seconds),
@@ -220,7 +221,9 @@ def _task_of(message: pb.TaskInfo) -> TaskInfo:
 
 _CAUSES = {
     pb.TERMINATION_CAUSE_ACTOR_UNMADE: TerminationCause.ACTOR_UNMADE,
+    pb.TERMINATION_CAUSE_ACTOR_INVALID: TerminationCause.ACTOR_INVALID,
     pb.TERMINATION_CAUSE_CALLABLE_REFUSED: TerminationCause.CALLABLE_REFUSED,
+    pb.TERMINATION_CAUSE_CALLABLE_INVALID: TerminationCause.CALLABLE_INVALID,
     pb.TERMINATION_CAUSE_PROGRAM_MISSING: TerminationCause.PROGRAM_MISSING,
     pb.TERMINATION_CAUSE_PACKAGE_MISSING: TerminationCause.PACKAGE_MISSING,
 }

@@ -6,6 +6,7 @@ each type and no copy.
 
 from __future__ import annotations
 
+import concurrent.futures
 import dataclasses
 import datetime
 from typing import Any, NoReturn, Protocol
@@ -161,6 +162,8 @@ def refuse(value: Any) -> NoReturn:
         instead = "send a datetime with a zone, or its isoformat()"
     elif isinstance(value, complex):
         instead = "send a list of its two parts"
+    elif isinstance(value, concurrent.futures.Future):
+        instead = "pass it as an argument of its own, or its result"
     elif hasattr(kind, "__next__"):
         instead = "send a list of what it yields"
     else:
