@@ -10,6 +10,8 @@ from fray.rpc._wire import Buffer
 
 
 class _Discard:
+    takes_streams = False
+
     def answer(self, reply: actor_pb2.Reply, buffers: Sequence[Buffer], later: bool) -> None:
         """Take a reply."""
 
