@@ -90,6 +90,15 @@ func (c *call) lost(err *rpcerror.Error) { c.actor.lost(c, err) }
 
 func (c *call) requeue() { c.actor.requeue(c) }
 
+// resultSize is how many bytes the answer is.
+func (c *call) resultSize() uint64 {
+	size := uint64(len(c.reply.GetResult()))
+	for _, b := range c.results {
+		size += uint64(len(b))
+	}
+	return size
+}
+
 // decode reads the answer of a call that is done.
 func (c *call) decode(into any) error {
 	if c.err != nil {
@@ -109,7 +118,8 @@ func (c *call) decode(into any) error {
 	if _, none := into.(*struct{}); none {
 		return nil
 	}
-	err := codec.DecodeResult(kind, c.reply.GetResult(), c.results, c.actor.config.MaxMessageBytes, into)
+	memory := wire.DecodedLimit(c.actor.config.MaxMessageBytes, c.resultSize())
+	err := codec.DecodeResult(kind, c.reply.GetResult(), c.results, memory, into)
 	if e, ok := errors.AsType[*codec.TooLargeError](err); ok {
 		return bad(rpcerror.CodeTooLarge, "", e.Error())
 	}

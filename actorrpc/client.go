@@ -6,6 +6,7 @@ import (
 	"weak"
 
 	"github.com/fray-ml/fray/actorrpc/resolver"
+	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
 // Client calls actors. It has one connection to each server, which all of its
@@ -28,7 +29,7 @@ type Client struct {
 // NewClient makes a client that finds actors by a resolver of names. Close ends it.
 func NewClient(names resolver.Resolver, config Config) *Client {
 	c := &Client{config: config.complete(), resolver: names, tasks: newTasks(), actors: map[actorKey]weak.Pointer[actor]{}}
-	c.transports = newTransports(shared{config: c.config, tasks: c.tasks, dial: dialTCP})
+	c.transports = newTransports(shared{config: c.config, tasks: c.tasks, dial: dialTCP, room: wire.NewMemory(c.config.TransferMemory)})
 	c.unwatch = names.Watch(c.moved)
 	return c
 }

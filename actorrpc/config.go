@@ -16,9 +16,11 @@ type Config struct {
 	// Identity is the namespace's; servers must show the same. nil: plain text.
 	Identity  *Identity
 	Namespace string // "": none in particular
-	// MaxMessageBytes is the limit on a call or a reply; 0: 64 MiB.
+	// MaxMessageBytes is the limit on the payload of a call or a reply; 0: 1 GiB. By gRPC it is 64 MiB at most.
 	MaxMessageBytes uint64
-	Keepalive       Keepalive
+	// TransferMemory is how many bytes of results that come in parts there may be at once: others wait; 0: 2 GiB.
+	TransferMemory uint64
+	Keepalive      Keepalive
 	// ResolveTimeout is how long an actor is looked for, and its server tried to be
 	// reached, for one call; 0: 60 s. The call's own deadline may be earlier.
 	ResolveTimeout time.Duration
@@ -41,6 +43,7 @@ const (
 
 func (c Config) complete() Config {
 	c.MaxMessageBytes = cmp.Or(c.MaxMessageBytes, wire.DefaultMaxMessage)
+	c.TransferMemory = cmp.Or(c.TransferMemory, wire.DefaultMemory)
 	c.Keepalive.Every = cmp.Or(c.Keepalive.Every, defaultEvery)
 	c.Keepalive.Patience = cmp.Or(c.Keepalive.Patience, defaultPatience)
 	c.Keepalive.Idle = cmp.Or(c.Keepalive.Idle, defaultIdle)

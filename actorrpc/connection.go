@@ -33,7 +33,9 @@ type connection struct {
 	over      chan struct{}
 	ending    sync.Once
 	pongs     atomic.Bool // one is being written
+	silent    atomic.Bool // the server was, for as long as that is borne
 	questions questions
+	receiving receiving
 
 	// Of the reader.
 	last  bool // nothing came after the server's notice that it stops
@@ -51,6 +53,10 @@ type connectionUser interface {
 	// lost is called once, when nothing more comes from the connection. stopped: the
 	// server's last frame was that it stops.
 	lost(c *connection, stopped bool)
+	// expects finds the unanswered call of a number, which remains so.
+	expects(c *connection, seq uint64) recipient
+	// accepted is called when the server asks for the payload of a call.
+	accepted(c *connection, seq uint64)
 	// usage is how many calls were submitted, and whether some have no answer yet.
 	usage() (calls uint64, busy bool)
 	// acked is the number up to which all calls are answered.
@@ -107,6 +113,7 @@ func (c *connection) read(ctx context.Context) {
 		c.end(err)
 	}
 	c.wire.Settle()
+	c.dropAllIncoming()
 	c.user.lost(c, c.last && errors.Is(err, io.EOF))
 }
 
@@ -115,8 +122,7 @@ func (c *connection) receive() error {
 		f, buffers, err := c.wire.Receive()
 		if over, ok := errors.AsType[*wire.OversizeError](err); ok && over.Frame.GetReply() != nil {
 			f, err = over.Frame, nil
-			message := fmt.Sprintf("the result is %s; at most %s are taken (max_message_bytes)", sizeText(over.Size), sizeText(over.Limit))
-			f.GetReply().Error = (&rpcerror.Error{Code: rpcerror.CodeTooLarge, Message: message, Ran: true}).Wire()
+			f.GetReply().Error = resultTooLarge(over.Size, over.Limit)
 		}
 		if err != nil {
 			return err
@@ -132,7 +138,15 @@ func (c *connection) take(f *wire.Frame, buffers [][]byte) error {
 	switch kind := f.GetKind().(type) {
 	case *wire.Frame_Reply:
 		c.last = false
+		if kind.Reply.GetTransferBytes() > 0 {
+			return c.announced(kind.Reply)
+		}
+		c.dropIncoming(kind.Reply.GetSeq())
 		return c.reply(kind.Reply, buffers)
+	case *wire.Frame_Part:
+		return c.part(kind.Part.GetSeq(), buffers)
+	case *wire.Frame_Accept:
+		c.user.accepted(c, kind.Accept.GetSeq())
 	case *wire.Frame_Items:
 		c.last = false
 		return c.items(kind.Items, buffers)
@@ -145,7 +159,7 @@ func (c *connection) take(f *wire.Frame, buffers [][]byte) error {
 		c.questions.deliver(kind.Methods.GetId(), f)
 	case *wire.Frame_Actors:
 		c.questions.deliver(kind.Actors.GetId(), f)
-	case *wire.Frame_Handshake, *wire.Frame_Call, *wire.Frame_Cancel, *wire.Frame_ListMethods, *wire.Frame_ListActors, *wire.Frame_StreamAck, nil:
+	case *wire.Frame_Handshake, *wire.Frame_Call, *wire.Frame_Cancel, *wire.Frame_ListMethods, *wire.Frame_ListActors, *wire.Frame_Release, *wire.Frame_StreamAck, nil:
 		return &wire.MalformedError{Problem: "a server sends no such frame"}
 	}
 	return nil
@@ -242,6 +256,7 @@ func (c *connection) keep(ctx context.Context) {
 			c.post(&wire.Frame{Kind: &wire.Frame_Ping{Ping: &wire.Ping{Id: id, Acked: c.user.acked()}}})
 		case wire.GiveUp:
 			c.log.Warn("a server of actors is silent", "address", c.address, "for", k.Every+k.Patience)
+			c.silent.Store(true)
 			c.end(errSilent)
 			return
 		case wire.Wait:

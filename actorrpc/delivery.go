@@ -82,6 +82,7 @@ type delivery struct {
 	sends   int
 	arrived bool // may have, over a connection that broke
 	receipt *wire.Receipt
+	payload payload
 }
 
 // owner is the call that a delivery is of. Its transport reports to it what becomes of the
@@ -114,7 +115,9 @@ func (d *delivery) mayHaveArrived() bool {
 }
 
 // reset forgets that the call was sent.
-func (d *delivery) reset() { d.seq, d.attempt, d.arrived, d.receipt = 0, 0, false, nil }
+func (d *delivery) reset() {
+	d.seq, d.attempt, d.arrived, d.receipt, d.payload = 0, 0, false, nil, payloadWith
+}
 
 // frame is the call as it is sent, and for how long it may still run.
 func (d *delivery) frame() *wire.Call {

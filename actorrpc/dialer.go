@@ -91,6 +91,7 @@ func (d *dialer) attempt(ctx context.Context) (*connection, error) {
 	c := &connection{
 		address: d.address, log: d.config.Log, keepalive: d.config.Keepalive,
 		caller: d.self, wire: wire.NewConn(conn, d.config.MaxMessageBytes), over: make(chan struct{}),
+		receiving: newReceiving(d.config, d.room),
 	}
 	if c.hello, err = d.handshake(c.wire); err != nil {
 		conn.Close()
@@ -137,7 +138,8 @@ func (d *dialer) secure(ctx context.Context, c net.Conn) (net.Conn, error) {
 
 func (d *dialer) handshake(conn *wire.Conn) (*wire.Handshake, error) {
 	hello := &wire.Handshake{
-		Version: wire.Version, Peer: d.self, Namespace: d.config.Namespace, MaxMessageBytes: d.config.MaxMessageBytes, Language: "go",
+		Version: wire.Version, Peer: d.self, Namespace: d.config.Namespace, Language: "go",
+		MaxMessageBytes: min(d.config.MaxMessageBytes, wire.MaxFrame), MaxTransferBytes: d.config.MaxMessageBytes,
 	}
 	if err := conn.Send(&wire.Frame{Kind: &wire.Frame_Handshake{Handshake: hello}}, nil, nil); err != nil {
 		return nil, err

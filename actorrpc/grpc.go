@@ -50,7 +50,7 @@ func newGRPCPeer(s shared, address string) (*grpcPeer, error) {
 	if id := s.config.Identity; id != nil {
 		secured = credentials.NewTLS(id.clientTLS(protocolGRPC))
 	}
-	limit := int(s.config.MaxMessageBytes)
+	limit := int(min(s.config.MaxMessageBytes, wire.MaxFrame))
 	k := s.config.Keepalive
 	conn, err := grpc.NewClient("passthrough:///"+address,
 		grpc.WithTransportCredentials(secured), grpc.WithNoProxy(), grpc.WithStatsHandler(watcher{}),
@@ -127,6 +127,10 @@ func (g *grpcPeer) over() error {
 // submit has a goroutine make the call.
 func (g *grpcPeer) submit(d *delivery) bool {
 	if d.behindWaiter(g.process()) {
+		return true
+	}
+	if limit := min(g.config.MaxMessageBytes, wire.MaxFrame); d.bytes+d.overhead() > limit {
+		d.owner.fail(tooLarge(d.bytes, limit))
 		return true
 	}
 	s := &sending{}

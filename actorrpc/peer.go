@@ -16,6 +16,9 @@ import (
 // askTimeout is for questions about an actor's methods.
 const askTimeout = 10 * time.Second
 
+// leastAttempt is how long connecting to a server that was silent may take at least.
+const leastAttempt = 500 * time.Millisecond
+
 // errRetired is of a transport that was forgotten: another is to be asked for.
 var errRetired = errors.New("the address was not used")
 
@@ -45,8 +48,9 @@ func newPeer(s shared, address string) *peer {
 
 // dialAttempt is an attempt to connect, for all who need it.
 type dialAttempt struct {
-	done chan struct{}
-	err  error // valid once done is closed
+	done   chan struct{}
+	err    error // valid once done is closed
+	silent bool  // the server was: the calls that it has wait for one more try only
 }
 
 // ready connects, where that is needed.
@@ -62,7 +66,7 @@ func (p *peer) ready(ctx context.Context) error {
 	}
 	a := p.queue.dialing
 	if a == nil {
-		a = p.startDialing()
+		a = p.startDialing(false)
 	}
 	p.mu.Unlock()
 	select {
@@ -74,8 +78,8 @@ func (p *peer) ready(ctx context.Context) error {
 }
 
 // startDialing begins an attempt to connect. It needs the lock.
-func (p *peer) startDialing() *dialAttempt {
-	a := &dialAttempt{done: make(chan struct{})}
+func (p *peer) startDialing(silent bool) *dialAttempt {
+	a := &dialAttempt{done: make(chan struct{}), silent: silent}
 	if p.queue.conn != nil { // the server is leaving: another may come to its address
 		a.err = errLeaving(p.address)
 		close(a.done)
@@ -90,20 +94,24 @@ func (p *peer) startDialing() *dialAttempt {
 }
 
 // connect opens a connection. While calls are without an answer it tries until it
-// is known what became of them.
+// is known what became of them, or the server has been silent for too long.
 func (p *peer) connect(ctx context.Context, a *dialAttempt) {
-	limit := time.Now().Add(p.config.ResolveTimeout)
+	limit, within := time.Now().Add(p.config.ResolveTimeout), connectTimeout
+	if a.silent {
+		limit, within = time.Now(), min(connectTimeout, max(leastAttempt, p.config.Keepalive.Patience/2))
+	}
 	for failures := 1; ; failures++ {
 		p.mu.Lock()
 		last, unanswered := p.queue.process, p.queue.window.open > 0
 		p.mu.Unlock()
-		conn, err := p.dialer.open(ctx, last, unanswered)
+		conn, err := p.open(ctx, within, last, unanswered)
+		within = connectTimeout
 		if err == nil {
 			p.adopt(conn, a)
 			return
 		}
 		p.config.Log.Debug("connecting failed", "address", p.address, "error", err)
-		for _, d := range p.takeOutUndeliverable(ctx, err, time.Now().After(limit)) {
+		for _, d := range p.takeOutUndeliverable(ctx, err, !time.Now().Before(limit)) {
 			d.owner.lost(maybeExecuted())
 		}
 		p.mu.Lock()
@@ -122,6 +130,13 @@ func (p *peer) connect(ctx context.Context, a *dialAttempt) {
 			wait.Stop()
 		}
 	}
+}
+
+// open tries to connect for so long.
+func (p *peer) open(ctx context.Context, within time.Duration, last string, unanswered bool) (*connection, error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	return p.dialer.open(ctx, last, unanswered)
 }
 
 // forgetProcess has the next process count as another than the last.
@@ -200,7 +215,7 @@ func (p *peer) lost(conn *connection, stopped bool) {
 	}
 	back, unanswered, mayHaveRun := p.queue.disconnected(stopped)
 	if len(unanswered) > 0 && p.queue.dialing == nil {
-		p.startDialing()
+		p.startDialing(conn.silent.Load())
 	}
 	closed := len(unanswered) > 0 && p.queue.dialing == nil
 	p.mu.Unlock()
@@ -223,6 +238,9 @@ func (p *peer) replied(conn *connection, seq uint64) recipient {
 	}
 	made := seq > 0 && seq <= p.queue.window.last()
 	d := p.queue.window.take(seq)
+	if d != nil {
+		p.queue.cut(d)
+	}
 	p.queue.refill()
 	return recipient{made: made, call: d}
 }

@@ -31,7 +31,7 @@ func (q *queue) submit(d *delivery) bool {
 	if q.conn == nil || q.leaving {
 		return false
 	}
-	if limit := q.conn.hello.GetMaxMessageBytes(); limit > 0 && d.bytes+d.overhead() > limit {
+	if limit := d.over(q.conn.hello); limit > 0 {
 		d.owner.fail(tooLarge(d.bytes, limit))
 		return true
 	}
@@ -62,7 +62,13 @@ func (q *queue) transmit(d *delivery) {
 	f := d.frame()
 	f.Acked = q.window.acked
 	d.arrived = d.mayHaveArrived()
-	d.receipt = &wire.Receipt{}
+	d.receipt, d.payload = &wire.Receipt{}, payloadWith
+	if d.inParts(q.conn.hello) {
+		d.payload = payloadAnnounced
+		d.announce(f)
+		_ = q.conn.wire.Queue(&wire.Frame{Kind: &wire.Frame_Call{Call: f}}, nil, nil)
+		return
+	}
 	_ = q.conn.wire.Queue(&wire.Frame{Kind: &wire.Frame_Call{Call: f}}, d.buffers, d.receipt)
 }
 
@@ -123,8 +129,9 @@ func (q *queue) withdraw(d *delivery) bool {
 		d.owner.settled()
 		return d.mayHaveArrived()
 	}
+	incomplete := q.cut(d)
 	q.conn.post(&wire.Frame{Kind: &wire.Frame_Cancel{Cancel: &wire.Cancel{Seq: d.seq}}})
-	return true // what waits to be written will be
+	return !incomplete || d.arrived // what waits to be written will be
 }
 
 // hold holds the unanswered calls that are for one endpoint of an actor, and returns them.

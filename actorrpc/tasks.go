@@ -3,6 +3,8 @@ package actorrpc
 import (
 	"context"
 	"sync"
+
+	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
 // tasks are the goroutines of a client, which end with it.
@@ -45,4 +47,5 @@ type shared struct {
 	config Config // complete
 	tasks  *tasks
 	dial   dialFunc
+	room   *wire.Memory // for results that come in parts
 }

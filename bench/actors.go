@@ -295,7 +295,7 @@ func rayRows() []struct {
 		name string
 		want float64
 	}{
-		{"1:1 sync", 3}, {"1:1 async 1000", 1}, {"1:1 concurrent", 1}, {"1:n", 1}, {"n:n", 1}, {"n:n with an argument", 1}, {"1 MiB argument", 1},
+		{"1:1 sync", 3}, {"1:1 async 1000", 1}, {"1:1 concurrent", 1}, {"1:n", 1}, {"n:n", 1}, {"n:n with an argument", 1}, {"1 MiB argument", 1}, {"100 MiB result", 1},
 		{"items of a stream", 1},
 	}
 }

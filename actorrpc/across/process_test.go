@@ -3,6 +3,7 @@ package across
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -134,7 +135,7 @@ func startServer(t *testing.T, l language, port int, environment ...string) *ser
 // startServing starts a server that hosts more, or at a port.
 func startServing(t *testing.T, l language, o orders, environment ...string) *server {
 	t.Helper()
-	o.Role, o.Namespace, o.Max = "server", "across", maxMessage
+	o.Role, o.Namespace, o.Max = "server", "across", cmp.Or(o.Max, maxMessage)
 	s := &server{process: start(t, l, o, environment...), language: l}
 	s.hear(t, &s.address)
 	return s

@@ -26,7 +26,8 @@ type call struct {
 	entry    *entry   // of the ledger; nil: seq is 0
 	to       answerer // without an entry
 	memory   uint64   // bytes that its arguments may take when they are decoded
-	takes    taking
+	transferred
+	takes taking
 	// itemLimit is on an item of a stream, in bytes; 0: the server's
 	itemLimit uint64
 
@@ -34,6 +35,15 @@ type call struct {
 	phase  phase
 	cancel context.CancelCauseFunc // while it runs, nil for methods that take no context
 	stream *stream                 // nil until the method has returned an iterator
+}
+
+// transferred is what a call has whose arguments come in parts.
+type transferred struct {
+	transfer uint64            // bytes of the arguments; 0: they came with the call
+	complete bool              // they are there; the session's turn guards it
+	from     *connection       // that brings them; nil: of no connection
+	former   *call             // the same as it was sent before, of which not all has come
+	room     *wire.Reservation // for them
 }
 
 // phase is how far a call is.
@@ -64,8 +74,11 @@ func (c *call) is(p phase) bool {
 	return c.phase == p
 }
 
-// size is how much memory the arguments take.
+// size is how much memory the arguments take, without those that came in parts.
 func (c *call) size() int64 {
+	if c.transfer > 0 {
+		return 0
+	}
 	n := len(c.in.GetArgs())
 	for _, b := range c.buffers {
 		n += len(b)
@@ -160,12 +173,25 @@ func (c *call) invoke(ran *bool) *answer {
 		reply.BufferSizes = append(reply.BufferSizes, uint64(len(b)))
 		size += uint64(len(b))
 	}
-	if limit := c.server.cfg.MaxMessageBytes; size > limit {
+	if limit := c.resultLimit(); size > limit {
 		e := tooLarge("the result is", size, limit)
 		e.Ran = true
 		return c.failed(e)
 	}
 	return &answer{reply, buffers}
+}
+
+// resultLimit is how large a result may be, in bytes. By gRPC it is one message.
+func (c *call) resultLimit() uint64 {
+	limit := c.server.cfg.MaxMessageBytes
+	to, frames := c.to.(*connection)
+	switch {
+	case !frames:
+		return min(limit, wire.MaxFrame)
+	case to.takesParts > 0:
+		return min(limit, to.takesParts)
+	}
+	return limit
 }
 
 // failed is the answer that carries an error.
@@ -194,12 +220,13 @@ func (c *call) answer(a *answer, unhurried bool) {
 		return
 	}
 	c.count(a.reply.GetError())
+	c.discharge()
 	s, to, kept := c.streaming(), c.to, int64(0)
 	if s != nil {
 		kept = s.seal(a)
 	}
 	if c.entry != nil {
-		to = c.server.ledger.finish(c.entry, a, kept)
+		to = c.server.ledger.finish(c.entry, a, kept, c.server.keep(c, a))
 	}
 	switch {
 	case s != nil:

@@ -39,8 +39,11 @@ type Config struct {
 	// Client is given to methods, by FromContext; nil: none.
 	Client *actorrpc.Client
 
-	// MaxMessageBytes is the limit on a call or a reply; 0: 64 MiB.
+	// MaxMessageBytes is the limit on the payload of a call or a reply; 0: 1 GiB. By gRPC it is 64 MiB at most.
 	MaxMessageBytes uint64
+	// TransferMemory is how many bytes of arguments that come in parts, and of results that are sent so, there
+	// may be at once, each: others wait; 0: 2 GiB.
+	TransferMemory uint64
 	// MaxPending is how many calls of one connection may be unanswered; 0: 10,000.
 	MaxPending int
 	// Keepalive is after which silence of a peer it is pinged; 0: 10 s.
@@ -69,6 +72,7 @@ func (c Config) complete() (Config, error) {
 		return c, errors.New("MaxPending, Keepalive, Patience and Task cannot be negative")
 	}
 	c.MaxMessageBytes = cmp.Or(c.MaxMessageBytes, wire.DefaultMaxMessage)
+	c.TransferMemory = cmp.Or(c.TransferMemory, wire.DefaultMemory)
 	c.MaxPending = cmp.Or(c.MaxPending, defaultMaxPending)
 	c.Keepalive = cmp.Or(c.Keepalive, defaultKeepalive)
 	c.Patience = cmp.Or(c.Patience, defaultPatience)

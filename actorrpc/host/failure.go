@@ -135,15 +135,18 @@ func tooLarge(what string, size, limit uint64) *rpcerror.Error {
 	}
 }
 
-// bytesText is a size in MiB, or in bytes where that is not whole and small.
+// bytesText is a size in GiB or MiB, or in bytes where it is small.
 func bytesText(n uint64) string {
-	const mib = 1 << 20
+	unit, name := uint64(1<<20), "MiB"
 	switch {
-	case n < mib:
+	case n < unit:
 		return fmt.Sprintf("%d bytes", n)
-	case n%mib == 0:
-		return fmt.Sprintf("%d MiB", n/mib)
+	case n >= 1<<30:
+		unit, name = 1<<30, "GiB"
 	}
-	tenths := n/mib*10 + (n%mib*10+mib-1)/mib // up: it is more than the limit
-	return fmt.Sprintf("%d.%d MiB", tenths/10, tenths%10)
+	if n%unit == 0 {
+		return fmt.Sprintf("%d %s", n/unit, name)
+	}
+	tenths := n/unit*10 + (n%unit*10+unit-1)/unit // up: it is more than the limit
+	return fmt.Sprintf("%d.%d %s", tenths/10, tenths%10, name)
 }

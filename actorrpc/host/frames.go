@@ -17,16 +17,23 @@ import (
 
 // connection is one of a client that speaks frames.
 type connection struct {
-	server   *Server
-	net      net.Conn
-	wire     *wire.Conn
-	session  *session
-	caller   string
-	limit    uint64 // of what the client takes, in bytes
-	streams  bool   // the client takes them as the answer to any call
+	server  *Server
+	net     net.Conn
+	wire    *wire.Conn
+	session *session
+	caller  string
+	limits
+	streams  bool // the client takes them as the answer to any call
 	done     chan struct{}
 	pending  atomic.Int64
 	deferred deferred
+	outgoing outgoing
+}
+
+// limits are how much a client takes, in bytes.
+type limits struct {
+	limit      uint64 // of a frame; 0: any
+	takesParts uint64 // of a payload in parts; 0: none
 }
 
 var (
@@ -59,6 +66,7 @@ func (s *Server) serveFrames(raw net.Conn) {
 	defer c.leaveStreams()
 	defer close(c.done)
 	defer s.leaveConnection(c)
+	defer c.abandon()
 	watch := newWatch(c.wire, wire.Silence{Every: s.cfg.Keepalive, Patience: s.cfg.Patience}, func() {
 		s.log.Warn("a silent connection was ended", "peer", raw.RemoteAddr().String())
 		raw.Close()
@@ -90,8 +98,8 @@ func (s *Server) leaveConnection(c *connection) {
 func (c *connection) handshake() *rpcerror.Error {
 	cfg := c.server.cfg
 	hello := &wire.Handshake{
-		Version: wire.Version, Peer: c.server.peer, Namespace: cfg.Namespace, MaxMessageBytes: cfg.MaxMessageBytes,
-		MaxPending: uint32(cfg.MaxPending), Language: "go",
+		Version: wire.Version, Peer: c.server.peer, Namespace: cfg.Namespace, MaxMessageBytes: min(cfg.MaxMessageBytes, wire.MaxFrame),
+		MaxTransferBytes: cfg.MaxMessageBytes, MaxPending: uint32(cfg.MaxPending), Language: "go",
 	}
 	if err := c.wire.Send(&wire.Frame{Kind: &wire.Frame_Handshake{Handshake: hello}}, nil, nil); err != nil {
 		return malformed("the peer left before it said who it is")
@@ -112,7 +120,8 @@ func (c *connection) handshake() *rpcerror.Error {
 		return &rpcerror.Error{Code: rpcerror.CodeDenied, Message: "peers of another namespace are not served"}
 	}
 	c.caller = strings.Clone(peer.GetPeer())
-	c.limit, c.streams = peer.GetMaxMessageBytes(), peer.GetStreams()
+	c.limits = limits{peer.GetMaxMessageBytes(), peer.GetMaxTransferBytes()}
+	c.streams = peer.GetStreams()
 	if c.net.SetReadDeadline(time.Time{}) != nil {
 		return malformed("the peer has left")
 	}
@@ -160,7 +169,18 @@ func (c *connection) read() *rpcerror.Error {
 func (c *connection) handle(f *wire.Frame, buffers [][]byte) *rpcerror.Error {
 	switch kind := f.GetKind().(type) {
 	case *wire.Frame_Call:
+		if e := c.announced(kind.Call); e != nil {
+			return e
+		}
 		c.call(kind.Call, buffers, nil)
+	case *wire.Frame_Part:
+		if len(buffers) > 0 {
+			c.arrived(kind.Part.GetSeq(), buffers[0])
+		}
+	case *wire.Frame_Accept:
+		c.transfer(kind.Accept.GetSeq())
+	case *wire.Frame_Release:
+		c.released(kind.Release.GetSeq())
 	case *wire.Frame_Cancel:
 		if running := c.server.ledger.running(c.session, kind.Cancel.GetSeq()); running != nil {
 			running.stop(cancelledByCaller())
@@ -196,8 +216,12 @@ func (c *connection) call(in *wire.Call, buffers [][]byte, rejection *rpcerror.E
 	now := time.Now()
 	k := &call{
 		server: c.server, in: in, buffers: buffers, caller: c.caller, arrived: now, to: c,
-		deadline: deadlineOf(now, in.GetTimeoutNs()), memory: c.server.cfg.MaxMessageBytes,
+		deadline: deadlineOf(now, in.GetTimeoutNs()), transferred: transferred{transfer: in.GetTransferBytes(), complete: in.GetTransferBytes() == 0, from: c},
 		takes: takingOf(in, c.streams), itemLimit: c.limit,
+	}
+	k.memory = wire.DecodedLimit(c.server.cfg.MaxMessageBytes, max(k.transfer, uint64(k.size())))
+	if limit := c.server.cfg.MaxMessageBytes; k.transfer > limit {
+		rejection = tooLarge("the arguments are", k.transfer, limit)
 	}
 	if n := c.pending.Add(1); n > int64(c.server.cfg.MaxPending) && rejection == nil {
 		rejection = busy("%d calls of this connection are not answered (max_pending)", n-1)
@@ -214,6 +238,12 @@ func (c *connection) call(in *wire.Call, buffers [][]byte, rejection *rpcerror.E
 	c.session.turn.Unlock() // before anything is written
 	switch v {
 	case dispositionNew:
+		if k.former != nil {
+			k.former.stopWaiting(cancelledByCaller())
+		}
+		if a == nil && k.transfer > 0 {
+			c.expect(k)
+		}
 		k.answer(a, false)
 	case dispositionReplay, dispositionAwait:
 		if s := c.server.ledger.stream(c.session, in.GetSeq()); s != nil {
@@ -236,7 +266,7 @@ func (c *connection) call(in *wire.Call, buffers [][]byte, rejection *rpcerror.E
 func (c *connection) close() {
 	last := &wire.Frame{Kind: &wire.Frame_Close{Close: &wire.Close{Error: stopping(false).Wire()}}}
 	// The last frame must not be sent while replies are deferred: after it the client expects none.
-	if c.deferred.some() || c.wire.Finish(last, closeTime) != nil || c.net.SetReadDeadline(time.Now().Add(closeTime)) != nil {
+	if c.deferred.some() || c.outgoing.some() || c.wire.Finish(last, closeTime) != nil || c.net.SetReadDeadline(time.Now().Add(closeTime)) != nil {
 		c.net.Close()
 	}
 	<-c.done
@@ -258,28 +288,36 @@ func (c *connection) answer(reply *wire.Reply, buffers [][]byte, unhurried bool)
 // frame is a reply as it is sent, with its buffers: an error instead of one that is larger than the client takes.
 func (c *connection) frame(reply *wire.Reply, buffers [][]byte) (*wire.Frame, [][]byte) {
 	f := &wire.Frame{Kind: &wire.Frame_Reply{Reply: reply}}
-	if size := c.over(f, buffers); size > 0 {
-		e := tooLarge("the result is", size, c.limit)
+	inParts := c.inParts(reply, buffers)
+	limit := c.limit
+	if inParts {
+		limit = c.takesParts
+	}
+	if size := over(f, buffers, limit); size > 0 {
+		e := tooLarge("the result is", size, limit)
 		e.Ran = true
 		f.Kind = &wire.Frame_Reply{Reply: &wire.Reply{Seq: reply.GetSeq(), Codec: reply.GetCodec(), Incarnation: reply.GetIncarnation(), Error: e.Wire()}}
-		buffers = nil
+		return f, nil
+	}
+	if inParts {
+		return c.announcement(reply, buffers), nil
 	}
 	return f, buffers
 }
 
-// over is the size of a frame that is larger than the client takes, 0 of others.
-func (c *connection) over(f *wire.Frame, buffers [][]byte) uint64 {
+// over is the size of a frame that is larger than the limit, 0 of others.
+func over(f *wire.Frame, buffers [][]byte, limit uint64) uint64 {
 	const small = 4 << 10 // no client takes less
 	reply := f.GetReply()
 	size := len(reply.GetResult())
 	for _, b := range buffers {
 		size += len(b)
 	}
-	if c.limit == 0 || reply.GetError() != nil || size <= small {
+	if limit == 0 || reply.GetError() != nil || size <= small {
 		return 0
 	}
 	total := uint64(size - len(reply.GetResult()) + proto.Size(f))
-	if total > c.limit {
+	if total > limit {
 		return total
 	}
 	return 0

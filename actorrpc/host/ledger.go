@@ -4,13 +4,16 @@ import (
 	"container/list"
 	"sync"
 	"time"
+
+	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
 // Limits of what is remembered of callers.
 const (
 	maxKept      = 256 << 20 // bytes of replies that are not acknowledged
 	maxSessions  = 100_000
-	sessionLasts = 24 * time.Hour // after the caller's last connection ended
+	answersLast  = 50 * time.Second // after the caller's last connection ended
+	sessionLasts = 24 * time.Hour   // likewise: its name and the highest number of its calls
 )
 
 // ledger knows which calls of each caller began, and has the answers that
@@ -21,9 +24,12 @@ type ledger struct {
 
 	mu       sync.Mutex
 	sessions map[string]*session
-	idle     list.List // of *session, without connections, since the longest first
-	kept     list.List // of *entry with an answer, the oldest first
-	bytes    int64     // of kept
+	away     list.List   // of *session, without connections, since the longest first
+	left     list.List   // likewise, of which no answers are kept any more
+	kept     list.List   // of *entry with an answer, the oldest first
+	bytes    int64       // of kept
+	large    list.List   // likewise, of answers that have a reservation
+	expiry   *time.Timer // of the first that is away; nil: none is
 }
 
 // session is one caller, by Handshake.peer.
@@ -33,12 +39,14 @@ type session struct {
 	acked       uint64
 	entries     map[uint64]*entry
 	connections int
-	idle        *list.Element
-	since       time.Time // idle
+	absence     *list.Element // nil: it has connections
+	left        bool          // its answers are not kept
+	since       time.Time     // of the absence
 
 	// turn is held from a call's beginning here until its actor has it: calls of
 	// two connections, of which one is broken, keep their order.
-	turn sync.Mutex
+	turn     sync.Mutex
+	incoming incoming // guarded by turn
 }
 
 // entry is a call that began.
@@ -52,6 +60,8 @@ type entry struct {
 	stream  *stream // nil: none, or the method has not returned one
 	size    int64   // of the answer, and of the stream when it ended
 	kept    *list.Element
+	room    *wire.Reservation // of a large answer
+	evicted func()            // called when a large answer is forgotten; nil: nothing waits for it
 	refused bool
 }
 
@@ -74,16 +84,25 @@ func (l *ledger) open(peer string, now time.Time) *session {
 	defer l.mu.Unlock()
 	s := l.sessions[peer]
 	if s == nil {
-		s = &session{peer: peer, entries: map[uint64]*entry{}}
+		s = &session{peer: peer, entries: map[uint64]*entry{}, incoming: incoming{}}
 		l.sessions[peer] = s
 	}
 	s.connections++
-	if s.idle != nil {
-		l.idle.Remove(s.idle)
-		s.idle = nil
-	}
+	l.present(s)
 	l.forget(now)
 	return s
+}
+
+// present takes a session off the lists of those without connections.
+func (l *ledger) present(s *session) {
+	switch {
+	case s.absence == nil:
+	case s.left:
+		l.left.Remove(s.absence)
+	default:
+		l.away.Remove(s.absence)
+	}
+	s.absence, s.left = nil, false
 }
 
 // close notes that a connection of a session ended.
@@ -98,21 +117,48 @@ func (l *ledger) close(s *session, now time.Time) {
 		return
 	}
 	s.since = now
-	s.idle = l.idle.PushBack(s)
+	s.absence = l.away.PushBack(s)
 	l.forget(now)
+	if l.expiry == nil {
+		l.expiry = time.AfterFunc(answersLast, l.expire)
+	}
 }
 
-// forget drops callers who have been away for too long, or are too many.
+// expire frees what callers have left behind.
+func (l *ledger) expire() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	l.forget(now)
+	l.expiry = nil
+	if first := l.away.Front(); first != nil {
+		l.expiry = time.AfterFunc(first.Value.(*session).since.Add(answersLast).Sub(now), l.expire)
+	}
+}
+
+// forget frees the answers for callers who have been away for a while, and drops others that have been so for
+// long, or are too many. What a caller called is known for longer than the answers: without
+// that a call which it sends again would run again.
 func (l *ledger) forget(now time.Time) {
-	for e := l.idle.Front(); e != nil; e = l.idle.Front() {
+	for e := l.away.Front(); e != nil; e = l.away.Front() {
 		s := e.Value.(*session)
-		if now.Sub(s.since) < sessionLasts && l.idle.Len() <= maxSessions {
-			return
+		if now.Sub(s.since) < answersLast && l.away.Len() <= maxSessions {
+			break
 		}
 		for _, one := range s.entries {
-			l.drop(one)
+			if one.call == nil {
+				l.drop(one)
+			}
 		}
-		l.idle.Remove(e)
+		l.away.Remove(e)
+		s.absence, s.left = l.left.PushBack(s), true
+	}
+	for e := l.left.Front(); e != nil; e = l.left.Front() {
+		s := e.Value.(*session)
+		if now.Sub(s.since) < sessionLasts && l.left.Len() <= maxSessions {
+			return
+		}
+		l.left.Remove(e)
 		delete(l.sessions, s.peer)
 	}
 }
@@ -134,6 +180,9 @@ func (l *ledger) begin(s *session, c *call, to answerer) (disposition, *answer) 
 		return dispositionOld, nil
 	case e.refused:
 		l.drop(e)
+	case e.call != nil && e.call.transfer > 0 && !e.call.complete: // it cannot have begun
+		c.former = e.call
+		l.drop(e)
 	case e.answer != nil:
 		return dispositionReplay, e.answer
 	default:
@@ -146,19 +195,27 @@ func (l *ledger) begin(s *session, c *call, to answerer) (disposition, *answer) 
 }
 
 // finish keeps an answer until it is acknowledged, and returns who is to have it. It takes so
-// many bytes beside the answer itself.
-func (l *ledger) finish(e *entry, a *answer, beside int64) answerer {
+// many bytes beside the answer itself. A large one has a reservation, which is released with it.
+func (l *ledger) finish(e *entry, a *answer, beside int64, room *wire.Reservation) answerer {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	to := e.to
 	e.call, e.to = nil, nil
+	if e.session.left {
+		l.drop(e)
+	}
 	e.size = size(a) + beside
 	if e.session.entries[e.seq] != e {
+		room.Release()
 		return to // its caller will not ask for it
 	}
 	failure := a.reply.GetError()
 	e.refused = failure != nil && !failure.GetRan()
-	e.answer = a
+	e.answer, e.room = a, room
+	if room != nil {
+		e.kept = l.large.PushBack(e)
+		return to
+	}
 	e.kept = l.kept.PushBack(e)
 	l.bytes += e.size
 	for l.bytes > l.limit {
@@ -212,7 +269,18 @@ func (l *ledger) drop(e *entry) {
 	if e.call != nil {
 		go e.call.giveUp() // its caller has acknowledged it unanswered
 	}
-	if e.kept != nil {
+	l.unkeep(e)
+}
+
+// unkeep frees an answer.
+func (l *ledger) unkeep(e *entry) {
+	switch {
+	case e.kept == nil:
+	case e.room != nil:
+		l.large.Remove(e.kept)
+		e.room.Release()
+		e.kept, e.room, e.evicted = nil, nil, nil
+	default:
 		l.kept.Remove(e.kept)
 		l.bytes -= e.size
 		e.kept = nil
@@ -260,6 +328,56 @@ func (l *ledger) answer(s *session, seq uint64) *answer {
 		return e.answer
 	}
 	return nil
+}
+
+// asks is who is to have the answer to a call.
+func (l *ledger) asks(c *call) answerer {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c.entry == nil {
+		return c.to
+	}
+	return c.entry.to
+}
+
+// lend is an answer that is sent in parts now; nil: it is not kept any more. evicted is called if it has to
+// be forgotten before it is freed.
+func (l *ledger) lend(s *session, seq uint64, evicted func()) *answer {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := s.entries[seq]
+	if e == nil || e.answer == nil {
+		return nil
+	}
+	e.evicted = evicted
+	return e.answer
+}
+
+// free forgets a large answer that its caller has. Its call is not sent again.
+func (l *ledger) free(s *session, seq uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e := s.entries[seq]; e != nil && e.room != nil {
+		l.drop(e)
+	}
+}
+
+// evict forgets the oldest large answer, and reports whether there was one.
+func (l *ledger) evict() bool {
+	l.mu.Lock()
+	first := l.large.Front()
+	if first == nil {
+		l.mu.Unlock()
+		return false
+	}
+	e := first.Value.(*entry)
+	evicted := e.evicted
+	l.drop(e)
+	l.mu.Unlock()
+	if evicted != nil {
+		evicted()
+	}
+	return true
 }
 
 // opened notes the stream of a call that runs, and returns what it goes to.

@@ -3,6 +3,7 @@ package host
 import (
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
@@ -29,7 +30,7 @@ func TestLedgerForgetsTheOldestReplies(t *testing.T) {
 			if v, _ := l.begin(s, c, discarded{}); v != dispositionNew {
 				t.Fatalf("got %s, want new", v)
 			}
-			l.finish(c.entry, result(2000), 0)
+			l.finish(c.entry, result(2000), 0, nil)
 		}
 	}
 	if l.bytes > 10_000 {
@@ -42,27 +43,65 @@ func TestLedgerForgetsTheOldestReplies(t *testing.T) {
 	}
 }
 
-func TestLedgerForgetsCallersWhoAreAway(t *testing.T) {
-	l := newLedger(maxKept)
-	now := time.Now()
-	s := l.open("a", now)
-	again := l.open("a", now)
-	c := numbered(7, 0)
-	l.begin(s, c, discarded{})
-	l.finish(c.entry, result(10), 0)
-	l.close(s, now)
-	l.close(again, now)
-	if other := l.open("never calls", now); other != nil {
-		l.close(other, now)
-	}
-	if back := l.open("a", now.Add(sessionLasts-time.Minute)); back != s {
-		t.Error("a caller who came back in time is not known")
-	}
-	l.close(s, now)
-	l.open("b", now.Add(sessionLasts))
-	if len(l.sessions) != 1 || l.bytes != 0 || l.kept.Len() != 0 || l.idle.Len() != 0 {
-		t.Errorf("got %d sessions, %d bytes, %d replies, %d idle; want b alone", len(l.sessions), l.bytes, l.kept.Len(), l.idle.Len())
-	}
+// What is kept for a caller is freed within a minute after its last connection, by a timer: nothing
+// else may happen at the server. Its calls are not forgotten: one that is sent again does not run again.
+func TestLedgerFreesAnswersOfCallersWhoLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLedger(maxKept)
+		s := l.open("a", time.Now())
+		again := l.open("a", time.Now())
+		answered, running := numbered(7, 0), numbered(8, 0)
+		l.begin(s, answered, discarded{})
+		l.begin(s, running, discarded{})
+		l.finish(answered.entry, result(10), 0, nil)
+		l.close(s, time.Now())
+		time.Sleep(time.Hour)
+		if l.keptBytes() == 0 {
+			t.Error("an answer was freed though the caller has a connection")
+		}
+		l.close(again, time.Now())
+		l.close(l.open("never calls", time.Now()), time.Now())
+		time.Sleep(answersLast - time.Second)
+		if back := l.open("a", time.Now()); back != s || l.keptBytes() == 0 {
+			t.Error("a caller who came back in time is not known")
+		}
+		l.close(s, time.Now())
+		other := l.open("b", time.Now())
+		l.begin(other, numbered(1, 0), discarded{})
+		time.Sleep(30 * time.Second)
+		l.close(other, time.Now())
+		time.Sleep(30 * time.Second)
+		bytes := l.keptBytes()
+		l.mu.Lock()
+		if bytes != 0 || l.kept.Len() != 0 || l.away.Len() != 1 {
+			t.Errorf("a minute after its caller left there are %d bytes, %d answers, %d callers away; want b alone", bytes, l.kept.Len(), l.away.Len())
+		}
+		l.mu.Unlock()
+		if calls := l.calls(); len(calls) != 2 {
+			t.Errorf("got %d calls that run, want 2: they go on", len(calls))
+		}
+		l.finish(running.entry, result(10), 0, nil)
+		if l.keptBytes() != 0 || len(s.entries) != 0 {
+			t.Error("an answer was kept for a caller who had left")
+		}
+		for seq, want := range map[uint64]disposition{7: dispositionLost, 8: dispositionLost, 9: dispositionNew} {
+			if v, _ := l.begin(l.open("a", time.Now()), numbered(seq, 0), discarded{}); v != want {
+				t.Errorf("call %d of a caller who came back: got %s, want %s", seq, v, want)
+			}
+		}
+		time.Sleep(time.Minute)
+		l.mu.Lock()
+		if l.expiry != nil {
+			t.Error("the timer runs on for no caller")
+		}
+		l.mu.Unlock()
+		l.close(l.open("c", time.Now()), time.Now())
+		time.Sleep(sessionLasts)
+		l.open("d", time.Now())
+		if len(l.sessions) != 2 || l.left.Len() != 0 {
+			t.Errorf("got %d callers after a day, %d without connections; want a and d", len(l.sessions), l.left.Len())
+		}
+	})
 }
 
 // Whatever a caller sends again, each call is new once, or again after a rejection,
@@ -99,7 +138,7 @@ func TestLedgerRunsEachCallOnce(t *testing.T) {
 					} else {
 						ran[seq] = true
 					}
-					l.finish(c.entry, a, 0)
+					l.finish(c.entry, a, 0, nil)
 					delete(pending, seq)
 					return
 				}

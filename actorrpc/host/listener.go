@@ -48,7 +48,7 @@ func newListener(calls context.Context, cfg Config, speaks protocols) *listener 
 		cfg: cfg, log: cfg.Log, calls: calls, frames: speaks.frames,
 		grpcFeed: newFeed(), httpFeed: newFeed(), health: health.NewServer(), conns: map[net.Conn]struct{}{},
 	}
-	limit := int(min(cfg.MaxMessageBytes, 1<<31-1))
+	limit := int(min(cfg.MaxMessageBytes, wire.MaxFrame))
 	l.grpc = grpc.NewServer(
 		grpc.MaxRecvMsgSize(limit), grpc.MaxSendMsgSize(limit), grpc.ForceServerCodecV2(wire.NewGRPCCodec(uint64(limit))),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: cfg.Keepalive, Timeout: cfg.Patience}),

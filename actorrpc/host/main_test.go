@@ -30,6 +30,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(envMeasured) != "" {
 		measured()
 	}
+	if os.Getenv(envDying) != "" {
+		dying()
+	}
 	if os.Getenv(programVariable) == "" {
 		propertytest.Main(m)
 		return

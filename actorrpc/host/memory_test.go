@@ -25,7 +25,7 @@ import (
 )
 
 // limit is the declared one of the servers that are measured, and of the clients.
-const memoryLimit = wire.DefaultMaxMessage
+const memoryLimit = wire.MaxFrame
 
 // envMeasured has TestMain be a process that is measured instead of running tests.
 const envMeasured = "FRAY_TEST_MEASURED"

@@ -40,7 +40,7 @@ func TestAnOldCopyOfARefusedCallDoesNotRun(t *testing.T) {
 		t.Fatalf("got %s, want new", v)
 	}
 	failure := &rpcerror.Error{Code: rpcerror.CodeStale}
-	l.finish(refused.entry, &answer{reply: &wire.Reply{Error: failure.Wire()}}, 0)
+	l.finish(refused.entry, &answer{reply: &wire.Reply{Error: failure.Wire()}}, 0, nil)
 	if v, _ := l.begin(s, numbered(1, 0), discarded{}); v != dispositionOld {
 		t.Errorf("the old copy: got %s, want %s", v, dispositionOld)
 	}

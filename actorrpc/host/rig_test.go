@@ -148,7 +148,7 @@ type client struct {
 }
 
 func hello(peer string) *wire.Handshake {
-	return &wire.Handshake{Version: wire.Version, Peer: peer, MaxMessageBytes: wire.DefaultMaxMessage, Language: "go"}
+	return &wire.Handshake{Version: wire.Version, Peer: peer, MaxMessageBytes: wire.MaxFrame, Language: "go"}
 }
 
 func dialRaw(t testing.TB, s *Server) net.Conn {
@@ -174,7 +174,7 @@ func handshake(t testing.TB, c net.Conn, h *wire.Handshake) *client {
 	if _, err := c.Write([]byte(wire.Preface)); err != nil {
 		t.Fatal(err)
 	}
-	out := &client{t: t, net: c, conn: wire.NewConn(c, 2*wire.DefaultMaxMessage), early: map[uint64]answer{}}
+	out := &client{t: t, net: c, conn: wire.NewConn(c, 2*wire.MaxFrame), early: map[uint64]answer{}}
 	out.send(&wire.Frame{Kind: &wire.Frame_Handshake{Handshake: h}})
 	f := out.receive()
 	if out.hello = f.GetHandshake(); out.hello == nil {

@@ -41,6 +41,7 @@ type Server struct {
 	active   atomic.Int64  // calls that are not answered
 	idle     chan struct{} // receives when active may be 0
 	waiting  atomic.Int64  // bytes of arguments of calls that wait
+	transferMemory
 
 	mu          sync.RWMutex // guards the rest
 	names       names
@@ -65,8 +66,9 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{
 		cfg: cfg, peer: strings.ToLower(rand.Text()), log: cfg.Log, ledger: newLedger(maxKept), idle: make(chan struct{}, 1),
-		names:       names{actors: map[string]*actor{}, objects: map[any]*object{}, classes: map[reflect.Type]*class{}},
-		connections: map[*connection]struct{}{},
+		transferMemory: transferMemory{room: wire.NewMemory(cfg.TransferMemory), kept: wire.NewMemory(cfg.TransferMemory)},
+		names:          names{actors: map[string]*actor{}, objects: map[any]*object{}, classes: map[reflect.Type]*class{}},
+		connections:    map[*connection]struct{}{},
 	}
 	s.calls, s.endCalls = context.WithCancelCause(context.Background())
 	s.registrar = newRegistrar(cfg)
@@ -179,6 +181,11 @@ func (s *Server) remove(a *actor) {
 	s.mu.Unlock()
 	a.gone.Store(true)
 	a.discard(unregistered)
+	for _, c := range s.ledger.calls() {
+		if c.actor == a {
+			c.stopWaiting(unregistered())
+		}
+	}
 	s.metrics.forget(a.name)
 }
 

@@ -53,7 +53,8 @@ func (s *service) call(ctx context.Context, in *wire.Call, to answerer) *call {
 		server: s.server, in: in, buffers: in.GetBuffers(), caller: in.GetCaller(), arrived: now, to: to,
 		deadline: deadlineOf(now, in.GetTimeoutNs()),
 		// The library holds the message in pieces beside the one that is decoded.
-		memory: s.server.cfg.MaxMessageBytes / 2,
+		memory:      min(s.server.cfg.MaxMessageBytes, wire.MaxFrame) / 2,
+		transferred: transferred{complete: true},
 	}
 	if p, ok := peer.FromContext(ctx); ok && c.caller == "" {
 		c.caller = p.Addr.String()

@@ -26,6 +26,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	for _, a := range s.sorted() {
 		a.discard(func() *rpcerror.Error { return stopping(false) })
 	}
+	for _, c := range s.ledger.calls() { // those that wait for their arguments
+		c.stopWaiting(stopping(false))
+	}
 	err := s.drain(ctx)
 	s.close()
 	return err

@@ -24,6 +24,14 @@ func (s *Server) submit(c *call, rejection *rpcerror.Error) *answer {
 	if size := s.waiting.Add(c.size()); size > maxWaitingBytes {
 		return c.drop(busy("calls with %s of arguments wait in this server", bytesText(uint64(size))))
 	}
+	if c.from != nil && c.from.session.incoming.holds(c) {
+		return nil
+	}
+	return s.push(c)
+}
+
+// push leads a call that need not wait for arguments to its mailbox, or returns the answer.
+func (s *Server) push(c *call) *answer {
 	if !c.method.box.push(c) {
 		return c.drop(busy("%d calls wait for this actor", maxMailbox))
 	}

@@ -24,8 +24,15 @@ const Version = 1
 // Preface is what a client sends before its first frame.
 const Preface = "FRAYACT1"
 
-// DefaultMaxMessage is the limit on a frame's size in bytes where no other is set.
-const DefaultMaxMessage = 64 << 20
+// DefaultMaxMessage is the limit on the payload of a call or a reply in bytes where no other is set.
+const DefaultMaxMessage = 1 << 30
+
+// DefaultMemory is how many bytes of payloads a process takes at once where no other limit is set.
+const DefaultMemory = 2 << 30
+
+// MaxFrame is the size in bytes up to which a frame is taken, where no lower limit is set. What is larger
+// comes in parts.
+const MaxFrame = 64 << 20
 
 const (
 	prefixSize = 8
@@ -76,8 +83,12 @@ type Conn struct {
 	queued  int // bytes
 	flushed sync.Cond
 	writing bool
-	last    bool  // the last frame is in the queue, or was
-	err     error // of the write that failed
+	slowness
+	last bool  // the last frame is in the queue, or was
+	err  error // of the write that failed
+
+	transfers []*outbound // the next one whose turn it is first
+	expected  map[uint64]*inbound
 }
 
 type outgoing struct {
@@ -86,9 +97,9 @@ type outgoing struct {
 	receipt *Receipt
 }
 
-// NewConn makes frames of a connection; at most limit bytes each are received.
+// NewConn makes frames of a connection; at most limit bytes each are received, and at most [MaxFrame].
 func NewConn(c net.Conn, limit uint64) *Conn {
-	conn := &Conn{net: c, born: time.Now(), limit: limit}
+	conn := &Conn{net: c, born: time.Now(), limit: min(limit, MaxFrame)}
 	conn.in = bufio.NewReaderSize(listener{conn}, readBuffer)
 	conn.flushed.L = &conn.mu
 	return conn
@@ -134,16 +145,12 @@ func (c *Conn) Send(f *Frame, buffers [][]byte, receipt *Receipt) error {
 
 // writeTurn writes what waits, unless another goroutine does already. It needs the lock.
 func (c *Conn) writeTurn() error {
-	if c.writing || c.err != nil || len(c.queue) == 0 {
+	if c.writing || c.err != nil || !c.unwritten() {
 		return c.err
 	}
 	c.writing = true
 	c.flush()
-	if len(c.queue) > 0 && c.err == nil {
-		go c.drain() // what others send does not hold up this caller
-		return nil
-	}
-	c.rest()
+	c.yield() // what others send does not hold up this caller
 	return c.err
 }
 
@@ -158,6 +165,7 @@ func (c *Conn) enqueue(out outgoing, limit int) error {
 	}
 	c.queue = append(c.queue, out)
 	c.queued += out.size
+	c.handed++
 	return nil
 }
 
@@ -173,30 +181,37 @@ func (c *Conn) over() error {
 func (c *Conn) drain() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for len(c.queue) > 0 && c.err == nil {
+	for c.unwritten() && c.err == nil {
 		c.flush()
 	}
 	c.rest()
 }
 
+// unwritten reports whether something waits to be written. It needs the lock.
+func (c *Conn) unwritten() bool { return len(c.queue) > 0 || len(c.transfers) > 0 }
+
 // rest ends the caller's time of writing.
 func (c *Conn) rest() {
 	c.writing = false
 	if c.err != nil {
-		c.queue, c.queued = nil, 0
+		c.queue, c.queued, c.transfers = nil, 0, nil
 		_ = c.net.Close() // the reader is to know, too
 	}
 	c.flushed.Broadcast()
 }
 
-// flush writes what waits now, with the lock released while it does.
+// flush writes what waits now, and one part of what is sent in parts, with the lock released while it does.
 func (c *Conn) flush() {
-	batch := c.queue
+	batch, frames := c.queue, len(c.queue)
 	c.queue, c.queued = nil, 0
+	if part, ok := c.nextPart(); ok {
+		batch = append(batch, part)
+	}
 	c.mu.Unlock()
 	err := c.write(batch)
 	c.mu.Lock()
 	c.err = err
+	c.wrote(frames)
 	c.flushed.Broadcast()
 }
 
@@ -255,7 +270,8 @@ func pack(f *Frame, buffers [][]byte) (outgoing, error) {
 	return outgoing{bytes: slices.Concat(net.Buffers{bytes}, buffers), size: len(bytes) + body}, nil
 }
 
-// Receive reads the next frame and its buffers. Errors are io.EOF where the peer
+// Receive reads the next frame and its buffers; with the last part of a payload that is expected all of
+// that. Errors are io.EOF where the peer
 // closed between frames, *OversizeError, *MalformedError, or the connection's.
 func (c *Conn) Receive() (*Frame, [][]byte, error) {
 	prefix, err := c.in.Peek(prefixSize)
@@ -276,6 +292,10 @@ func (c *Conn) Receive() (*Frame, [][]byte, error) {
 	f, err := c.head(int(head))
 	if err != nil {
 		return nil, nil, err
+	}
+	if part := f.GetPart(); part != nil {
+		payload, err := c.receivePart(part.GetSeq(), int(body))
+		return f, payload, err
 	}
 	if size > c.limit {
 		if _, err := io.CopyN(io.Discard, c.in, int64(body)); err != nil {
@@ -343,14 +363,18 @@ func cut(err error) error {
 func bufferSizes(f *Frame) []uint64 {
 	switch kind := f.GetKind().(type) {
 	case *Frame_Call:
-		return kind.Call.GetBufferSizes()
+		if kind.Call.GetTransferBytes() == 0 {
+			return kind.Call.GetBufferSizes()
+		}
 	case *Frame_Reply:
-		return kind.Reply.GetBufferSizes()
+		if kind.Reply.GetTransferBytes() == 0 {
+			return kind.Reply.GetBufferSizes()
+		}
 	case *Frame_Items:
 		return kind.Items.GetBufferSizes()
 	default:
-		return nil
 	}
+	return nil
 }
 
 func checkSizes(sizes []uint64, body uint64) error {

@@ -77,9 +77,10 @@ func (c *Conn) scheduleFlush() {
 	}
 }
 
-// Offer is Post that does not wait: with [PostLimit] bytes waiting already it reports false, and
-// sends nothing. An unhurried caller may be made to write. What goes wrong with
-// the connection is found by its reader.
+// Offer is Post that waits for no slow peer: with [PostLimit] bytes waiting already it reports false, and
+// sends nothing. Otherwise the system has the frame when it returns, unless the peer is slow: this
+// process may end then. An unhurried caller may be made to write. What goes wrong with the
+// connection is found by its reader.
 func (c *Conn) Offer(f *Frame, buffers [][]byte, unhurried bool) (taken bool) {
 	out, err := pack(f, buffers)
 	if err != nil {
@@ -93,11 +94,14 @@ func (c *Conn) Offer(f *Frame, buffers [][]byte, unhurried bool) (taken bool) {
 	if c.enqueue(out, math.MaxInt) != nil {
 		return true
 	}
-	if unhurried {
+	last := c.handed
+	switch {
+	case unhurried:
 		_ = c.writeTurn()
-	} else {
+	case !c.writeNow():
 		c.scheduleFlush()
 	}
+	c.awaitWritten(last)
 	return true
 }
 
@@ -116,7 +120,7 @@ func (c *Conn) Finish(f *Frame, within time.Duration) error {
 	if err := c.enqueue(out, math.MaxInt); err != nil {
 		return err
 	}
-	c.last = true
+	c.last, c.transfers = true, nil
 	if err := c.writeTurn(); err != nil {
 		return err
 	}

@@ -20,6 +20,9 @@ class Actor:
     def take(self, _: object) -> bytes:
         return b"ok"
 
+    def give(self, size: int) -> np.ndarray:
+        return np.zeros(size, dtype=np.uint8)
+
     def stream(self, n: int) -> Iterator[int]:
         yield from range(n)
 
@@ -90,6 +93,7 @@ def main() -> None:
         )
         array = np.zeros(1 << 20, dtype=np.uint8)
         rate("1 MiB argument", lambda: actor.take(array), 1)
+        rate("100 MiB result", lambda: actor.give(100 << 20), 1)
         rate("items of a stream", lambda: list(actor.stream(BATCH)), BATCH)
     finally:
         for each in started:

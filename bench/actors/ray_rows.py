@@ -18,6 +18,9 @@ class Actor:
     def take(self, _: object) -> bytes:
         return b"ok"
 
+    def give(self, size: int) -> np.ndarray:
+        return np.zeros(size, dtype=np.uint8)
+
     def stream(self, n: int) -> Iterator[int]:
         yield from range(n)
 
@@ -54,6 +57,7 @@ def main() -> None:
     )
     array = np.zeros(1 << 20, dtype=np.uint8)
     rate("1 MiB argument", lambda: ray.get(actor.take.remote(array)), 1)
+    rate("100 MiB result", lambda: ray.get(actor.give.remote(100 << 20)), 1)
     streaming = actor.stream.options(num_returns="streaming")
     rate("items of a stream", lambda: [ray.get(each) for each in streaming.remote(BATCH)], BATCH)
     ray.shutdown()  # with its workers

@@ -278,7 +278,7 @@ def bound(order: dict[str, Any]) -> ActorMethod:
             peer="",
             namespace=order.get("namespace") or "",
             identity=order.get("identity") or "",
-            max_message_bytes=order.get("max") or 64 << 20,
+            max_message_bytes=order.get("max") or 1 << 30,
             allow_pickle=True,  # which takes an identity too
         ),
     )

@@ -411,7 +411,7 @@ def test_a_caller_that_does_not_come_back(feed: Feed) -> None:
         stream = FixedResolver(server.address).lookup("feed").count(1 << 60)
         next(stream)
         channel = stream._call.channel
-        channel._send_again = lambda: None  # as if the process were gone
+        channel._send_again = lambda *_: None  # as if the process were gone
         channel.close()
         ended(feed)
         eventually(lambda: not server._core._active)

@@ -29,6 +29,16 @@ direction is a sequence of
                    the other, of the lengths in buffer_sizes
 
 Both sides send Handshake first. A side that cannot go on sends Close and closes.
+
+Transfers. A Call or Reply of more than 8 MiB, to a peer whose Handshake has
+max_transfer_bytes, is sent without its payload, and transfer_bytes has how much
+that is: args or result, then the buffers, one after the other. The receiver answers
+with Accept once it has the memory, and the sender then sends the payload in Parts, of
+64 KiB to 1 MiB each but for the last, and other frames between them. A receiver that has all of a
+result, or does not want it any more, sends Release: the sender need not keep it.
+A sender that sends Cancel, or another Reply to the same call, sends no more Parts of it.
+A call begins when all of its payload is there; later calls to the same actor
+wait for it.
 """
 
 from collections import abc as _abc
@@ -166,6 +176,9 @@ class Frame(_message.Message):
     METHODS_FIELD_NUMBER: _builtins.int
     LIST_ACTORS_FIELD_NUMBER: _builtins.int
     ACTORS_FIELD_NUMBER: _builtins.int
+    PART_FIELD_NUMBER: _builtins.int
+    ACCEPT_FIELD_NUMBER: _builtins.int
+    RELEASE_FIELD_NUMBER: _builtins.int
     ITEMS_FIELD_NUMBER: _builtins.int
     STREAM_ACK_FIELD_NUMBER: _builtins.int
     @_builtins.property
@@ -191,6 +204,12 @@ class Frame(_message.Message):
     @_builtins.property
     def actors(self) -> Global___ListActorsResponse: ...
     @_builtins.property
+    def part(self) -> Global___Part: ...
+    @_builtins.property
+    def accept(self) -> Global___Accept: ...
+    @_builtins.property
+    def release(self) -> Global___Release: ...
+    @_builtins.property
     def items(self) -> Global___Items: ...
     @_builtins.property
     def stream_ack(self) -> Global___StreamAck: ...
@@ -208,14 +227,17 @@ class Frame(_message.Message):
         methods: Global___ListMethodsResponse | None = ...,
         list_actors: Global___ListActorsRequest | None = ...,
         actors: Global___ListActorsResponse | None = ...,
+        part: Global___Part | None = ...,
+        accept: Global___Accept | None = ...,
+        release: Global___Release | None = ...,
         items: Global___Items | None = ...,
         stream_ack: Global___StreamAck | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["actors", b"actors", "call", b"call", "cancel", b"cancel", "close", b"close", "handshake", b"handshake", "items", b"items", "kind", b"kind", "list_actors", b"list_actors", "list_methods", b"list_methods", "methods", b"methods", "ping", b"ping", "pong", b"pong", "reply", b"reply", "stream_ack", b"stream_ack"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["accept", b"accept", "actors", b"actors", "call", b"call", "cancel", b"cancel", "close", b"close", "handshake", b"handshake", "items", b"items", "kind", b"kind", "list_actors", b"list_actors", "list_methods", b"list_methods", "methods", b"methods", "part", b"part", "ping", b"ping", "pong", b"pong", "release", b"release", "reply", b"reply", "stream_ack", b"stream_ack"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["actors", b"actors", "call", b"call", "cancel", b"cancel", "close", b"close", "handshake", b"handshake", "items", b"items", "kind", b"kind", "list_actors", b"list_actors", "list_methods", b"list_methods", "methods", b"methods", "ping", b"ping", "pong", b"pong", "reply", b"reply", "stream_ack", b"stream_ack"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accept", b"accept", "actors", b"actors", "call", b"call", "cancel", b"cancel", "close", b"close", "handshake", b"handshake", "items", b"items", "kind", b"kind", "list_actors", b"list_actors", "list_methods", b"list_methods", "methods", b"methods", "part", b"part", "ping", b"ping", "pong", b"pong", "release", b"release", "reply", b"reply", "stream_ack", b"stream_ack"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["handshake", "call", "reply", "cancel", "ping", "pong", "close", "list_methods", "methods", "list_actors", "actors", "items", "stream_ack"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["handshake", "call", "reply", "cancel", "ping", "pong", "close", "list_methods", "methods", "list_actors", "actors", "part", "accept", "release", "items", "stream_ack"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
@@ -234,6 +256,8 @@ class Handshake(_message.Message):
     MAX_PENDING_FIELD_NUMBER: _builtins.int
     LANGUAGE_FIELD_NUMBER: _builtins.int
     PICKLE_FIELD_NUMBER: _builtins.int
+    MAX_TRANSFER_BYTES_FIELD_NUMBER: _builtins.int
+    SHARED_MEMORY_FIELD_NUMBER: _builtins.int
     STREAMS_FIELD_NUMBER: _builtins.int
     version: _builtins.int
     """of the protocol: 1"""
@@ -249,6 +273,12 @@ class Handshake(_message.Message):
     """"go" or "python" """
     pickle: _builtins.bool
     """the sender takes codec pickle"""
+    max_transfer_bytes: _builtins.int
+    """max_transfer_bytes: the largest payload of a Call or Reply that the sender takes in
+    Parts; 0: none. Such a client counts attempts for each server process from 0 on.
+    """
+    shared_memory: _builtins.bool
+    """the sender can write payloads into memory of its peer, see Accept"""
     streams: _builtins.bool
     """the client: any of its calls may be answered by a stream, also one without Call.stream"""
     def __init__(
@@ -261,11 +291,13 @@ class Handshake(_message.Message):
         max_pending: _builtins.int = ...,
         language: _builtins.str = ...,
         pickle: _builtins.bool = ...,
+        max_transfer_bytes: _builtins.int = ...,
+        shared_memory: _builtins.bool = ...,
         streams: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["language", b"language", "max_message_bytes", b"max_message_bytes", "max_pending", b"max_pending", "namespace", b"namespace", "peer", b"peer", "pickle", b"pickle", "streams", b"streams", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["language", b"language", "max_message_bytes", b"max_message_bytes", "max_pending", b"max_pending", "max_transfer_bytes", b"max_transfer_bytes", "namespace", b"namespace", "peer", b"peer", "pickle", b"pickle", "shared_memory", b"shared_memory", "streams", b"streams", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -290,6 +322,8 @@ class Call(_message.Message):
     TIMEOUT_NS_FIELD_NUMBER: _builtins.int
     CALLER_FIELD_NUMBER: _builtins.int
     TRACE_FIELD_NUMBER: _builtins.int
+    TRANSFER_BYTES_FIELD_NUMBER: _builtins.int
+    ARGS_BYTES_FIELD_NUMBER: _builtins.int
     STREAM_FIELD_NUMBER: _builtins.int
     actor: _builtins.str
     """its name in the server"""
@@ -314,6 +348,10 @@ class Call(_message.Message):
     """gRPC: as Handshake.peer"""
     trace: _builtins.str
     """W3C traceparent, "" """
+    transfer_bytes: _builtins.int
+    """of the payload, which follows in Parts; 0: it is here"""
+    args_bytes: _builtins.int
+    """of transfer_bytes: args; the others are the buffers"""
     @_builtins.property
     def buffers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
         """gRPC: what args refers to out of band"""
@@ -342,11 +380,13 @@ class Call(_message.Message):
         timeout_ns: _builtins.int = ...,
         caller: _builtins.str = ...,
         trace: _builtins.str = ...,
+        transfer_bytes: _builtins.int = ...,
+        args_bytes: _builtins.int = ...,
         stream: Global___StreamRequest | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["stream", b"stream"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["acked", b"acked", "actor", b"actor", "args", b"args", "attempt", b"attempt", "buffer_sizes", b"buffer_sizes", "buffers", b"buffers", "caller", b"caller", "codec", b"codec", "incarnation", b"incarnation", "method", b"method", "seq", b"seq", "stream", b"stream", "timeout_ns", b"timeout_ns", "trace", b"trace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["acked", b"acked", "actor", b"actor", "args", b"args", "args_bytes", b"args_bytes", "attempt", b"attempt", "buffer_sizes", b"buffer_sizes", "buffers", b"buffers", "caller", b"caller", "codec", b"codec", "incarnation", b"incarnation", "method", b"method", "seq", b"seq", "stream", b"stream", "timeout_ns", b"timeout_ns", "trace", b"trace", "transfer_bytes", b"transfer_bytes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -473,6 +513,8 @@ class Reply(_message.Message):
     BUFFER_SIZES_FIELD_NUMBER: _builtins.int
     ERROR_FIELD_NUMBER: _builtins.int
     INCARNATION_FIELD_NUMBER: _builtins.int
+    TRANSFER_BYTES_FIELD_NUMBER: _builtins.int
+    RESULT_BYTES_FIELD_NUMBER: _builtins.int
     STREAMED_FIELD_NUMBER: _builtins.int
     ITEMS_FIELD_NUMBER: _builtins.int
     seq: _builtins.int
@@ -480,6 +522,10 @@ class Reply(_message.Message):
     result: _builtins.bytes
     incarnation: _builtins.str
     """that answered"""
+    transfer_bytes: _builtins.int
+    """of the payload, which follows in Parts; 0: it is here"""
+    result_bytes: _builtins.int
+    """of transfer_bytes: result; the others are the buffers"""
     streamed: _builtins.bool
     """it ends a stream, which has result unset; gRPC: it is an item"""
     items: _builtins.int
@@ -502,12 +548,14 @@ class Reply(_message.Message):
         buffer_sizes: _abc.Iterable[_builtins.int] | None = ...,
         error: Global___Error | None = ...,
         incarnation: _builtins.str = ...,
+        transfer_bytes: _builtins.int = ...,
+        result_bytes: _builtins.int = ...,
         streamed: _builtins.bool = ...,
         items: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["buffer_sizes", b"buffer_sizes", "buffers", b"buffers", "codec", b"codec", "error", b"error", "incarnation", b"incarnation", "items", b"items", "result", b"result", "seq", b"seq", "streamed", b"streamed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["buffer_sizes", b"buffer_sizes", "buffers", b"buffers", "codec", b"codec", "error", b"error", "incarnation", b"incarnation", "items", b"items", "result", b"result", "result_bytes", b"result_bytes", "seq", b"seq", "streamed", b"streamed", "transfer_bytes", b"transfer_bytes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -676,6 +724,88 @@ class Pong(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Pong: _TypeAlias = Pong  # noqa: Y015
+
+@_typing.final
+class Part(_message.Message):
+    """Part is some of the payload of a Call, from a client, or of a Reply, from a server. Its
+    bytes follow the frame, unless all of the payload was written where Accept offered.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEQ_FIELD_NUMBER: _builtins.int
+    WRITTEN_FIELD_NUMBER: _builtins.int
+    seq: _builtins.int
+    written: _builtins.int
+    """bytes"""
+    def __init__(
+        self,
+        *,
+        seq: _builtins.int = ...,
+        written: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["seq", b"seq", "written", b"written"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Part: _TypeAlias = Part  # noqa: Y015
+
+@_typing.final
+class Accept(_message.Message):
+    """Accept asks for the payload of a Call or Reply that was announced. On the same machine the
+    receiver may offer memory for it, a sealed memfd: /proc/PID/fd/FD, which begins with the token.
+    A sender that does not reach that, or to which it does not belong, sends parts.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEQ_FIELD_NUMBER: _builtins.int
+    PID_FIELD_NUMBER: _builtins.int
+    FD_FIELD_NUMBER: _builtins.int
+    TOKEN_FIELD_NUMBER: _builtins.int
+    seq: _builtins.int
+    pid: _builtins.int
+    """0: no memory is offered"""
+    fd: _builtins.int
+    token: _builtins.bytes
+    def __init__(
+        self,
+        *,
+        seq: _builtins.int = ...,
+        pid: _builtins.int = ...,
+        fd: _builtins.int = ...,
+        token: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["fd", b"fd", "pid", b"pid", "seq", b"seq", "token", b"token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Accept: _TypeAlias = Accept  # noqa: Y015
+
+@_typing.final
+class Release(_message.Message):
+    """Release reports that a client needs no more of a result."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEQ_FIELD_NUMBER: _builtins.int
+    seq: _builtins.int
+    def __init__(
+        self,
+        *,
+        seq: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["seq", b"seq"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Release: _TypeAlias = Release  # noqa: Y015
 
 @_typing.final
 class Close(_message.Message):

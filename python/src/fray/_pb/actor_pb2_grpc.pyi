@@ -29,6 +29,16 @@ direction is a sequence of
                    the other, of the lengths in buffer_sizes
 
 Both sides send Handshake first. A side that cannot go on sends Close and closes.
+
+Transfers. A Call or Reply of more than 8 MiB, to a peer whose Handshake has
+max_transfer_bytes, is sent without its payload, and transfer_bytes has how much
+that is: args or result, then the buffers, one after the other. The receiver answers
+with Accept once it has the memory, and the sender then sends the payload in Parts, of
+64 KiB to 1 MiB each but for the last, and other frames between them. A receiver that has all of a
+result, or does not want it any more, sends Release: the sender need not keep it.
+A sender that sends Cancel, or another Reply to the same call, sends no more Parts of it.
+A call begins when all of its payload is there; later calls to the same actor
+wait for it.
 """
 
 from collections import abc as _abc

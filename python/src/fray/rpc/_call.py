@@ -20,9 +20,11 @@ from fray.rpc import _trace
 from fray.rpc._call_chain import call_deadline, here, task_call
 from fray.rpc._failure import clip, raised
 from fray.rpc._ledger import Caller, Entry
-from fray.rpc._reply import Answerer, Reply, error_reply
+from fray.rpc._ownership import stable
+from fray.rpc._reply import Answerer, Reply, error_reply, payload_size
 from fray.rpc._retry import base_names, matches
 from fray.rpc._stream import ServerStream, StoppedError, iterates, iterates_async
+from fray.rpc._transfer import PARTS_FROM, decoded_limit
 from fray.rpc._wire import item_too_large, payload_of
 from fray.rpc.codec import CodecError, CodecTooLargeError, decode_args, encode_result
 from fray.rpc.context import ActorContext
@@ -39,6 +41,7 @@ from fray.rpc.errors import (
 )
 
 if TYPE_CHECKING:
+    from fray.rpc._memory import Reservation
     from fray.rpc._methods import Method
     from fray.rpc._stream import Sink
     from fray.rpc.codec import ActorRef
@@ -46,6 +49,22 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("fray.rpc")
 _LONGEST: Final = 100 * 365 * 86400.0  # seconds
+
+
+class ArgumentsSource(Protocol):
+    """What brings arguments in parts."""
+
+    def dropped(self, call: ServerCall, /) -> None:
+        """Receive no arguments of a call that was answered before they had come."""
+        ...
+
+
+class CallQueue(Protocol):
+    """Where calls wait for their turn."""
+
+    def put(self, call: Any, /) -> bool:
+        """Let a call wait; return whether its thread receives on its connection afterwards."""
+        ...
 
 
 class SharedConnection(Protocol):
@@ -133,6 +152,9 @@ class ServerCall(Entry):
         "memory",
         "message",
         "method",
+        "queue",
+        "room",
+        "session",
         "size",
         "takes_stream",
         "task",
@@ -162,6 +184,10 @@ class ServerCall(Entry):
         self.size = 0  # of its arguments, where they are large
         self.item_limit = 0  # bytes of an item of a stream, 0: none
         self.memory = 0  # bytes that they may take when they are decoded, 0: the default
+        self.queue: CallQueue | None = None  # where it is to wait once its arguments are here
+        self.room: Reservation | None = None  # for arguments that come in parts
+        self.session: ArgumentsSource | None = None  # that brings them
+        self.complete = not message.transfer_bytes
         self.task: asyncio.Task[None] | None = None  # of an asynchronous method
         self.why: ActorError | None = None  # it is cancelled
         self.takes_stream = to.takes_streams or message.HasField("stream")
@@ -190,13 +216,13 @@ class ServerCall(Entry):
         leave = _trace.enter(self.trace) if self.trace else None
         here.call = self
         try:
-            result = getattr(self.actor.value, self.method.name)(*args, **kwargs)
-            if type(result) is CoroutineType:
-                result = self.actor.run_coroutine(result)
-            if iterates(result):
-                return self._over(self._produced(result))
-            if iterates_async(result):
-                return self._over(self.actor.run_coroutine(self._produced_async(result)))
+            result = [getattr(self.actor.value, self.method.name)(*args, **kwargs)]
+            if type(result[0]) is CoroutineType:
+                result[0] = self.actor.run_coroutine(result[0])
+            if iterates(result[0]):
+                return self._over(self._produced(result.pop()))
+            if iterates_async(result[0]):
+                return self._over(self.actor.run_coroutine(self._produced_async(result.pop())))
         except BaseException as err:
             return self._over(self._raised(err))
         finally:
@@ -217,7 +243,10 @@ class ServerCall(Entry):
             reply = self._broke(err)
         finally:
             self.task = None
-        self.answer(reply, later=False)
+        if reply is not None and payload_size(reply) > PARTS_FROM:  # answering may have to wait for others
+            threading.Thread(target=self.answer, args=(reply, False), name="fray-actor-answer").start()
+        else:
+            self.answer(reply, later=False)
 
     async def _awaited(self) -> Reply | None:
         if not self._begins():
@@ -235,11 +264,11 @@ class ServerCall(Entry):
             late = DeadlineError("the deadline passed while the method ran", ran=True)
             timer = loop.call_later(self.deadline - time.monotonic(), self._cancel_task, late)
         try:
-            result = getattr(self.actor.value, self.method.name)(*args, **kwargs)
+            result = [getattr(self.actor.value, self.method.name)(*args, **kwargs)]
             if not self.method.streams:
-                result = await result
-            if iterates_async(result) or iterates(result):
-                return self._over(await self._produced_async(result))
+                result[0] = await result[0]
+            if iterates_async(result[0]) or iterates(result[0]):
+                return self._over(await self._produced_async(result.pop()))
         except asyncio.CancelledError as err:
             return self._over(self._failed(self.why) if self.why else self._raised(err))
         except BaseException as err:
@@ -334,6 +363,11 @@ class ServerCall(Entry):
     # From elsewhere.
 
     @property
+    def held_for(self) -> str:
+        """The name of the actor."""
+        return self.actor.name
+
+    @property
     def waits(self) -> bool:
         """Whether the method has not begun."""
         return self._phase is _Phase.WAITS
@@ -394,6 +428,7 @@ class ServerCall(Entry):
     def answer(self, reply: Reply | None, later: bool) -> None:
         """Hand out the reply; None: another thread did."""
         if reply is not None:
+            self.over = True
             self.actor.answered(self, reply, later)
 
     def _begins(self) -> bool:
@@ -419,14 +454,16 @@ class ServerCall(Entry):
         message = self.message
         if message is None:  # another thread answered just now
             raise StoppingError("the server is shutting down", ran=True)
+        payload = payload_of(self.buffers, message.args)
+        size = len(payload) + sum(b.nbytes for b in self.buffers)
         try:
             args, kwargs = decode_args(
                 self.codec,
-                payload_of(self.buffers, message.args),
+                payload,
                 self.buffers,
                 on_actor=self.actor.on_reference,
                 allow_pickle=self.actor.allow_pickle,
-                memory=self.memory,
+                memory=decoded_limit(self.memory, size),
             )
         except CodecTooLargeError as err:
             raise TooLargeError(err.problem) from None
@@ -459,9 +496,10 @@ class ServerCall(Entry):
             deadline=self.deadline,
         )
 
-    def _returned(self, result: Any) -> Reply:
+    def _returned(self, result: list[Any]) -> Reply:
+        """Return the reply of a result, which is the only element of a list that has it alone."""
         try:
-            data, buffers = encode_result(self.codec, result)
+            data, buffers = encode_result(self.codec, result[0])
         except CodecError as err:
             return self._failed(EncodingError(err.problem, argument=err.path, ran=True))
         except Exception as err:
@@ -470,7 +508,7 @@ class ServerCall(Entry):
         reply = actor_pb2.Reply(
             seq=self.seq, codec=self.codec, result=data, incarnation=self.actor.incarnation
         )
-        return reply, [b if type(b) is bytes else bytes(b) for b in buffers] if buffers else ()
+        return reply, stable(result, buffers) if buffers else ()
 
     def _raised(self, err: BaseException) -> Reply:
         """Return the reply of a method that raised, with what its caller needs to know to call it again."""

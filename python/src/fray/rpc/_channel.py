@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _GONE = 2.0  # seconds of refused connections after which a server is taken for gone
 _FIRST, _LONGEST = 0.02, 1.0  # seconds between two tries to connect
 _TURN, _LONGEST_TURN = 0.001, 0.02  # seconds
+_LEAST = 0.5  # seconds that a server which was silent has to answer
 
 
 class Channel:
@@ -225,10 +226,11 @@ class Channel:
                 self._connection = None
             if broken is not None:
                 broken.close()
+            silent = broken is not None and broken.silent
             # Only then is it certain of each call whether it may have arrived.
             while any(not future.lost for future in list(self._outstanding.values())):
                 sleep(_TURN)
-            self._send_again()
+            self._send_again(silent)
         finally:
             self._restored()
 
@@ -239,12 +241,13 @@ class Channel:
         if self._outstanding and (connection is None or connection.closed):
             self.lost()
 
-    def _send_again(self) -> None:
-        """Send what is unanswered again, or give it back."""
+    def _send_again(self, silent: bool) -> None:
+        """Send what is unanswered again, or give it back: after one try where the server was silent."""
         began, refused, pause = monotonic(), None, _FIRST
+        settings = self._hurried() if silent else self.settings
         while self._prune():
             try:
-                connection = Connection.open(self.address, self.settings)
+                connection = Connection.open(self.address, settings)
             except UnavailableError as err:
                 self._failure = (monotonic(), err)
                 if isinstance(err.__cause__, ConnectionRefusedError):
@@ -252,7 +255,8 @@ class Channel:
                 else:
                     refused = None
                 gone = refused is not None and monotonic() - refused >= _GONE
-                self._give_up(lambda f, g=gone: g or self._overdue(f, began))
+                self._give_up(lambda f, g=gone or silent: g or self._overdue(f, began))
+                silent, settings = False, self.settings
                 sleep(pause)
                 pause = min(_LONGEST, 2 * pause)
                 continue
@@ -262,6 +266,12 @@ class Channel:
                 return
             self._resume(connection)
             return
+
+    def _hurried(self) -> Settings:
+        """Return the settings for a server that was silent: it has half of the patience to answer."""
+        settings = self.settings
+        within = max(_LEAST, settings.patience / 2)
+        return replace(settings, connect_timeout=min(settings.connect_timeout, within))
 
     def _prune(self) -> bool:
         """Drop calls that have ended; return whether there are others."""

@@ -14,18 +14,20 @@ from google.protobuf.message import Message
 
 from fray._locks import Worker
 from fray._pb import actor_pb2
-from fray.rpc import _wire
+from fray.rpc import _memory, _shared, _transfer, _wire
 from fray.rpc._dial import check_handshake, describe, dial, receive_handshake
 from fray.rpc._outcome import Answer, Sent
 from fray.rpc._pending import PendingCalls
 from fray.rpc._questions import Questions
 from fray.rpc._reader import FrameReader
 from fray.rpc._receive_turn import TICK, ReceiveTurn
+from fray.rpc._results import Results
 from fray.rpc._settings import Settings
 from fray.rpc._wire import Buffer, Stream
 from fray.rpc._writer import FrameWriter, Outgoing
 from fray.rpc.errors import (
     ActorError,
+    CancelledError,
     DeadlineError,
     MalformedError,
     TooLargeError,
@@ -41,6 +43,16 @@ class _EndError(Exception):
     """The server closes the connection."""
 
 
+class _CallInParts:
+    """A call whose arguments are sent in parts."""
+
+    __slots__ = ("asked", "pieces", "whole")
+
+    def __init__(self, pieces: Sequence[Buffer], whole: Outgoing) -> None:
+        self.pieces, self.whole = pieces, whole
+        self.asked = False  # the server did, or it need not any more
+
+
 class Connection:
     """Calls on their way to one server. All methods may be used from any thread."""
 
@@ -52,12 +64,22 @@ class Connection:
         """The server's Handshake; `peer.peer` is another one for each process at the address."""
         self.stopping = False
         """The server drains: it answers the calls that it has, and rejects new ones."""
+        self.silent = False
+        """It ended as the server was silent for too long."""
         self._settings, self._stream = settings, stream
         self._reader = FrameReader(stream, settings.connect_timeout)
         self._turn = ReceiveTurn()
         self._writer = FrameWriter(stream, f"fray-send-{address}")
         self._pending = PendingCalls(_MAX_PENDING)
         self._limit = settings.max_message_bytes
+        self._in_parts: dict[int, _CallInParts] = {}  # by seq
+        self._results = Results(
+            self._reader,
+            _memory.of_process(settings.transfer_memory),
+            settings.keepalive + settings.patience,
+            self._report,
+            self._stalled,
+        )
         self._closed = False
         self._reason: Exception | None = None
         self._drained = False  # no reply came after the server reported that it stops
@@ -112,7 +134,7 @@ class Connection:
             TooLargeError: over the limit of either side; nothing was sent, `done` is not called.
             UnavailableError: the connection is closed already; nothing was sent, `done` is not called.
         """
-        outgoing = self._pack(call, buffers)
+        outgoing = sent = self._pack(call, buffers)
         if self._pending.full or self._writer.full:
             self._wait_for_room()
         if self._turn.lent and self._stream.ended():
@@ -121,13 +143,16 @@ class Connection:
             raise self._unavailable()
         seq = call.seq
         pending = self._pending
-        pending.add(seq, (outgoing, done))
+        if not outgoing.size:
+            outgoing = self._announce(call, outgoing)
+        pending.add(seq, (sent, done))
         if self._closed and pending.withdraw(seq):
+            self._in_parts.pop(seq, None)
             raise self._unavailable()
         self._writer.send(outgoing, later)
-        if later:
+        if later or outgoing is not sent:
             self._turn.recall()
-        return outgoing
+        return sent
 
     def attend(self, sent: Sent, seconds: float) -> None:
         """Receive on this thread, which waits for a call, unless another thread does.
@@ -164,6 +189,13 @@ class Connection:
 
     def cancel(self, seq: int) -> None:
         """Ask the server not to begin a call, or to end it. The call is answered all the same."""
+        parts = self._in_parts.get(seq)
+        if parts is not None:
+            parts.asked = True
+            self._writer.cut(seq)
+        if self._results and self._results.drop(seq) is not None:
+            late = CancelledError("the call was cancelled before its result had come", ran=True)
+            self._answer_with(late, seq)
         self._report(_wire.CANCEL, actor_pb2.Cancel(seq=seq))
 
     def acknowledge(self, seq: int, taken: int) -> None:
@@ -225,14 +257,34 @@ class Connection:
             call.ClearField("buffer_sizes")
             call.buffer_sizes.extend(len(b) for b in buffers)
             body = sum(call.buffer_sizes)
+        limit = min(self._settings.max_message_bytes, self.peer.max_transfer_bytes)
+        most = max(limit, self._limit)
+        if body > max(most, _wire.MAX_FRAME):
+            raise self._arguments_too_large(call, body, most)
         outgoing = Outgoing(_wire.frame_bytes(_wire.CALL, call, body), buffers, body)
+        if limit and outgoing.size > _transfer.PARTS_FROM:
+            size = body + len(call.args)
+            if size > limit:
+                raise self._arguments_too_large(call, size, limit)
+            return Outgoing(b"", buffers)  # see _announce
         if outgoing.size - _wire.PREFIX_SIZE > self._limit:
-            raise TooLargeError(
-                _wire.arguments_too_large(outgoing.size, self._limit),
-                actor=call.actor,
-                method=call.method,
-            )
+            raise self._arguments_too_large(call, outgoing.size, self._limit)
         return outgoing
+
+    def _arguments_too_large(self, call: actor_pb2.Call, size: int, limit: int) -> TooLargeError:
+        message = _wire.arguments_too_large(size, limit)
+        return TooLargeError(message, actor=call.actor, method=call.method)
+
+    def _announce(self, call: actor_pb2.Call, whole: Outgoing) -> Outgoing:
+        """Return the frame that goes ahead of arguments which are sent in parts when the server asks."""
+        args = call.args
+        announcement = _transfer.announce_args(call, args, call.buffer_sizes if whole.buffers else ())
+        self._in_parts[call.seq] = _CallInParts([args, *whole.buffers], whole)
+        whole.buffers = ()
+        return Outgoing(_wire.frame_bytes(_wire.CALL, announcement, 0))
+
+    def _stalled(self) -> None:
+        self.close(UnavailableError(f"the connection to {self.address} broke: a result got no further"))
 
     def _wait_for_room(self) -> None:
         self._writer.flush()
@@ -262,7 +314,9 @@ class Connection:
             version=_wire.VERSION,
             peer=settings.peer,
             namespace=settings.namespace,
-            max_message_bytes=settings.max_message_bytes,
+            max_message_bytes=min(settings.max_message_bytes, _wire.MAX_FRAME),
+            max_transfer_bytes=settings.max_message_bytes,
+            shared_memory=self._stream.near and _shared.AVAILABLE,
             language="python",
             pickle=settings.allow_pickle and bool(settings.identity),
             streams=True,
@@ -270,6 +324,7 @@ class Connection:
         self._writer.send(Outgoing(_wire.PREFACE + _wire.frame_bytes(_wire.HANDSHAKE, handshake, 0)))
         self.peer = receive_handshake(self._reader, self.address)
         check_handshake(self.peer, self.address, settings.namespace)
+        self._results.shared = handshake.shared_memory and self.peer.shared_memory
         if self.peer.max_message_bytes:
             self._limit = min(self._limit, self.peer.max_message_bytes)
         self._pending.limit = self.peer.max_pending or _MAX_PENDING
@@ -287,13 +342,15 @@ class Connection:
             pass
         except Exception as err:
             self._drained &= isinstance(err, EOFError)
+            self.silent = isinstance(err, _wire.SilentError)
             self._reason = self._reason or self._lost(err)
         self._closed = True
         self._writer.fail(OSError("the connection is closed"))
         self._writer.join()
         if self._drained:  # what it did not answer it did not run
             for outgoing in self._pending.sent():
-                outgoing.may_have_arrived = False
+                outgoing.may_have_arrived = outgoing.ran
+        self._results.end()
         self._lose()
         self._stream.release()
 
@@ -315,14 +372,45 @@ class Connection:
             if err.frame is None or not err.frame.HasField("reply"):
                 raise
             frame, buffers = self._too_large(err.frame.reply, err), ()
-        if not frame.HasField("reply"):
+        if frame.HasField("reply"):
+            reply = frame.reply
+            self._drained = False
+            if reply.transfer_bytes:
+                return self._announced(reply, owner)
+            if self._results:
+                self._results.drop(reply.seq)
+            return self._replied(reply, buffers, owner)
+        if not frame.HasField("part"):
             if frame.HasField("items"):
                 self._items(frame.items, buffers)
             else:
                 self._other(frame)
             return False
-        reply = frame.reply
-        self._drained = False
+        part = frame.part
+        written = self._reader.written(part.seq, part.written) if part.written else None
+        payload = buffers[0] if buffers else written
+        if payload is None:
+            return False
+        whole = self._results.complete(part.seq, payload)
+        return whole is not None and self._replied(*whole, owner)
+
+    def _announced(self, reply: actor_pb2.Reply, owner: bool) -> bool:
+        """Ask for a result in parts, if it is wanted."""
+        found, limit = self._pending.get(reply.seq), self._settings.max_message_bytes
+        if found is None:
+            self._results.release(reply.seq)
+        elif reply.transfer_bytes > limit:
+            self._results.release(reply.seq)
+            err = _wire.OversizeError(reply.transfer_bytes, limit, None)
+            return self._replied(self._too_large(reply, err).reply, (), owner)
+        else:
+            found[0].ran = True
+            self._results.announced(reply)
+        return False
+
+    def _replied(self, reply: actor_pb2.Reply, buffers: Sequence[memoryview], owner: bool) -> bool:
+        if self._in_parts and self._in_parts.pop(reply.seq, None) is not None:
+            self._writer.cut(reply.seq)
         found = self._pending.take(reply.seq)
         if found is None:
             return False  # one that no caller waits for
@@ -350,6 +438,11 @@ class Connection:
             self._report(_wire.PONG, actor_pb2.Pong(id=frame.ping.id))
         elif kind == "methods" or kind == "actors":
             self._questions.answer(frame.methods.id or frame.actors.id, frame)
+        elif kind == "accept":
+            parts = self._in_parts.get(frame.accept.seq)
+            if parts is not None and not parts.asked:
+                parts.asked = True
+                self._writer.transfer(_transfer.outbound(frame.accept, parts.pieces), parts.whole)
         elif kind == "close":
             error = of_wire(frame.close.error)
             if error.code == "stopping":
@@ -363,6 +456,13 @@ class Connection:
         problem = TooLargeError(_wire.result_too_large(err.size, err.limit), ran=True)
         short = actor_pb2.Reply(seq=reply.seq, incarnation=reply.incarnation, error=problem.to_wire())
         return actor_pb2.Frame(reply=short)
+
+    def _answer_with(self, err: ActorError, seq: int) -> None:
+        found = self._pending.take(seq)
+        if found is not None:
+            found[0].answered = True
+            reply = actor_pb2.Reply(seq=seq, error=err.to_wire())
+            self._answer(found[1], Answer(reply, (), None))
 
     def _lose(self) -> None:
         """Answer calls that were not answered, with the reason."""

@@ -22,10 +22,12 @@ from fray.rpc._call import STREAMS, Absence, ServerCall
 from fray.rpc._event_loop import EventLoop
 from fray.rpc._failure import clip, near
 from fray.rpc._ledger import Ledger
+from fray.rpc._memory import DEFAULT_MEMORY, Memory, Reservation
 from fray.rpc._metrics import Exposition
 from fray.rpc._names import random_name
-from fray.rpc._reply import Answerer, Reply, error_reply
+from fray.rpc._reply import Answerer, Reply, error_reply, payload_size
 from fray.rpc._stream import ServerStream, StreamSender
+from fray.rpc._transfer import PARTS_FROM
 from fray.rpc._wire import DEFAULT_MAX_MESSAGE, payload_of
 from fray.rpc.errors import (
     ActorError,
@@ -58,6 +60,8 @@ class Limits:
 
     namespace: str = ""
     max_message_bytes: int = DEFAULT_MAX_MESSAGE
+    transfer_memory: int = DEFAULT_MEMORY
+    """Bytes of arguments that come in parts, and of results that are sent so, each."""
     allow_pickle: bool = False
     """Of peers that have shown the namespace's identity."""
     keepalive: float = 10.0
@@ -67,6 +71,11 @@ class Limits:
     peer: str = field(default_factory=random_name)
     """The server itself, as Handshake.peer."""
 
+    @property
+    def stall(self) -> float:
+        """How long a transfer may get no further."""
+        return self.keepalive + self.patience
+
 
 class Core:
     """The actors of a server, and their calls."""
@@ -74,6 +83,11 @@ class Core:
     def __init__(self, limits: Limits, surroundings: Surroundings) -> None:
         self.limits, self.surroundings = limits, surroundings
         self.ledger: Ledger[ServerCall] = Ledger()
+        self.room = Memory(limits.transfer_memory)
+        """For arguments that come in parts."""
+        self.kept = Memory(limits.transfer_memory)
+        """For results that are sent in parts."""
+        self._sending = 0  # of these
         self.loop = EventLoop("fray-actor-loop")
         self.sender = StreamSender("fray-actor-streams")
         self.draining = False
@@ -157,12 +171,20 @@ class Core:
             return False
         call.actor = actor
         call.method, queue = route
+        call.queue = queue
         self._active.add(call)
         if self.draining:  # since just now, so `drain` may not wait for it
             call.drop(StoppingError("the server is shutting down"))
             return False
+        if call.caller is not None and call.seq and call.caller.arguments.holds(call):
+            return False
+        return self.put(call)
+
+    def put(self, call: ServerCall) -> bool:
+        """Let a call wait whose arguments are here; return whether its thread receives afterwards."""
+        assert call.queue is not None
         try:
-            return queue.put(call)
+            return call.queue.put(call)
         except RuntimeError as err:  # no thread can be started
             call.drop(BusyError(str(err)))
             return False
@@ -198,22 +220,51 @@ class Core:
             with self._waiting_lock:
                 self._waiting -= call.size
         self._active.discard(call)
-        if self.draining and not self._active:
+        self._check_idle()
+
+    def _check_idle(self) -> None:
+        if self.draining and not self._active and not self._sending:
             self._idle.set()
+
+    def sending(self, change: int) -> None:
+        """Note how many more results are on their way in parts."""
+        with self._waiting_lock:
+            self._sending += change
+        self._check_idle()
 
     def _deliver(self, call: ServerCall, reply: Reply, later: bool) -> None:
         call.message, call.buffers = None, ()
+        if call.room is not None:
+            call.room.release()
+        if not call.complete and call.session is not None:
+            call.session.dropped(call)
         stream, kept = call.stream, 0
         if stream is not None:
             kept = stream.seal(reply[0])
         if call.caller is None or not call.seq:
             to = call.to
         else:
-            to = self.ledger.finish(call.caller, call, reply, kept)
+            to = self.ledger.finish(call.caller, call, reply, kept, self._keep(call, reply))
         if stream is not None:
             stream.finish(reply)
         elif to is not None:
             to.answer(reply[0], reply[1], later)
+
+    def _keep(self, call: ServerCall, reply: Reply) -> Reservation | None:
+        """Wait until there is room to keep a large result.
+
+        That is until others are with their callers, or these have had long enough.
+        """
+        size = payload_size(reply)
+        if size <= PARTS_FROM or not getattr(call.to, "takes_parts", False):
+            return None
+        there = threading.Lock()
+        there.acquire()
+        room = self.kept.reserve(size, there.release)
+        wait = self.limits.stall
+        while not there.acquire(timeout=wait) and self.ledger.evict():
+            wait = 0
+        return room
 
     def opened(self, call: ServerCall, stream: ServerStream) -> Answerer | None:
         """Note the stream of a call that runs; return what it goes to."""
@@ -296,7 +347,10 @@ class Core:
     def drain(self, seconds: float) -> None:
         """Reject new calls, and wait until those that are here are answered; then give up on them."""
         self.draining = True
-        if self._active:
+        for call in self._calls():
+            if not call.complete:
+                call.drop(StoppingError("the server is shutting down"))
+        if self._active or self._sending:
             self._idle.wait(seconds)
         for call in self._calls():
             call.abandon()

@@ -27,7 +27,9 @@ from fray.rpc import _large
 from fray.rpc._call import ServerCall
 from fray.rpc._event_loop import EventLoop
 from fray.rpc._http import send_all
-from fray.rpc.errors import of_wire
+from fray.rpc._reply import error_reply
+from fray.rpc._wire import MAX_FRAME, result_too_large
+from fray.rpc.errors import TooLargeError, of_wire
 
 if TYPE_CHECKING:
     from fray.rpc._core import Core
@@ -133,9 +135,10 @@ class _Servicer:
         waiter = _Waiter()
         call = self._call(received, context, waiter)
         del received
+        limit = min(self._core.limits.max_message_bytes, MAX_FRAME)
         self._core.route(call)
         try:
-            return await waiter.future
+            return _bounded(await waiter.future, limit)
         except asyncio.CancelledError:
             call.cancel_if_routed()
             raise
@@ -162,8 +165,9 @@ class _Servicer:
             nanoseconds = max(1, int(left * 1e9))
             request.timeout_ns = min(request.timeout_ns or nanoseconds, nanoseconds)
         call = ServerCall(request, buffers, None, to)
-        call.memory = self._core.limits.max_message_bytes // 2  # grpcio holds the message too
-        call.item_limit = self._core.limits.max_message_bytes
+        limit = min(self._core.limits.max_message_bytes, MAX_FRAME)
+        call.memory = limit // 2  # grpcio holds the message too
+        call.item_limit = limit
         return call
 
     async def ListMethods(  # noqa: N802
@@ -182,6 +186,15 @@ class _Servicer:
         return self._core.list_actors(request)
 
 
+def _bounded(reply: actor_pb2.Reply, limit: int) -> actor_pb2.Reply:
+    """Return the reply, or an error instead of a result that is larger than one message may be."""
+    size = len(reply.result) + sum(len(b) for b in reply.buffers)
+    if size <= limit:
+        return reply
+    problem = TooLargeError(result_too_large(size, limit), ran=True)
+    return error_reply(reply.seq, reply.incarnation, problem)[0]
+
+
 class GrpcSide:
     """The server of grpcio behind a server of actors."""
 
@@ -198,7 +211,7 @@ class GrpcSide:
             raise
 
     async def _start(self) -> None:
-        limit = self._core.limits.max_message_bytes
+        limit = min(self._core.limits.max_message_bytes, MAX_FRAME)
         options = [
             # grpcio holds what it receives three times at once.
             ("grpc.max_receive_message_length", limit // 2 + _SLACK),

@@ -38,13 +38,13 @@ class PendingCalls:
         """Add a call that is about to be sent."""
         self._calls[seq] = call
 
-    def withdraw(self, seq: int) -> bool:
-        """Remove a call that was not sent; return whether it was here."""
-        return self._calls.pop(seq, None) is not None
-
     def get(self, seq: int) -> Pending | None:
         """Return a call; None: it is not here."""
         return self._calls.get(seq)
+
+    def withdraw(self, seq: int) -> bool:
+        """Remove a call that was not sent; return whether it was here."""
+        return self._calls.pop(seq, None) is not None
 
     def take(self, seq: int) -> Pending | None:
         """Remove a call that is answered; None: it is not here."""

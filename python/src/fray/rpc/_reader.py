@@ -10,7 +10,9 @@ from google.protobuf.message import DecodeError
 
 from fray._pb import actor_pb2
 from fray.rpc import _large
+from fray.rpc._transfer import LEAST_PART, Inbound
 from fray.rpc._wire import (
+    MAX_FRAME,
     PREFIX,
     Buffer,
     MalformedFrameError,
@@ -39,6 +41,7 @@ class FrameReader:
         self._bytes = bytearray(_READ_BUFFER)
         self._view = memoryview(self._bytes)
         self._start = self._end = 0
+        self._expected: dict[int, Inbound] = {}
         self.idle = False
         """Whether `comes` waits, and nothing is half done."""
 
@@ -51,7 +54,7 @@ class FrameReader:
             patience: Seconds of silence after that, which end in a SilentError.
             ping: Makes the peer send something.
         """
-        self._limit, self._deadline = limit, None
+        self._limit, self._deadline = min(limit, MAX_FRAME), None
         self._keepalive, self._patience, self._ping = keepalive, patience, ping
         self._stream.set_patience(keepalive)
 
@@ -67,13 +70,38 @@ class FrameReader:
         start, self._start = self._start, self._end
         return bytes(self._view[start : self._end])
 
+    def expect(self, seq: int, inbound: Inbound) -> None:
+        """Take a payload in parts. What comes of others is skipped."""
+        self._expected[seq] = inbound
+
+    def written(self, seq: int, size: int) -> memoryview | None:
+        """Return a payload that the peer has written into its memory; None: it is not expected.
+
+        Raises:
+            MalformedFrameError: it is not all of it.
+        """
+        inbound = self._expected.get(seq)
+        if inbound is None:
+            return None
+        if size != len(inbound.view) or not inbound.shared:
+            raise MalformedFrameError(f"{size} bytes were written of a message of {len(inbound.view)}")
+        inbound.complete()
+        self.forget(seq)
+        return inbound.view.toreadonly()
+
+    def forget(self, seq: int) -> None:
+        """Take no more parts of a payload."""
+        inbound = self._expected.pop(seq, None)
+        if inbound is not None:
+            inbound.end()
+
     @property
     def waiting(self) -> bool:
         """Whether bytes were received that no frame was made of."""
         return self._start < self._end
 
     def receive(self) -> tuple[actor_pb2.Frame, Sequence[memoryview]]:
-        """Receive the next frame and its buffers.
+        """Receive the next frame and its buffers; with the last part of an expected payload all of that.
 
         Raises:
             EOFError: the peer closed.
@@ -99,6 +127,8 @@ class FrameReader:
             raise MalformedFrameError("its head is no Frame message") from None
         if not body and not _sizes(frame):
             return frame, ()
+        if frame.HasField("part"):
+            return frame, self._part(frame.part.seq, body)
         return frame, self._body(frame, head, body)
 
     @property
@@ -159,6 +189,23 @@ class FrameReader:
             at += size
         return buffers
 
+    def _part(self, seq: int, body: int) -> Sequence[memoryview]:
+        inbound = self._expected.get(seq)
+        if inbound is None:
+            self.discard(body)
+            return ()
+        left = len(inbound.view) - inbound.got
+        if not min(left, LEAST_PART) <= body <= left:
+            raise MalformedFrameError(f"a part of {body} bytes, where {left} are left of its message")
+        inbound.heard()
+        self._receive_into(inbound.view[inbound.got : inbound.got + body])
+        inbound.got += body
+        if inbound.got < len(inbound.view) or self._expected.get(seq) is not inbound:
+            return ()
+        inbound.complete()
+        self.forget(seq)
+        return (inbound.view.toreadonly(),)
+
     def _large(self, head: int, body: int) -> tuple[actor_pb2.Frame, Sequence[memoryview]]:
         """Receive a frame whose head the read buffer does not hold."""
         self._start += 8
@@ -172,14 +219,17 @@ class FrameReader:
         return frame, pieces
 
     def _exactly(self, size: int) -> bytearray:
-        data = bytearray(size)  # the system gives pages only to what is written to
-        view = memoryview(data)
+        data = bytearray(size)
+        self._receive_into(memoryview(data))
+        return data
+
+    def _receive_into(self, view: memoryview) -> None:
+        size = len(view)
         got = min(size, self._end - self._start)
         view[:got] = self._view[self._start : self._start + got]
         self._start += got
         while got < size:
             got += self._some(view[got:])
-        return data
 
     def discard(self, size: int) -> None:
         """Receive so many bytes and drop them."""
@@ -232,9 +282,9 @@ class FrameReader:
 
 def _sizes(frame: actor_pb2.Frame) -> Sequence[int]:
     kind = frame.WhichOneof("kind")
-    if kind == "call":
+    if kind == "call" and not frame.call.transfer_bytes:
         return frame.call.buffer_sizes
-    if kind == "reply":
+    if kind == "reply" and not frame.reply.transfer_bytes:
         return frame.reply.buffer_sizes
     if kind == "items":
         return frame.items.buffer_sizes

@@ -25,8 +25,13 @@ class Answerer(Protocol):
     """The caller takes a stream as the answer to any call."""
 
     def answer(self, reply: actor_pb2.Reply, buffers: Sequence[Buffer], later: bool) -> None:
-        """Send it; `later`: another thread may, as this one has more to do."""
+        """Send it; `later`: this thread is about to run another call."""
         ...
+
+
+def payload_size(reply: Reply) -> int:
+    """Return how many bytes a reply carries."""
+    return len(reply[0].result) + sum(len(b) for b in reply[1])
 
 
 def error_reply(seq: int, incarnation: str, err: ActorError) -> Reply:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fray.rpc._transfer import decoded_limit
 from fray.rpc.codec import Codec, CodecError, CodecTooLargeError, decode_result
 from fray.rpc.errors import ActorError, DeniedError, EncodingError, TooLargeError
 
@@ -41,7 +42,7 @@ def read_result(
             buffers,
             on_actor=on_actor,
             allow_pickle=pickles,
-            memory=settings.max_message_bytes,
+            memory=decoded_limit(settings.max_message_bytes, len(data) + sum(len(b) for b in buffers)),
         )
     except DeniedError as err:
         problem = err

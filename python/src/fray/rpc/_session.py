@@ -6,28 +6,33 @@ What a call does is left to `_core`, and which bytes are frames to `_listener`.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from _thread import start_new_thread
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from google.protobuf.message import Message
 
 from fray._pb import actor_pb2
-from fray.rpc import _wire
+from fray.rpc import _shared, _transfer, _wire
 from fray.rpc._call import ServerCall
 from fray.rpc._core import MAX_PENDING, Core
+from fray.rpc._delivery import Delivery
 from fray.rpc._ledger import Caller, Verdict
 from fray.rpc._reader import FrameReader
 from fray.rpc._receive_turn import TICK, ReceiveTurn
-from fray.rpc._reply import error_reply
+from fray.rpc._reply import Reply, error_reply, payload_size
 from fray.rpc._wire import Buffer, MalformedFrameError, OversizeError, SilentError
 from fray.rpc._writer import FrameWriter, Outgoing
 from fray.rpc.errors import (
     ActorError,
+    BusyError,
+    CancelledError,
     DeniedError,
     MalformedError,
     MaybeExecutedError,
     StoppingError,
     TooLargeError,
+    UnavailableError,
     VersionError,
 )
 
@@ -56,6 +61,8 @@ class Session:
         self._limit = core.limits.max_message_bytes  # of what is sent
         self._caller: Caller[ServerCall] | None = None
         self._turn = ReceiveTurn()
+        self._shares = False  # the client may write arguments into memory of this process
+        self._delivery = Delivery(self._writer, self, 0, self._report)
         self.takes_streams = False
         self.left = False
         self.wake = core.sender.put
@@ -77,6 +84,7 @@ class Session:
             self._writer.join()
             self.left = True
             if self._caller is not None:
+                self._abandon(self._caller)
                 for call in self._core.ledger.streams_to(self._caller, self):
                     self._core.expire(call, self)
                 self._core.ledger.close(self._caller)
@@ -87,6 +95,9 @@ class Session:
 
         It means that calls without an answer did not run, so nothing may run any more.
         """
+        if self._delivery:  # calls whose results are on their way did run
+            self.close()
+            return
         stopping = StoppingError("the server is shutting down")
         self._report(_wire.CLOSE, actor_pb2.Close(error=stopping.to_wire()))
         self._writer.finish(seconds)
@@ -96,8 +107,15 @@ class Session:
         self._writer.fail(OSError("the server is shut down"))
 
     def answer(self, reply: actor_pb2.Reply, buffers: Sequence[Buffer], later: bool) -> None:
-        """Send a reply; `later`: another thread may, as this one has more to do."""
-        body = 0
+        """Send a reply; `later`: this thread is about to run another call."""
+        body, whole = 0, payload_size((reply, buffers))
+        if self._delivery.takes(reply.seq, whole):
+            if whole > self._delivery.limit:
+                reply, buffers = self._too_large(reply, whole, self._delivery.limit)
+            else:
+                self._calls.pop(reply.seq, None)
+                self._delivery.announce(reply, buffers, whole)
+                return
         if buffers:
             sizes = [len(b) for b in buffers]
             reply.ClearField("buffer_sizes")
@@ -105,9 +123,13 @@ class Session:
             body = sum(sizes)
         head = _wire.frame_bytes(_wire.REPLY, reply, body)
         if len(head) - _wire.PREFIX_SIZE + body > self._limit:
-            head, buffers, body = self._too_large(reply, len(head) - _wire.PREFIX_SIZE + body), (), 0
+            reply, buffers = self._too_large(reply, len(head) - _wire.PREFIX_SIZE + body, self._limit)
+            head, body = _wire.frame_bytes(_wire.REPLY, reply, 0), 0
         self._calls.pop(reply.seq, None)
-        self._writer.send(Outgoing(head, buffers, body), later)
+        if later:
+            self._writer.send_now(Outgoing(head, buffers, body))  # the next call may end this process
+        else:
+            self._writer.send(Outgoing(head, buffers, body))
 
     def items(self, items: actor_pb2.Items, buffers: Sequence[Buffer]) -> None:
         """Send items of a stream, of which there are only as many as the caller takes."""
@@ -115,13 +137,31 @@ class Session:
         body = sum(map(len, buffers)) if buffers else 0
         self._writer.send(Outgoing(_wire.frame_bytes(_wire.ITEMS, items, body), buffers, body))
 
-    def _too_large(self, reply: actor_pb2.Reply, size: int) -> bytes:
+    def _too_large(self, reply: actor_pb2.Reply, size: int, limit: int) -> Reply:
         call = self._calls.get(reply.seq)
-        problem = TooLargeError(_wire.result_too_large(size, self._limit), ran=True)
+        problem = TooLargeError(_wire.result_too_large(size, limit), ran=True)
         if call is not None:
             problem.at(call.actor.name, call.method.name)
-        short, _ = error_reply(reply.seq, reply.incarnation, problem)
-        return _wire.frame_bytes(_wire.REPLY, short, 0)
+        return error_reply(reply.seq, reply.incarnation, problem)
+
+    @property
+    def takes_parts(self) -> bool:
+        """Whether the client takes large results in parts."""
+        return bool(self._delivery.limit)
+
+    def lend(self, seq: int, evicted: Callable[[], object]) -> Reply | None:
+        """Return a result that is sent in parts now, see Ledger."""
+        assert self._caller is not None
+        return self._core.ledger.lend(self._caller, seq, evicted)
+
+    def free(self, seq: int) -> None:
+        """Forget a result that the client has."""
+        assert self._caller is not None
+        self._core.ledger.free(self._caller, seq)
+
+    def sending(self, change: int) -> None:
+        """Note how many more results are on their way."""
+        self._core.sending(change)
 
     def _serve(self) -> None:
         self._handshake()
@@ -133,7 +173,7 @@ class Session:
                 continue
             frame, buffers = found
             if not frame.HasField("call"):
-                self._other(frame)
+                self._other(frame, buffers)
             elif self._calls or self._reader.waiting or not turn.lendable:
                 self._take(frame.call, buffers)
             else:
@@ -174,7 +214,10 @@ class Session:
             frame, buffers = found
             if frame.HasField("call"):
                 return self._take(frame.call, buffers, self)
-            self._other(frame)
+            if frame.HasField("part"):  # this thread's queue may be that of what begins
+                start_new_thread(self._other, (frame, buffers))
+            else:
+                self._other(frame, buffers)
         except Exception as err:
             turn.failure = err
         finally:
@@ -200,17 +243,21 @@ class Session:
             raise MalformedFrameError("Handshake.peer is empty or too long")
         if handshake.max_message_bytes:
             self._limit = min(self._limit, handshake.max_message_bytes)
+        self._delivery.limit = min(limits.max_message_bytes, handshake.max_transfer_bytes)
         self.takes_streams = handshake.streams
         self._caller = self._core.ledger.open(handshake.peer)
         own = actor_pb2.Handshake(
             version=_wire.VERSION,
             peer=limits.peer,
             namespace=limits.namespace,
-            max_message_bytes=limits.max_message_bytes,
+            max_message_bytes=min(limits.max_message_bytes, _wire.MAX_FRAME),
+            max_transfer_bytes=limits.max_message_bytes,
+            shared_memory=self._stream.near and _shared.AVAILABLE,
             max_pending=MAX_PENDING,
             language="python",
             pickle=limits.allow_pickle and self._secure,
         )
+        self._shares = handshake.shared_memory and own.shared_memory
         self._report(_wire.HANDSHAKE, own)
         self._reader.accepted(limits.max_message_bytes, limits.keepalive, limits.patience, self._ping)
 
@@ -223,6 +270,10 @@ class Session:
         """Begin a call; return whether the thread that runs it receives on `connection` afterwards."""
         caller = self._caller
         assert caller is not None
+        if message.transfer_bytes:
+            connection = None
+            if self._over(message):
+                return False
         call = ServerCall(message, buffers, caller, self)
         call.connection = connection
         call.memory = self._core.limits.max_message_bytes
@@ -239,9 +290,90 @@ class Session:
                 borrowed = self._core.route(call, busy)
                 if not borrowed:
                     call.connection = None
-                return borrowed
+                if call.complete and call.former is None:
+                    return borrowed
+        if verdict is Verdict.NEW:
+            self._expect(call)
+            return borrowed
         self._again(verdict, known, message.stream)
         return False
+
+    def _over(self, message: actor_pb2.Call) -> bool:
+        """Reject a call whose arguments are too large to come in parts; return whether they are."""
+        size, limit = message.transfer_bytes, self._core.limits.max_message_bytes
+        _transfer.check(size, message.args_bytes, message.buffer_sizes)
+        if not message.seq or message.args:
+            raise MalformedFrameError("a call in parts has no number, or arguments of its own")
+        if size > limit:
+            self._oversized(message, OversizeError(size, limit, None))
+        return size > limit
+
+    def _expect(self, call: ServerCall) -> None:
+        """Ask for the arguments of a call once there is memory for them."""
+        former, call.former = call.former, None
+        if isinstance(former, ServerCall):
+            former.drop(CancelledError("the call was sent again"))
+        message = call.message
+        if message is None or call.complete:
+            return
+        call.session = self
+        size = message.transfer_bytes
+        room = self._core.room.reserve(size, lambda: self._accept(call, size))
+        call.room = room
+        if call.over:
+            room.release()
+
+    def _accept(self, call: ServerCall, size: int) -> None:
+        seq, seconds = call.seq, self._core.limits.stall
+
+        def stalled() -> None:
+            call.drop(BusyError(f"no part of the arguments came for {seconds:g} s"))
+
+        try:
+            inbound = _transfer.Inbound(size, seconds, stalled, self._shares)
+        except OSError as err:
+            call.drop(BusyError(f"there is no memory for the arguments: {err}"))
+            return
+        self._reader.expect(seq, inbound)
+        if call.over:
+            self._reader.forget(seq)
+        else:
+            self._report(_wire.ACCEPT, inbound.accept(seq))
+
+    def _arrived(self, seq: int, payload: memoryview) -> None:
+        """Begin a call all of whose arguments are here, and what waited behind it."""
+        call = self._calls.get(seq)
+        message = call.message if call is not None else None
+        if call is None or message is None or call.complete or call.session is not self:
+            return
+        call.buffers = _transfer.split(payload, message.args_bytes, message.buffer_sizes)
+        assert self._caller is not None
+        with self._caller.turn:
+            call.complete = True
+        self._advance(self._caller)
+
+    def _advance(self, caller: Caller[ServerCall]) -> None:
+        """Bring the calls that need not wait any more to their actors."""
+        with caller.turn:
+            for call in caller.arguments.release():
+                if not call.over:
+                    self._core.put(call)
+
+    def dropped(self, call: ServerCall) -> None:
+        """Receive no arguments of a call that was answered before they had come."""
+        self._reader.forget(call.seq)
+        if call.caller is not None:
+            start_new_thread(self._advance, (call.caller,))  # its turn may be held here
+
+    def _abandon(self, caller: Caller[ServerCall]) -> None:
+        """End the calls whose arguments do not come any more; those behind them are sent again, too."""
+        self._delivery.end()
+        with caller.turn:
+            broken = {call for call in self._calls.values() if not call.complete and call.session is self}
+            behind = [call for call in caller.arguments.behind(broken) if call.to is self]
+        for call in reversed(behind):  # or they would begin once the first is over
+            call.drop(UnavailableError("the connection broke before all of the arguments had come"))
+        self._advance(caller)
 
     def _again(self, verdict: Verdict, known: ServerCall, asked: actor_pb2.StreamRequest) -> None:
         """Answer a call that was sent before."""
@@ -270,13 +402,22 @@ class Session:
         )
         self.answer(*error_reply(message.seq, "", problem), later=False)
 
-    def _other(self, frame: actor_pb2.Frame) -> None:
+    def _other(self, frame: actor_pb2.Frame, buffers: Sequence[memoryview]) -> None:
         """Take a frame that is no call. Raises EOFError if it was the last."""
         kind = frame.WhichOneof("kind")
         if kind == "ping":
             if frame.ping.acked and self._caller is not None:
                 self._core.ledger.acknowledge(self._caller, frame.ping.acked)
             self._report(_wire.PONG, actor_pb2.Pong(id=frame.ping.id))
+        elif kind == "part":
+            seq, size = frame.part.seq, frame.part.written
+            payload = buffers[0] if buffers else self._reader.written(seq, size) if size else None
+            if payload is not None:
+                self._arrived(seq, payload)
+        elif kind == "accept":
+            self._delivery.accepted(frame.accept)
+        elif kind == "release":
+            self._delivery.released(frame.release.seq)
         elif kind == "cancel":
             call = self._calls.get(frame.cancel.seq)
             if call is not None:

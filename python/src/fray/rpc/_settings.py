@@ -18,8 +18,11 @@ class Settings:
     """The scope of the actors' names; servers of another one reject the connection. "": of any."""
     identity: str = ""
     """Path of a PEM file with the namespace's certificate and its key; "" is plain text."""
-    max_message_bytes: int = 64 << 20
+    max_message_bytes: int = 1 << 30
     """The largest result that is received, in bytes; decoding one takes at most as much memory again."""
+    transfer_memory: int = 2 << 30
+    """Bytes of large results that are received at once, by all clients of the process with this limit; others
+    wait."""
     allow_pickle: bool = False
     """Take pickled results, which run code that the server names. It takes effect with an identity only."""
     keepalive: float = 10.0

@@ -190,7 +190,7 @@ class TlsStream:
     def __init__(
         self, stream: PlainStream, secured: ssl.SSLObject, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO
     ) -> None:
-        self._stream, self._secured = stream, secured
+        self._stream, self._secured, self.near = stream, secured, stream.near
         self._incoming, self._outgoing = incoming, outgoing
         self._lock = threading.Lock()
         self._received = memoryview(bytearray(_RECEIVED))

@@ -20,8 +20,10 @@ VERSION: Final = 1
 """Of the protocol."""
 PREFACE: Final = b"FRAYACT1"
 """What a client sends before its first frame."""
-DEFAULT_MAX_MESSAGE: Final = 64 << 20
-"""The limit on a frame's size in bytes by default."""
+DEFAULT_MAX_MESSAGE: Final = 1 << 30
+"""The limit on the payload of a call or a reply in bytes by default."""
+MAX_FRAME: Final = 64 << 20
+"""The size in bytes up to which a frame is taken, if no lower limit is set. What is larger comes in parts."""
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 """Bytes that follow a frame. They must not change until the frame is written."""
@@ -75,6 +77,8 @@ class Stream(Protocol):
 
     in_doubt: int
     """Bytes that `send` did not count, but the peer may have."""
+    near: bool
+    """Whether the peer seems to be on the same machine."""
 
     def recv_into(self, view: memoryview) -> int:
         """Receive some bytes, 0 at the end. Raises SilentError when none came within the patience."""
@@ -127,6 +131,7 @@ class PlainStream:
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
+        self.near = is_near(sock)
         sock.settimeout(None)  # else every receive is two system calls
         with contextlib.suppress(OSError):  # a unix socket has none
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -193,6 +198,14 @@ class PlainStream:
         self._sock.close()
 
 
+def is_near(sock: socket.socket) -> bool:
+    """Return whether a peer seems to be on the same machine."""
+    try:
+        return sock.family == socket.AF_UNIX or bool(sock.getpeername()[0] == sock.getsockname()[0])
+    except OSError:
+        return False
+
+
 def _tag(field: int) -> bytes:
     """Return what comes before a message field, of a number below 2048."""
     tag = field << 3 | 2
@@ -225,9 +238,10 @@ def mebibytes(size: int) -> str:
     """Return a size for people."""
     if size < 1 << 20:
         return f"{size} bytes"
-    whole, rest = divmod(size, 1 << 20)
-    tenths = -(-size * 10 >> 20)  # up: it is more than the limit
-    return f"{tenths // 10}.{tenths % 10} MiB" if rest else f"{whole} MiB"
+    unit, bits = ("GiB", 30) if size >= 1 << 30 else ("MiB", 20)
+    whole, rest = divmod(size, 1 << bits)
+    tenths = -(-size * 10 >> bits)  # up: it is more than the limit
+    return f"{tenths // 10}.{tenths % 10} {unit}" if rest else f"{whole} {unit}"
 
 
 def arguments_too_large(size: int, limit: int) -> str:
@@ -260,6 +274,9 @@ CANCEL: Final = actor_pb2.Frame.CANCEL_FIELD_NUMBER
 PING: Final = actor_pb2.Frame.PING_FIELD_NUMBER
 PONG: Final = actor_pb2.Frame.PONG_FIELD_NUMBER
 CLOSE: Final = actor_pb2.Frame.CLOSE_FIELD_NUMBER
+PART: Final = actor_pb2.Frame.PART_FIELD_NUMBER
+ACCEPT: Final = actor_pb2.Frame.ACCEPT_FIELD_NUMBER
+RELEASE: Final = actor_pb2.Frame.RELEASE_FIELD_NUMBER
 LIST_METHODS: Final = actor_pb2.Frame.LIST_METHODS_FIELD_NUMBER
 METHODS: Final = actor_pb2.Frame.METHODS_FIELD_NUMBER
 LIST_ACTORS: Final = actor_pb2.Frame.LIST_ACTORS_FIELD_NUMBER

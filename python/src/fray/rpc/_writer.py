@@ -14,19 +14,21 @@ from queue import SimpleQueue
 from typing import Final
 
 from fray._locks import Changes, Worker
+from fray.rpc._transfer import Outbound
 from fray.rpc._wire import Buffer, Stream
 
 _MAX_BATCH: Final = 1 << 20  # about what one write takes of what waits
 _MAX_PARTS: Final = 512  # that one write takes; the system's limit is 1024
 _LARGE: Final = 64 << 10
 _ORPHANED: Final = 1.0  # seconds after which a turn is that of a thread that was interrupted just then
+_BRIEF: Final = 0.001  # seconds
 _MAX_QUEUED: Final = 64 << 20  # bytes that wait before their sender does
 
 
 class Outgoing:
     """A frame that is on its way."""
 
-    __slots__ = ("answered", "attended", "buffers", "head", "may_have_arrived", "size")
+    __slots__ = ("answered", "attended", "buffers", "head", "may_have_arrived", "ran", "size")
 
     def __init__(self, head: bytes, buffers: Sequence[Buffer] = (), body: int = 0) -> None:
         self.head, self.buffers = head, buffers
@@ -34,17 +36,19 @@ class Outgoing:
         self.may_have_arrived = False
         """Whether the peer may have it. Once the stream has ended, False: it never had all of it."""
         self.answered = self.attended = False  # see Sent
+        self.ran = False
+        """Whether it is a call that returned, and whose result is on its way."""
 
 
 class _Batch:
     """What one write is to take, and how far it got."""
 
-    __slots__ = ("frames", "left", "parts", "size")
+    __slots__ = ("frames", "left", "parts", "queued", "size")
 
     def __init__(self) -> None:
         self.frames: list[Outgoing] = []
         self.parts: list[Buffer] = []
-        self.size = self.left = 0
+        self.size = self.left = self.queued = 0
 
     def add(self, frame: Outgoing) -> None:
         frame.may_have_arrived = True
@@ -88,6 +92,9 @@ class FrameWriter:
         self._turn = threading.Lock()
         self._left: deque[None] = deque()
         self._unfinished: _Batch | None = None
+        self._blocked = False  # the thread waits for the peer
+        self._transfers: deque[tuple[Outbound, Outgoing]] = deque()
+        self._transfer_lock = threading.Lock()
         self._wake: SimpleQueue[bool] = SimpleQueue()
         self._awake = False
         self._thread: threading.Thread | None = None
@@ -113,6 +120,22 @@ class FrameWriter:
         elif not self._awake:
             self._awaken()
 
+    def transfer(self, outbound: Outbound, whole: Outgoing | None = None) -> None:
+        """Send a payload in parts, between other frames, on the writer's thread.
+
+        The pieces must not change until it is sent. `whole` knows whether the peer may have all of it.
+        """
+        with self._transfer_lock:
+            self._transfers.append((outbound, whole or Outgoing(b"")))
+        self._awaken()
+
+    def cut(self, seq: int) -> None:
+        """Send no more of a payload."""
+        with self._transfer_lock:
+            for outbound, _ in self._transfers:
+                if outbound.seq == seq:
+                    outbound.cut = True
+
     def flush(self) -> None:
         """Write what waits as far as the peer takes it; the writer's thread does the rest."""
         try:
@@ -134,6 +157,18 @@ class FrameWriter:
             # It is not known whether this thread has the turn, which is lost then.
             self.fail(OSError("sending was interrupted"))
             raise
+
+    def send_now(self, frame: Outgoing) -> None:
+        """Send a frame, which the system has when this returns, unless the peer is slow.
+
+        It does not leave the frame to a thread that writes already, as this process may end before that does.
+        """
+        self.send(frame)
+        while self._queue and not self._blocked and self.failure is None:
+            if not self._turn.acquire(timeout=_BRIEF):
+                return
+            self._turn.release()
+            self.flush()
 
     @property
     def busy(self) -> bool:
@@ -183,6 +218,7 @@ class FrameWriter:
         while True:
             if self.failure is not None and self._unfinished is None:
                 self._queue.clear()
+                self._end_transfers()
                 return True
             batch = self._unfinished or self._next_batch()
             if batch is None:
@@ -195,13 +231,13 @@ class FrameWriter:
                 if self.failure is None:
                     self.failure = err
                     self._stream.close()  # the reader is to know, too
-                self._freed(batch.size)
+                self._freed(batch.queued)
                 continue
             if batch.left:
                 self._unfinished = batch
                 return False
-            if batch.size > _LARGE:
-                self._freed(sum(f.size for f in batch.frames if f.size > _LARGE))
+            if batch.queued:
+                self._freed(batch.queued)
 
     def _write(self, batch: _Batch, wait: bool) -> None:
         if self.failure is not None:
@@ -211,7 +247,9 @@ class FrameWriter:
             batch.advance(sent)
             if not wait:
                 return
+            self._blocked = True
             self._stream.wait_writable()
+            self._blocked = False
             if self.failure is not None:
                 raise self.failure
             sent = self._stream.send(batch.parts, batch.left)
@@ -219,13 +257,47 @@ class FrameWriter:
 
     def _next_batch(self) -> _Batch | None:
         queue = self._queue
-        if not queue:
+        if not queue and not self._transfers:
             return None
         batch = _Batch()
-        batch.add(queue.popleft())
         while queue and batch.size < _MAX_BATCH and len(batch.parts) < _MAX_PARTS:
-            batch.add(queue.popleft())
-        return batch
+            frame = queue.popleft()
+            batch.add(frame)
+            if frame.size > _LARGE:
+                batch.queued += frame.size
+        if self._transfers:
+            self._add_part(batch)
+        return batch if batch.frames else None
+
+    def _end_transfers(self) -> None:
+        with self._transfer_lock:
+            while self._transfers:
+                self._transfers.popleft()[0].end()
+
+    def _add_part(self, batch: _Batch) -> None:
+        """Add the next part of the payload whose turn it is."""
+        with self._transfer_lock:
+            while self._transfers:
+                outbound, whole = self._transfers.popleft()
+                if outbound.cut:
+                    outbound.end()
+                    continue
+                try:
+                    head, pieces = outbound.part_frame()
+                except OSError as err:  # of memory of the peer
+                    self.failure = self.failure or err
+                    self._stream.close()
+                    outbound.end()
+                    return
+                part = whole if outbound.over else Outgoing(b"")
+                part.head, part.buffers = head, pieces
+                part.size = len(head) + sum(len(p) for p in pieces)
+                if not outbound.over:
+                    self._transfers.append((outbound, whole))
+                if head:
+                    batch.add(part)
+                if head or batch.frames:
+                    return
 
     def _freed(self, size: int) -> None:
         with self._room.lock:
@@ -254,7 +326,8 @@ class FrameWriter:
     def _run(self) -> None:
         while self._wake.get() and self.failure is None:
             self._awake = False  # from here on a thread that appends wakes this one again
-            if self._inherits() or (self._queue and self._turn.acquire(blocking=False)):
+            some = self._queue or self._transfers
+            if self._inherits() or (some and self._turn.acquire(blocking=False)):
                 self._finish()
         if self._inherits():
             self._finish()  # it ends at once, as the stream has

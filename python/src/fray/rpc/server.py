@@ -24,6 +24,7 @@ from fray.rpc._actor import Actor, Named
 from fray.rpc._core import Core, Limits
 from fray.rpc._listener import Listener
 from fray.rpc._mailbox import Mailbox
+from fray.rpc._memory import DEFAULT_MEMORY
 from fray.rpc._methods import method, methods_of, misfit
 from fray.rpc._names import random_name
 from fray.rpc._output import OUTPUT, in_task, tag_lines
@@ -61,6 +62,7 @@ class ActorServer:
         *,
         namespace: str | None = None,
         max_message_bytes: int = DEFAULT_MAX_MESSAGE,
+        transfer_memory: int = DEFAULT_MEMORY,
         allow_pickle: bool = False,
         insecure: bool = False,
         keepalive: float = 10.0,
@@ -76,6 +78,8 @@ class ActorServer:
             namespace: Of the actors; None: that of the cluster. Jobs may give their own only.
             max_message_bytes: The largest arguments of a call and the largest result, in bytes; decoding one
                 takes at most as much memory again.
+            transfer_memory: Bytes of large arguments that are received at once, and of large results that are
+                sent at once, each; others wait.
             allow_pickle: Take pickled arguments, which run whatever code the sender names, from peers that
                 have shown the namespace's identity.
             insecure: Without an identity, bind to `host` all the same. Any process that reaches it can call.
@@ -106,6 +110,7 @@ class ActorServer:
         limits = Limits(
             namespace=self.namespace,
             max_message_bytes=max_message_bytes,
+            transfer_memory=transfer_memory,
             allow_pickle=self._allow_pickle,
             keepalive=keepalive,
             patience=patience,
