@@ -12,13 +12,13 @@ import fray.rpc
 
 # From the bottom up: a module may import those of earlier layers, and none of its own.
 LAYERS = (
-    "_amid _background _event_loop _fork _gcp_api _names _outcome _parameters _promise _questions"
+    "_amid _background _event_loop _fork _gcp_api _names _outcome _parameters _promise _proof _questions"
     " _receive_turn _retry _trace _wire errors _codec _codec.common",
     "_call_chain _failure _http _idle _large _metrics _reply _settings _standard_future _tls _writer"
-    " _codec.arrays _codec.checking _codec.pickling _codec.weighing",
-    "_inbox _output _pending _reader _resolve _selfcall _stream _codec.lowering",
+    " _codec.arrays _codec.checking _codec.reducing _codec.weighing",
+    "_inbox _output _pending _reader _resolve _selfcall _stream _codec.lowering _codec.pickling",
     "_dial _ledger _target _resolve_cluster stream _codec.packing _codec.text",
-    "_connection codec",
+    "_connection _raised codec",
     "_result options",
     "_ongoing",
     "_backlog _channel future",

@@ -14,7 +14,7 @@ from google.protobuf.message import Message
 
 from fray._locks import Worker
 from fray._pb import actor_pb2
-from fray.rpc import _wire
+from fray.rpc import _proof, _wire
 from fray.rpc._dial import check_handshake, describe, dial, receive_handshake
 from fray.rpc._outcome import Answer, Sent
 from fray.rpc._pending import PendingCalls
@@ -22,7 +22,7 @@ from fray.rpc._questions import Questions
 from fray.rpc._reader import FrameReader
 from fray.rpc._receive_turn import TICK, ReceiveTurn
 from fray.rpc._settings import Settings
-from fray.rpc._wire import Buffer, Stream
+from fray.rpc._wire import Buffer, PlainStream, Stream
 from fray.rpc._writer import FrameWriter, Outgoing
 from fray.rpc.errors import (
     ActorError,
@@ -52,6 +52,8 @@ class Connection:
         """The server's Handshake; `peer.peer` is another one for each process at the address."""
         self.stopping = False
         """The server drains: it answers the calls that it has, and rejects new ones."""
+        self.pickles = False
+        """Pickle is the fallback: the server has proven to be of this namespace, and both sides allow it."""
         self._settings, self._stream = settings, stream
         self._reader = FrameReader(stream, settings.connect_timeout)
         self._turn = ReceiveTurn()
@@ -257,19 +259,25 @@ class Connection:
         return question.answer
 
     def _handshake(self) -> None:
-        settings = self._settings
+        settings, stream = self._settings, self._stream
+        plain = stream if isinstance(stream, PlainStream) else None
+        provable = plain is None or bool(settings.secret)
         handshake = actor_pb2.Handshake(
             version=_wire.VERSION,
             peer=settings.peer,
             namespace=settings.namespace,
             max_message_bytes=settings.max_message_bytes,
             language="python",
-            pickle=settings.allow_pickle and bool(settings.identity),
+            pickle=settings.allow_pickle and provable,
+            pickle_created=provable,
+            proof=_proof_for(plain, settings.secret),
             streams=True,
         )
         self._writer.send(Outgoing(_wire.PREFACE + _wire.frame_bytes(_wire.HANDSHAKE, handshake, 0)))
         self.peer = receive_handshake(self._reader, self.address)
         check_handshake(self.peer, self.address, settings.namespace)
+        proven = plain is None or _proof.check_answer(settings.secret, handshake.proof, self.peer.proof)
+        self.pickles = proven and _proof.agreed(handshake, self.peer)
         if self.peer.max_message_bytes:
             self._limit = min(self._limit, self.peer.max_message_bytes)
         self._pending.limit = self.peer.max_pending or _MAX_PENDING
@@ -331,7 +339,7 @@ class Connection:
         lent = owner and outgoing.attended and not self._pending
         if lent:
             self._turn.lend()  # before the thread that waits sends the next
-        self._answer(done, Answer(reply, buffers, None))
+        self._answer(done, Answer(reply, buffers, None, self.pickles))
         return lent
 
     def _items(self, items: actor_pb2.Items, buffers: Sequence[memoryview]) -> None:
@@ -340,7 +348,7 @@ class Connection:
         found = self._pending.get(items.seq)
         if found is not None:
             outgoing, take = found
-            take(Answer(None, buffers, None, items))
+            take(Answer(None, buffers, None, self.pickles, items))
             outgoing.answered = True  # its caller need not receive by itself any more
 
     def _other(self, frame: actor_pb2.Frame) -> None:
@@ -390,3 +398,13 @@ class Connection:
         return UnavailableError(
             f"the connection to {self.address} is closed: {self._reason or 'by this program'}"
         )
+
+
+def _proof_for(plain: PlainStream | None, secret: bytes) -> bytes:
+    """Return what proves the namespace to the server of a stream without TLS, b"" if nothing does."""
+    if plain is None or not secret:
+        return b""
+    try:
+        return _proof.make(secret, plain.addresses(client=True))
+    except OSError:  # the server has closed it already, as is found out next
+        return b""

@@ -162,8 +162,10 @@ class _Servicer:
             nanoseconds = max(1, int(left * 1e9))
             request.timeout_ns = min(request.timeout_ns or nanoseconds, nanoseconds)
         call = ServerCall(request, buffers, None, to)
-        call.memory = self._core.limits.max_message_bytes // 2  # grpcio holds the message too
-        call.item_limit = self._core.limits.max_message_bytes
+        limits = self._core.limits
+        call.pickles = limits.secure and (limits.allow_pickle or limits.created)
+        call.memory = limits.max_message_bytes // 2  # grpcio holds the message too
+        call.item_limit = limits.max_message_bytes
         return call
 
     async def ListMethods(  # noqa: N802
