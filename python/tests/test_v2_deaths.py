@@ -13,7 +13,7 @@ from created import PATIENCE, Counter
 from fray.cluster import ActorEndpoint, ActorNotFoundError, LocalCluster
 from fray.rpc import ClusterResolver, RpcOptions
 from fray.rpc.errors import ActorDeadError
-from fray.v2 import ActorHandle, ActorStatus, FrayClient, LocalClient
+from fray.v2 import ActorHandle, ActorOptions, ActorStatus, FrayClient, LocalClient
 from fray.v2.client import _ClusterClient
 from test_v2_actors import Elsewhere
 from waiting import eventually
@@ -91,7 +91,9 @@ def test_failed_for_good(tmp_path: Path) -> None:
             counter.increment()
         assert client.actor_status("counter") is ActorStatus.FAILED
         bad = tmp_path / "bad"
-        other = patient(client.create_actor(Counter, fail_if=str(bad), name="other", options=ActorOptions(max_restarts=1)))
+        other = patient(
+            client.create_actor(Counter, fail_if=str(bad), name="other", options=ActorOptions(max_restarts=1))
+        )
         bad.touch()
         assert other.exit.remote(3).exception(PATIENCE) is not None
         with pytest.raises(ActorDeadError, match=r"its constructor raised ValueError: no such lesson"):

@@ -7,6 +7,7 @@ which runs nothing where it arrives. All others are pickled, where both sides ta
 from __future__ import annotations
 
 import builtins
+import copy
 from functools import lru_cache
 from typing import Any, Final, cast
 
@@ -109,6 +110,7 @@ class RaisedError(ApplicationError):
 
 
 def _joined_again(error: ActorError, packed: Packed | None) -> ActorError:
+    error = copy.copy(error)  # which a copy of the exception does not share
     error.packed = packed
     return caught(error)
 
