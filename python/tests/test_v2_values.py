@@ -35,6 +35,7 @@ from valued import (
     Level,
     MapOp,
     Own,
+    PhysicalOp,
     Point,
     Settings,
     VanishingError,
@@ -168,7 +169,7 @@ def test_the_program_of_fray_lite(client: Client, tmp_path: Path) -> None:
     for i in range(4):
         shards.append(str(tmp_path / f"shard-{i}"))
         Path(shards[-1]).write_text("".join(f"{n}\n" for n in range(10 * i, 10 * i + 10)))
-    operations = [FilterOp(lambda n: n % 2 == 0), MapOp(lambda n: n * n)]
+    operations: list[PhysicalOp] = [FilterOp(lambda n: n % 2 == 0), MapOp(lambda n: n * n)]
     group = client.create_actor_group(ZephyrWorker, name="zephyr-worker", count=2)
     futures = []
     for i, path in enumerate(shards):  # without waiting for them

@@ -26,7 +26,6 @@ from fray.rpc._retry import base_names, matches
 from fray.rpc._stream import ServerStream, StoppedError, iterates, iterates_async
 from fray.rpc._wire import item_too_large, payload_of
 from fray.rpc.codec import (
-    Codec,
     CodecError,
     CodecTooLargeError,
     decode_args,
@@ -322,7 +321,11 @@ class ServerCall(Entry):
 
     def _item_codec(self) -> int:
         """Return by which codec the items are written: all of a stream by one."""
-        return actor_pb2.CODEC_PICKLE if self.returns_pickles and self.codec != Codec.JSON else self.codec
+        return (
+            actor_pb2.CODEC_PICKLE
+            if self.returns_pickles and self.codec != actor_pb2.CODEC_JSON
+            else self.codec
+        )
 
     def _item(self, value: Any) -> tuple[bytes, Sequence[bytes]]:
         """Encode one item. Raises StoppedError."""

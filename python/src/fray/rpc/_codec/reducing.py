@@ -99,7 +99,8 @@ def _exception(kind: Any, made_of: tuple[Any, ...], state: dict[str, Any] | None
 
 def _reduced_handle(value: Any) -> tuple[Any, Any]:
     """Return what makes a handle anywhere, and its options."""
-    anywhere = None if type(value).__reduce__ is object.__reduce__ else value.__reduce__()[0]
+    kind: Any = type(value)
+    anywhere = None if kind.__reduce__ is object.__reduce__ else value.__reduce__()[0]
     return anywhere, getattr(value, "_options", None)
 
 
