@@ -32,6 +32,7 @@ type register struct {
 	changed  chan struct{}
 	ended    map[string]bool // jobs
 	lookups  int
+	death    string     // of all that is missing
 	late     codes.Code // of all lookups but the first; 0: they are answered
 	watches  int
 	tokens   []string
@@ -68,7 +69,7 @@ func (r *register) Lookup(_ context.Context, q *clusterapi.LookupRequest) (*clus
 		return found[len(found)-1], nil
 	}
 	missing := status.New(codes.NotFound, "a text for people; near it are none that count")
-	detailed, err := missing.WithDetails(&clusterapi.ActorNotFound{Name: q.GetName(), Namespace: q.GetNamespace(), Near: []string{"counter", "counters"}})
+	detailed, err := missing.WithDetails(&clusterapi.ActorNotFound{Name: q.GetName(), Namespace: q.GetNamespace(), Near: []string{"counter", "counters"}, Death: r.death})
 	if err != nil {
 		return nil, err
 	}

@@ -242,5 +242,5 @@ func errLeaving(address string) *rpcerror.Error {
 
 // final are the codes of servers that do not accept this client at all.
 func final(code rpcerror.Code) bool {
-	return code == rpcerror.CodeVersion || code == rpcerror.CodeDenied || code == rpcerror.CodeMalformed
+	return code == rpcerror.CodeVersion || code == rpcerror.CodeDenied || code == rpcerror.CodeMalformed || code == rpcerror.CodeActorDead
 }

@@ -56,6 +56,15 @@ func (c *Client) handle(key actorKey, e resolver.Endpoint) Handle {
 	return Handle{client: c, actor: a}
 }
 
+// wasAt notes where a reference had the actor, so that it is known to have been there.
+func (a *actor) wasAt(e resolver.Endpoint) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.lastResolved.Address == "" {
+		a.lastResolved = e
+	}
+}
+
 // Handle is the actor of a reference, which need not be there yet. One with a URL
 // and without a namespace is of the actor at that address and of no other.
 func (c *Client) Handle(ref codec.ActorRef) (Handle, error) {
@@ -67,7 +76,11 @@ func (c *Client) Handle(ref codec.ActorRef) (Handle, error) {
 		return Handle{}, &rpcerror.Error{Code: rpcerror.CodeDenied, Actor: ref.Name, Message: fmt.Sprintf("it is of namespace %q, this program of %q", ref.Namespace, mine)}
 	case ref.URL == "" || ref.Namespace != "" && mine != "":
 		key := actorKey{name: ref.Name, namespace: cmp.Or(ref.Namespace, mine), member: ref.Member}
-		return Handle{client: c, actor: c.actor(key, c.resolver)}, nil
+		a := c.actor(key, c.resolver)
+		if was, err := resolver.ParseURL(ref.URL); err == nil {
+			a.wasAt(was)
+		}
+		return Handle{client: c, actor: a}, nil
 	}
 	e, err := resolver.ParseURL(ref.URL)
 	if err != nil {

@@ -65,7 +65,8 @@ func resendable(code rpcerror.Code) bool {
 	case rpcerror.CodeStale, rpcerror.CodeStopping, rpcerror.CodeUnknownActor, rpcerror.CodeBusy:
 		return true
 	case rpcerror.CodeApplication, rpcerror.CodeUnknownMethod, rpcerror.CodeBadArguments, rpcerror.CodeEncoding, rpcerror.CodeTooLarge, rpcerror.CodeMalformed, rpcerror.CodeVersion, rpcerror.CodeDeadline,
-		rpcerror.CodeCancelled, rpcerror.CodeMaybeExecuted, rpcerror.CodeDenied, rpcerror.CodeInternal, rpcerror.CodeUnavailable:
+		rpcerror.CodeCancelled, rpcerror.CodeMaybeExecuted, rpcerror.CodeDenied, rpcerror.CodeInternal, rpcerror.CodeUnavailable,
+		rpcerror.CodeActorDead:
 	}
 	return false
 }

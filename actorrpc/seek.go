@@ -108,6 +108,9 @@ func (a *actor) failed(err error) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if death := deathIn(problem); death != nil && a.lastResolved.Address != "" {
+		problem = death
+	}
 	if !errors.Is(err, context.DeadlineExceeded) || a.problem == nil {
 		a.problem = problem
 	}
@@ -119,6 +122,15 @@ func (a *actor) failed(err error) {
 		c.fail(a.unsentError(c, problem))
 		return true
 	})
+}
+
+// deathIn is why the actor is dead, if a resolver that knows of no such actor knows that. To
+// calls of an actor that never was there it does not matter: it may be yet to come.
+func deathIn(problem *rpcerror.Error) *rpcerror.Error {
+	if problem.Code == rpcerror.CodeUnknownActor && problem.Cause != nil && problem.Cause.Code == rpcerror.CodeActorDead {
+		return problem.Cause
+	}
+	return nil
 }
 
 // findAndSend tries once to find the actor and to send all that waits, and reports

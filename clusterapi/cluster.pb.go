@@ -4075,10 +4075,13 @@ func (x *LookupRequest) GetNamespace() string {
 
 // ActorNotFound is a detail of the status NOT_FOUND of Lookup.
 type ActorNotFound struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Namespace     string                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	Near          []string               `protobuf:"bytes,3,rep,name=near,proto3" json:"near,omitempty"` // names that are registered there and spelled alike
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Name      string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Namespace string                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Near      []string               `protobuf:"bytes,3,rep,name=near,proto3" json:"near,omitempty"` // names that are registered there and spelled alike
+	// death: the actor of that name was deleted, or has failed for good, and no job is to host it again;
+	// who deleted it, or why it failed. "": none is known to have been there, or it may come back.
+	Death         string `protobuf:"bytes,4,opt,name=death,proto3" json:"death,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4132,6 +4135,13 @@ func (x *ActorNotFound) GetNear() []string {
 		return x.Near
 	}
 	return nil
+}
+
+func (x *ActorNotFound) GetDeath() string {
+	if x != nil {
+		return x.Death
+	}
+	return ""
 }
 
 type ListActorsRequest struct {
@@ -5022,11 +5032,12 @@ const file_clusterapi_cluster_proto_rawDesc = "" +
 	"\x12UnregisterResponse\"A\n" +
 	"\rLookupRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
-	"\tnamespace\x18\x02 \x01(\tR\tnamespace\"U\n" +
+	"\tnamespace\x18\x02 \x01(\tR\tnamespace\"k\n" +
 	"\rActorNotFound\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x12\n" +
-	"\x04near\x18\x03 \x03(\tR\x04near\"I\n" +
+	"\x04near\x18\x03 \x03(\tR\x04near\x12\x14\n" +
+	"\x05death\x18\x04 \x01(\tR\x05death\"I\n" +
 	"\x11ListActorsRequest\x12\x16\n" +
 	"\x06prefix\x18\x01 \x01(\tR\x06prefix\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\"L\n" +

@@ -226,8 +226,9 @@ type Job struct {
 type JobRequests struct {
 	// Replace asks for new slices and a fresh start, once.
 	Replace bool `json:"replace,omitempty"`
-	// Stop asks for the job to end and stay so.
-	Stop bool `json:"stop,omitempty"`
+	// Stop asks for the job to end and stay so; StopBy is who asked, "" if that was not recorded.
+	Stop   bool   `json:"stop,omitempty"`
+	StopBy string `json:"stop_by,omitempty"`
 	// YieldsTo is the job that its slices are given up for, zero if they are
 	// not; Yields counts how often it has done so. That spends no budget.
 	YieldsTo schema.Address `json:"yields_to,omitzero"`

@@ -44,6 +44,7 @@ type watched struct {
 	used      uint64
 	known     bool // endpoints are as the stream has them
 	endpoints []Endpoint
+	seen      bool            // there was an endpoint: that it is dead may become known without a change of it
 	missing   *rpcerror.Error // the error of the name when there were no endpoints
 }
 
@@ -91,11 +92,11 @@ func (r *Cluster) Resolve(ctx context.Context, name string) ([]Endpoint, error) 
 		return found, nil
 	}
 	missing := r.missing(ctx, name)
-	if missing.Code == rpcerror.CodeUnknownActor {
-		r.mu.Lock()
+	r.mu.Lock()
+	if missing.Code == rpcerror.CodeUnknownActor && !w.seen {
 		w.missing = missing
-		r.mu.Unlock()
 	}
+	r.mu.Unlock()
 	return nil, missing
 }
 
@@ -121,7 +122,12 @@ func clusterError(name string, err error) *rpcerror.Error {
 	for _, detail := range answer.Details() {
 		if missing, ok := detail.(*clusterapi.ActorNotFound); ok {
 			text := fmt.Sprintf("no actor %q is registered in namespace %q", missing.GetName(), missing.GetNamespace())
-			return &rpcerror.Error{Code: rpcerror.CodeUnknownActor, Message: text, Actor: name, Suggestions: missing.GetNear()}
+			e := &rpcerror.Error{Code: rpcerror.CodeUnknownActor, Message: text, Actor: name, Suggestions: missing.GetNear()}
+			if death := missing.GetDeath(); death != "" {
+				e.Message += ": " + death
+				e.Cause = &rpcerror.Error{Code: rpcerror.CodeActorDead, Message: death, Actor: name}
+			}
+			return e
 		}
 	}
 	return &rpcerror.Error{Code: rpcerror.CodeUnknownActor, Message: answer.Message(), Actor: name} // of a former controller
@@ -251,6 +257,7 @@ func (r *Cluster) listen(ctx context.Context, name string, w *watched) {
 			failures = 0
 			r.mu.Lock()
 			w.known, w.endpoints, w.missing = true, now, nil
+			w.seen = w.seen || len(now) > 0
 			r.mu.Unlock()
 			r.listeners.notify(name)
 			return true

@@ -31,6 +31,7 @@ const (
 	CodeDenied        Code = "denied"
 	CodeInternal      Code = "internal"
 	CodeUnavailable   Code = "unavailable"
+	CodeActorDead     Code = "actor_dead"
 )
 
 // orderedCodes are in the order of the wire's numbers, from 1 on.
@@ -38,6 +39,7 @@ func orderedCodes() []Code {
 	return []Code{
 		CodeApplication, CodeUnknownActor, CodeUnknownMethod, CodeBadArguments, CodeEncoding, CodeTooLarge, CodeStale, CodeMalformed,
 		CodeVersion, CodeBusy, CodeDeadline, CodeCancelled, CodeStopping, CodeMaybeExecuted, CodeDenied, CodeInternal, CodeUnavailable,
+		CodeActorDead,
 	}
 }
 

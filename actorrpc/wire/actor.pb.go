@@ -135,6 +135,7 @@ const (
 	Code_CODE_DENIED         Code = 15 // peers of another namespace; pickle without both sides' leave
 	Code_CODE_INTERNAL       Code = 16
 	Code_CODE_UNAVAILABLE    Code = 17 // made by clients: no server answers there; the method did not run
+	Code_CODE_ACTOR_DEAD     Code = 18 // made by clients: the actor was deleted, or has failed for good; message has why
 )
 
 // Enum value maps for Code.
@@ -158,6 +159,7 @@ var (
 		15: "CODE_DENIED",
 		16: "CODE_INTERNAL",
 		17: "CODE_UNAVAILABLE",
+		18: "CODE_ACTOR_DEAD",
 	}
 	Code_value = map[string]int32{
 		"CODE_UNSPECIFIED":    0,
@@ -178,6 +180,7 @@ var (
 		"CODE_DENIED":         15,
 		"CODE_INTERNAL":       16,
 		"CODE_UNAVAILABLE":    17,
+		"CODE_ACTOR_DEAD":     18,
 	}
 )
 
@@ -525,6 +528,12 @@ type Handshake struct {
 	MaxPending      uint32                 `protobuf:"varint,5,opt,name=max_pending,json=maxPending,proto3" json:"max_pending,omitempty"`                  // the server: calls of one connection that have not been answered
 	Language        string                 `protobuf:"bytes,6,opt,name=language,proto3" json:"language,omitempty"`                                         // "go" or "python"
 	Pickle          bool                   `protobuf:"varint,7,opt,name=pickle,proto3" json:"pickle,omitempty"`                                            // the sender takes codec pickle
+	// pickle_created: the server hosts actors that create_actor made, or the client takes pickle from such.
+	// Where both have it, and have proven one namespace, pickle carries what msgpack changes or lacks.
+	PickleCreated bool `protobuf:"varint,8,opt,name=pickle_created,json=pickleCreated,proto3" json:"pickle_created,omitempty"`
+	// proof, without TLS: that both are of one namespace of a LocalCluster. The client's is bound to both
+	// addresses and the time, and the server's answers it.
+	Proof []byte `protobuf:"bytes,9,opt,name=proof,proto3" json:"proof,omitempty"`
 	// max_transfer_bytes: the largest payload of a Call or Reply that the sender takes in
 	// Parts; 0: none. Such a client counts attempts for each server process from 0 on.
 	MaxTransferBytes uint64 `protobuf:"varint,10,opt,name=max_transfer_bytes,json=maxTransferBytes,proto3" json:"max_transfer_bytes,omitempty"`
@@ -611,6 +620,20 @@ func (x *Handshake) GetPickle() bool {
 		return x.Pickle
 	}
 	return false
+}
+
+func (x *Handshake) GetPickleCreated() bool {
+	if x != nil {
+		return x.PickleCreated
+	}
+	return false
+}
+
+func (x *Handshake) GetProof() []byte {
+	if x != nil {
+		return x.Proof
+	}
+	return nil
 }
 
 func (x *Handshake) GetMaxTransferBytes() uint64 {
@@ -1155,10 +1178,13 @@ type Error struct {
 	Method   string                 `protobuf:"bytes,5,opt,name=method,proto3" json:"method,omitempty"`
 	Argument string                 `protobuf:"bytes,6,opt,name=argument,proto3" json:"argument,omitempty"` // path of the offending one: "args[1].lr", "kwargs.x[3]", "result[0]"
 	Near     []string               `protobuf:"bytes,7,rep,name=near,proto3" json:"near,omitempty"`
-	// Of the exception, for APPLICATION. Nothing of it is ever unpickled.
-	Type      string `protobuf:"bytes,8,opt,name=type,proto3" json:"type,omitempty"`           // "ValueError", "package.module.Error"
-	Traceback string `protobuf:"bytes,9,opt,name=traceback,proto3" json:"traceback,omitempty"` // as its language prints it
-	Cause     *Error `protobuf:"bytes,10,opt,name=cause,proto3" json:"cause,omitempty"`        // what it was raised from
+	// Of the exception, for APPLICATION.
+	Type      string `protobuf:"bytes,8,opt,name=type,proto3" json:"type,omitempty"`            // "ValueError", "package.module.Error"
+	Traceback string `protobuf:"bytes,9,opt,name=traceback,proto3" json:"traceback,omitempty"`  // as its language prints it
+	Cause     *Error `protobuf:"bytes,10,opt,name=cause,proto3" json:"cause,omitempty"`         // what it was raised from
+	Exception []byte `protobuf:"bytes,11,opt,name=exception,proto3" json:"exception,omitempty"` // pickled; read only where both sides have Handshake.pickle_created or pickle, and have proven one namespace
+	Arguments []byte `protobuf:"bytes,12,opt,name=arguments,proto3" json:"arguments,omitempty"` // of a builtin exception of Python: what it was made of, an array in msgpack
+	Unsent    string `protobuf:"bytes,13,opt,name=unsent,proto3" json:"unsent,omitempty"`       // why there is no exception: what of it cannot be pickled
 	// Further types that it is of, for callers that retry by type: the base classes in
 	// Python, in Go the types of the errors that it wraps.
 	Bases         []string `protobuf:"bytes,16,rep,name=bases,proto3" json:"bases,omitempty"`
@@ -1265,6 +1291,27 @@ func (x *Error) GetCause() *Error {
 		return x.Cause
 	}
 	return nil
+}
+
+func (x *Error) GetException() []byte {
+	if x != nil {
+		return x.Exception
+	}
+	return nil
+}
+
+func (x *Error) GetArguments() []byte {
+	if x != nil {
+		return x.Arguments
+	}
+	return nil
+}
+
+func (x *Error) GetUnsent() string {
+	if x != nil {
+		return x.Unsent
+	}
+	return ""
 }
 
 func (x *Error) GetBases() []string {
@@ -2133,7 +2180,7 @@ const file_actorrpc_wire_actor_proto_rawDesc = "" +
 	"\x05items\x18\x10 \x01(\v2\x14.fray.actor.v1.ItemsH\x00R\x05items\x129\n" +
 	"\n" +
 	"stream_ack\x18\x11 \x01(\v2\x18.fray.actor.v1.StreamAckH\x00R\tstreamAckB\x06\n" +
-	"\x04kind\"\xc5\x02\n" +
+	"\x04kind\"\x82\x03\n" +
 	"\tHandshake\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x12\n" +
 	"\x04peer\x18\x02 \x01(\tR\x04peer\x12\x1c\n" +
@@ -2142,7 +2189,9 @@ const file_actorrpc_wire_actor_proto_rawDesc = "" +
 	"\vmax_pending\x18\x05 \x01(\rR\n" +
 	"maxPending\x12\x1a\n" +
 	"\blanguage\x18\x06 \x01(\tR\blanguage\x12\x16\n" +
-	"\x06pickle\x18\a \x01(\bR\x06pickle\x12,\n" +
+	"\x06pickle\x18\a \x01(\bR\x06pickle\x12%\n" +
+	"\x0epickle_created\x18\b \x01(\bR\rpickleCreated\x12\x14\n" +
+	"\x05proof\x18\t \x01(\fR\x05proof\x12,\n" +
 	"\x12max_transfer_bytes\x18\n" +
 	" \x01(\x04R\x10maxTransferBytes\x12#\n" +
 	"\rshared_memory\x18\v \x01(\bR\fsharedMemory\x12\x18\n" +
@@ -2195,7 +2244,7 @@ const file_actorrpc_wire_actor_proto_rawDesc = "" +
 	"\fresult_bytes\x18\t \x01(\x04R\vresultBytes\x12\x1a\n" +
 	"\bstreamed\x18\n" +
 	" \x01(\bR\bstreamed\x12\x14\n" +
-	"\x05items\x18\v \x01(\x04R\x05items\"\xda\x02\n" +
+	"\x05items\x18\v \x01(\x04R\x05items\"\xae\x03\n" +
 	"\x05Error\x12'\n" +
 	"\x04code\x18\x01 \x01(\x0e2\x13.fray.actor.v1.CodeR\x04code\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x10\n" +
@@ -2207,7 +2256,10 @@ const file_actorrpc_wire_actor_proto_rawDesc = "" +
 	"\x04type\x18\b \x01(\tR\x04type\x12\x1c\n" +
 	"\ttraceback\x18\t \x01(\tR\ttraceback\x12*\n" +
 	"\x05cause\x18\n" +
-	" \x01(\v2\x14.fray.actor.v1.ErrorR\x05cause\x12\x14\n" +
+	" \x01(\v2\x14.fray.actor.v1.ErrorR\x05cause\x12\x1c\n" +
+	"\texception\x18\v \x01(\fR\texception\x12\x1c\n" +
+	"\targuments\x18\f \x01(\fR\targuments\x12\x16\n" +
+	"\x06unsent\x18\r \x01(\tR\x06unsent\x12\x14\n" +
 	"\x05bases\x18\x10 \x03(\tR\x05bases\x12*\n" +
 	"\x05retry\x18\x11 \x01(\v2\x14.fray.actor.v1.RetryR\x05retry\";\n" +
 	"\x05Retry\x12\x18\n" +
@@ -2271,7 +2323,7 @@ const file_actorrpc_wire_actor_proto_rawDesc = "" +
 	"\rCODEC_MSGPACK\x10\x01\x12\x0e\n" +
 	"\n" +
 	"CODEC_JSON\x10\x02\x12\x10\n" +
-	"\fCODEC_PICKLE\x10\x03*\xf4\x02\n" +
+	"\fCODEC_PICKLE\x10\x03*\x89\x03\n" +
 	"\x04Code\x12\x14\n" +
 	"\x10CODE_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10CODE_APPLICATION\x10\x01\x12\x16\n" +
@@ -2292,7 +2344,8 @@ const file_actorrpc_wire_actor_proto_rawDesc = "" +
 	"\x13CODE_MAYBE_EXECUTED\x10\x0e\x12\x0f\n" +
 	"\vCODE_DENIED\x10\x0f\x12\x11\n" +
 	"\rCODE_INTERNAL\x10\x10\x12\x14\n" +
-	"\x10CODE_UNAVAILABLE\x10\x112\xa3\x02\n" +
+	"\x10CODE_UNAVAILABLE\x10\x11\x12\x13\n" +
+	"\x0fCODE_ACTOR_DEAD\x10\x122\xa3\x02\n" +
 	"\x06Actors\x123\n" +
 	"\x06Invoke\x12\x13.fray.actor.v1.Call\x1a\x14.fray.actor.v1.Reply\x12;\n" +
 	"\fInvokeStream\x12\x13.fray.actor.v1.Call\x1a\x14.fray.actor.v1.Reply0\x01\x12T\n" +

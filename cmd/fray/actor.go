@@ -35,8 +35,9 @@ func actorListCommand(a *terminal.Terminal) *cobra.Command {
 		Short: "The actors of the stack, and where they listen",
 		Long: `List the actors whose names begin with PREFIX: those that are registered (READY),
 and those that a job is to host but that are not registered: CREATING before the
-first time, RESTARTING after, FAILED once the job has ended. Several actors may
-share a name; calls of it go to the newest.`,
+first time, RESTARTING after, FAILED once the job has failed for good. Actors that
+were deleted, or are done, are not listed. Several actors may share a name; calls
+of it go to the newest.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			l, err := configuration.Locate(cmd.Context(), a, []string{flags.Dir}, flags.Configuration)

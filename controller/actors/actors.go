@@ -1,6 +1,6 @@
 // Package actors lists the actors of a stack: the registered ones, as the store has
-// them, and those that running or waiting jobs are to host. It registers nothing;
-// package metadata does.
+// them, those that running or waiting jobs are to host, and those that have failed for
+// good. It registers nothing; package metadata does.
 //
 // Start with [List].
 package actors
@@ -8,7 +8,6 @@ package actors
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -28,15 +27,11 @@ const (
 	Creating   Status = "CREATING"   // its first attempt has not registered yet
 	Ready      Status = "READY"      // it is registered
 	Restarting Status = "RESTARTING" // another attempt is on its way
-	Failed     Status = "FAILED"     // its job has ended
+	Failed     Status = "FAILED"     // its job has failed for good
 )
 
-// actorNamesVariable is what tells a host of actors their names, as JSON: so the
-// actors of a job are known before they register.
-const actorNamesVariable = Variables + "NAMES"
-
 // Variables is what the names of all variables of a host of actors begin with.
-const Variables = "FRAY_ACTOR_"
+const Variables = registry.Variables
 
 // Actor is one incarnation of an actor, or one that is awaited.
 type Actor struct {
@@ -83,10 +78,19 @@ func actorsOf(endpoints []*registry.Endpoint, doc *state.Document) []Actor {
 			Job: addr, JobID: e.JobID, Attempt: e.Attempt, Task: e.Task, Metadata: e.Metadata, Since: e.At,
 		})
 	}
+	alive := map[[2]string]bool{}
+	for _, job := range doc.Jobs {
+		for _, name := range registry.NamesOf(job.Spec) {
+			alive[[2]string{job.Spec.Namespace, name}] = alive[[2]string{job.Spec.Namespace, name}] || !job.Status.Ended()
+		}
+	}
 	for _, addr := range slices.SortedFunc(maps.Keys(doc.Jobs), schema.Address.Compare) {
 		job := doc.Jobs[addr]
-		for _, name := range actorNames(job.Spec) {
-			if registered[key{job.ID, name}] {
+		if job.Status.Ended() && job.Status != schema.JobFailed {
+			continue // it was deleted, or is done
+		}
+		for _, name := range registry.NamesOf(job.Spec) {
+			if registered[key{job.ID, name}] || job.Status.Ended() && alive[[2]string{job.Spec.Namespace, name}] {
 				continue
 			}
 			actors = append(actors, Actor{
@@ -99,19 +103,6 @@ func actorsOf(endpoints []*registry.Endpoint, doc *state.Document) []Actor {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), a.Since.Compare(b.Since))
 	})
 	return actors
-}
-
-// actorNames are those that a job says it hosts.
-func actorNames(job *schema.Job) []string {
-	if job == nil {
-		return nil
-	}
-	text, ok := job.Environment.Env[actorNamesVariable]
-	var names []string
-	if !ok || text.IsUnknown() || text.IsSensitive() || json.Unmarshal([]byte(text.String()), &names) != nil {
-		return nil
-	}
-	return names
 }
 
 // awaited is the status of an actor that is not registered.

@@ -30,6 +30,8 @@ func TestActorsHaveStatuses(t *testing.T) {
 		addr("failed"):    host("failed-1", `["f"]`, schema.JobFailed, 3),
 		addr("ready"):     ready,
 		addr("done"):      done,
+		addr("deleted"):   host("deleted-1", `["x"]`, schema.JobStopped, 1),
+		addr("former"):    host("former-1", `["c"]`, schema.JobFailed, 1), // created again since
 		addr("program"):   {ID: "program-1", Status: schema.JobRunning, Attempt: 1, Spec: &schema.Job{Namespace: "rl"}},
 		addr("odd"):       host("odd-1", `not JSON`, schema.JobRunning, 1),
 	}}
@@ -43,7 +45,6 @@ func TestActorsHaveStatuses(t *testing.T) {
 	serves := "it serves; its name resolves seconds after fray watch starts"
 	want := []Actor{
 		{Name: "c", Namespace: "rl", Status: Creating, Reason: "because", Job: addr("created"), JobID: "created-1"},
-		{Name: "d", Namespace: "rl", Status: Failed, Reason: "its job succeeded; it is not started again", Job: addr("done"), JobID: "done-1", Attempt: 1},
 		{Name: "f", Namespace: "rl", Status: Failed, Reason: "because", Job: addr("failed"), JobID: "failed-1", Attempt: 3},
 		{Name: "own", Namespace: "rl", Status: Ready, Address: "10.0.0.3:1", ID: "actor-own", Job: addr("program"), JobID: "program-1", Attempt: 1, Since: since},
 		{Name: "r", Namespace: "rl", Status: Ready, Address: "10.0.0.1:1", ID: "actor-r", Job: addr("ready"), JobID: "ready-1", Attempt: 2, Since: since},

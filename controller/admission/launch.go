@@ -105,7 +105,7 @@ func (o *Order) Admit(doc *state.Document, now time.Time) (*state.Document, *Lau
 		return doc, clash.kept, nil
 	case len(clash.ending) > 0:
 		for _, addr := range clash.ending {
-			doc = planlaunch.Terminated(doc, addr)
+			doc = planlaunch.Terminated(doc, addr, "a launch that takes its name")
 		}
 		return doc, nil, nil
 	}

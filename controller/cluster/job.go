@@ -99,6 +99,14 @@ func (c *Server) ended(v *access.View, waited []*state.Job, any bool) bool {
 	return n == len(waited) || any && n > 0
 }
 
+// by is who ends a job, for people.
+func by(who caller.Caller) string {
+	if who.Kind == caller.Job {
+		return "job " + who.JobID
+	}
+	return who.String()
+}
+
 // Terminate ends a job and all that it launched.
 func (c *Server) Terminate(ctx context.Context, req *clusterapi.TerminateRequest) (*clusterapi.TerminateResponse, error) {
 	who, err := caller.Known(ctx)
@@ -117,7 +125,7 @@ func (c *Server) Terminate(ctx context.Context, req *clusterapi.TerminateRequest
 		if doc.Jobs[j.Spec.Addr] != j {
 			return doc, nil // it is past
 		}
-		return launch.Terminated(doc, j.Spec.Addr), nil
+		return launch.Terminated(doc, j.Spec.Addr, by(who)), nil
 	})
 	if err != nil {
 		return nil, err

@@ -26,6 +26,7 @@ type directory struct {
 	views access.Views
 	epoch uint64
 	jobs  jobs.Cache
+	hosts hosts
 	now   func() time.Time
 
 	mu    sync.RWMutex
@@ -87,6 +88,15 @@ func (m *Server) takeOver(ctx context.Context, saver *registry.Saver) ([]*regist
 		m.log.Warn("cannot read the endpoints", "error", err.Error(), "next try in", access.StoreBackoff(failures).String())
 		sleep.For(ctx, access.StoreBackoff(failures))
 	}
+}
+
+// death is why the actor of a name is dead, "" unless it is known to be.
+func (d *directory) death(namespace, name string) string {
+	v := d.view()
+	if v == nil {
+		return ""
+	}
+	return death(name, d.hosts.of(v.Doc, actorName{namespace, name}))
 }
 
 // view is what the loop last saw under this lease, nil before that.

@@ -121,13 +121,18 @@ func (m *Server) Lookup(ctx context.Context, r *clusterapi.LookupRequest) (*clus
 	if found := d.reg.Named(namespace, r.GetName()); len(found) > 0 {
 		return found[len(found)-1].Wire, nil
 	}
-	return nil, actorMissing(&clusterapi.ActorNotFound{Name: r.GetName(), Namespace: namespace, Near: d.reg.Suggestions(namespace, r.GetName())})
+	return nil, actorMissing(&clusterapi.ActorNotFound{
+		Name: r.GetName(), Namespace: namespace, Near: d.reg.Suggestions(namespace, r.GetName()), Death: d.death(namespace, r.GetName()),
+	})
 }
 
 // actorMissing is the status of a name that no endpoint has: its detail is for programs,
 // its message for people.
 func actorMissing(detail *clusterapi.ActorNotFound) error {
 	text := fmt.Sprintf("no actor %q is registered in namespace %q", detail.GetName(), detail.GetNamespace())
+	if detail.GetDeath() != "" {
+		text += ": " + detail.GetDeath()
+	}
 	if near := detail.GetNear(); len(near) > 0 {
 		text += "; near it are " + strings.Join(near, ", ")
 	}

@@ -127,7 +127,7 @@ func (s *Sessions) Reap(ctx context.Context, stack access.State, log *slog.Logge
 		}
 		err := stack.Do(ctx, func(doc *state.Document, _ time.Time) (*state.Document, error) {
 			for _, addr := range s.over(doc, time.Now(), since) {
-				doc = launch.Terminated(doc, addr)
+				doc = launch.Terminated(doc, addr, "the end of the client that created it")
 			}
 			return doc, nil
 		})

@@ -117,7 +117,7 @@ func TestSemantics07CancellingEndsTheSubtree(t *testing.T) {
 	w.until(time.Minute, "the child runs", func(*plan.Plan) bool { return w.job(child.Addr).Ready })
 	w.mustLaunch(w.job(child.Addr).ID, grandchild, waiting)
 	w.until(time.Minute, "the grandchild runs", func(*plan.Plan) bool { return w.job(grandchild.Addr).Ready })
-	w.doc = launch.Terminated(w.doc, child.Addr)
+	w.doc = launch.Terminated(w.doc, child.Addr, "user ann")
 	w.settle(time.Minute)
 	for _, addr := range []schema.Address{child.Addr, grandchild.Addr, waiting.Addr} {
 		if got := w.job(addr); got.Status != schema.JobStopped || len(got.Slices) > 0 {
@@ -129,7 +129,7 @@ func TestSemantics07CancellingEndsTheSubtree(t *testing.T) {
 	if got := w.own(); len(got) != 1 {
 		t.Errorf("slices %v are left, want the boss's only", got)
 	}
-	if again := launch.Terminated(w.doc, child.Addr); again != w.doc {
+	if again := launch.Terminated(w.doc, child.Addr, "user ann"); again != w.doc {
 		t.Error("terminating what has ended changed the state")
 	}
 }
@@ -210,7 +210,7 @@ func TestLaunchedReservations(t *testing.T) {
 	if launch.Released(released, pool.Addr, w.now) != released {
 		t.Error("releasing twice changed the state")
 	}
-	w.doc = launch.Terminated(w.doc, jobAddr("boss")) // takes its reservation along
+	w.doc = launch.Terminated(w.doc, jobAddr("boss"), "user ann") // takes its reservation along
 	w.settle(time.Minute)
 	if got := w.own(); len(got) != 0 {
 		t.Errorf("slices %v are left", got)

@@ -138,16 +138,16 @@ func leavesName(addr schema.Address, j *state.Job) error {
 	return nil
 }
 
-// Terminated returns doc with a job asked to end, with it what it launched. A
-// job that has ended, or was asked, leaves doc as it is.
-func Terminated(doc *state.Document, addr schema.Address) *state.Document {
+// Terminated returns doc with a job asked to end, with it what it launched; by is who
+// asks, for people. A job that has ended, or was asked, leaves doc as it is.
+func Terminated(doc *state.Document, addr schema.Address, by string) *state.Document {
 	j := doc.Jobs[addr]
 	if j == nil || j.Status.Ended() || j.Stop {
 		return doc
 	}
 	next := doc.Clone()
 	e := *j
-	e.Stop = true
+	e.Stop, e.StopBy = true, by
 	next.Jobs[addr] = &e
 	return next
 }

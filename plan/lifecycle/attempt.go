@@ -236,9 +236,17 @@ func StopText(j *state.Job, a *state.Attempt) string {
 	case a.EndedBy != nil && *a.EndedBy < len(a.Tasks):
 		return fmt.Sprintf("stopped because %s %s", hostName(j, a, *a.EndedBy), endWords(a.Tasks[*a.EndedBy].State))
 	case j.Stop:
-		return change.DecisionText(state.CauseStopped)
+		return stoppedText(j)
 	}
 	return change.WithCause("stopped", a.Reason)
+}
+
+// stoppedText is why a job that was asked to end did.
+func stoppedText(j *state.Job) string {
+	if j.StopBy != "" {
+		return "stopped by " + j.StopBy
+	}
+	return change.DecisionText(state.CauseStopped)
 }
 
 // endWords says how a task ended, after its host's name.

@@ -1,6 +1,8 @@
 package lifecycle
 
 import (
+	"fmt"
+
 	"github.com/fray-ml/fray/plan/launch"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
@@ -33,7 +35,8 @@ func (d *Jobs) reapChildren() {
 		}
 	}
 	for _, addr := range stopped {
-		d.Edit(addr).Stop = true
+		e := d.Edit(addr)
+		e.Stop, e.StopBy = true, fmt.Sprintf("the end of job %s, which launched it", e.Launch.Parent)
 	}
 	for addr, r := range d.Next.Resources {
 		if l := r.Launch; l != nil && l.Parent != "" && !l.Detached && l.ReleasedAt.IsZero() && r.Reservation != nil && parentEnded(l) {

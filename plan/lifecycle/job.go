@@ -173,7 +173,7 @@ func (d *Jobs) carryOut(want *schema.Job, j *state.Job, change *plan.Change) {
 	case j.Stop && !j.Status.Ended():
 		if d.Released(addr, planchange.Decided(state.CauseStopped)) {
 			e := d.Edit(addr)
-			e.Status, e.Reason, e.Ready, e.Stop = schema.JobStopped, planchange.DecisionText(state.CauseStopped), false, false
+			e.Status, e.Reason, e.Ready, e.Stop, e.StopBy = schema.JobStopped, stoppedText(j), false, false, ""
 		}
 	case j.Status.Ended():
 		d.Released(addr, planchange.Decided(state.CauseEnded))

@@ -19,7 +19,7 @@ import grpc
 
 from fray import _termination
 from fray._pb import cluster_pb2 as pb
-from fray._pb import cluster_pb2_grpc
+from fray._pb import cluster_pb2_grpc, status_pb2
 from fray.cluster import TerminationCause
 
 TOKEN = "secret"
@@ -451,8 +451,24 @@ class Controller(
     def Lookup(self, request: pb.LookupRequest, context: grpc.ServicerContext) -> pb.ActorEndpoint:
         found = self.LookupAll(request, context).actors
         if not found:
-            context.abort(grpc.StatusCode.NOT_FOUND, f'no actor "{request.name}"')
+            self._missing(request, context)
         return found[-1]
+
+    def _missing(self, request: pb.LookupRequest, context: grpc.ServicerContext) -> NoReturn:
+        """Report that there is no actor, and why, as far as its jobs have that."""
+        death, name = "", f'"{request.name}"'
+        for job in self.jobs.values():
+            if name in job.request.environment.env_vars.get("FRAY_ACTOR_NAMES", ""):
+                death = f"actor {name} was deleted: job {job.info.job_id} was {job.info.reason}"
+                if not job.ended:
+                    death = ""
+        detail = pb.ActorNotFound(name=request.name, namespace=request.namespace, death=death)
+        details = status_pb2.Status(code=5, message=f"no actor {name}")
+        details.details.add(
+            type_url="type.googleapis.com/fray.cluster.v1.ActorNotFound"
+        ).value = detail.SerializeToString()
+        context.set_trailing_metadata((("grpc-status-details-bin", details.SerializeToString()),))
+        context.abort(grpc.StatusCode.NOT_FOUND, details.message)
 
     def LookupAll(self, request: pb.LookupRequest, context: grpc.ServicerContext) -> pb.ListActorsResponse:
         self._check_namespace(request.namespace, context)

@@ -144,8 +144,8 @@ def test_exceptions_of_the_method(counter: ActorHandle) -> None:  # 27
     assert err.ran
     assert err.cause is not None
     assert err.cause.type == "KeyError"
-    assert err.__cause__ is err.cause
-    assert "in boom" in err.__notes__[0]
+    assert isinstance(err, ValueError)
+    assert "in boom" in str(err.__cause__)
     again = pickle.loads(pickle.dumps(err))
     assert (str(again), again.traceback, again.cause.type) == (str(err), err.traceback, "KeyError")
     assert isinstance(counter.boom.remote().exception(300), ApplicationError)

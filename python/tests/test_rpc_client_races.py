@@ -31,7 +31,7 @@ class Stage:
         self.meanwhile = meanwhile
         self.sent: list[int] = []
         self.cancelled: list[int] = []
-        self.stopping = self.closed = self.silent = False
+        self.stopping = self.closed = self.silent = self.pickles = False
         self.peer: object = None
 
     def call(self, call: Call, *_: object) -> object:

@@ -13,12 +13,12 @@ import fray.rpc
 # From the bottom up: a module may import those of earlier layers, and none of its own.
 LAYERS = (
     "_amid _arguments _background _event_loop _fork _gcp_api _memory _names _outcome _parameters _promise"
-    " _questions _receive_turn _retry _trace _wire errors _codec _codec.common",
+    " _proof _questions _receive_turn _retry _trace _wire errors _codec _codec.common",
     "_call_chain _failure _http _idle _large _metrics _reply _settings _shared _standard_future _tls"
-    " _codec.arrays _codec.checking _codec.pickling _codec.weighing",
-    "_inbox _output _resolve _selfcall _stream _transfer _codec.lowering",
+    " _codec.arrays _codec.checking _codec.reducing _codec.weighing",
+    "_inbox _output _resolve _selfcall _stream _transfer _codec.lowering _codec.pickling",
     "_ledger _ownership _reader _target _resolve_cluster _writer stream _codec.packing _codec.text",
-    "_delivery _dial _pending _results codec",
+    "_delivery _dial _pending _results _raised codec",
     "_connection",
     "_result options",
     "_ongoing",

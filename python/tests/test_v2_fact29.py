@@ -11,6 +11,7 @@ import pytest
 from controller import TOKEN, Controller
 from created import PATIENCE, Counter
 from fray.cluster import (
+    ActorNotFoundError,
     JobStatus,
     LocalCluster,
 )
@@ -95,7 +96,10 @@ def test_fact_29_a_clean_exit_is_the_end(machine: tuple[LocalCluster, Client]) -
     counter = client.create_actor(Counter, name="counter")
     with pytest.raises(errors.MaybeExecutedError):
         counter.exit(0)
-    eventually(lambda: client.actor_status("counter") is ActorStatus.FAILED, PATIENCE)
+    with pytest.raises(errors.ActorDeadError, match=r'"counter" has ended: job .* exited with status 0'):
+        counter.increment()
+    with pytest.raises(ActorNotFoundError, match="has ended"):
+        client.actor_status("counter")
     assert cluster.list_jobs()[0].status is JobStatus.SUCCEEDED
 
 

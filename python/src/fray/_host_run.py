@@ -38,7 +38,7 @@ class Hosting:
     concurrency_groups: Mapping[str, int] = field(default_factory=dict)
     """How many calls at a time of the methods of each group."""
     created: bool = False
-    """A client created it, and may kill it."""
+    """A client created it, and may kill it; it runs the code of its callers, see ActorServer."""
 
 
 class InvalidActorError(Exception):

@@ -51,7 +51,9 @@ def serve(actor: Any, hosting: Hosting) -> int:
     _lend_worker(cluster)
     registration = _Registration(actor, hosting)
     hosted = HostCluster(cluster, registration.rejected)
-    server = ActorServer(hosted, host=_own_address(), allow_pickle=hosting.allow_pickle)
+    server = ActorServer(
+        hosted, host=_own_address(), allow_pickle=hosting.allow_pickle, created=hosting.created
+    )
     if hosting.created:
         server.allow_kill()
     server.serve_background()

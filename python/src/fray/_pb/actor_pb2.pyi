@@ -120,6 +120,8 @@ class _CodeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Code.ValueType],
     CODE_INTERNAL: _Code.ValueType  # 16
     CODE_UNAVAILABLE: _Code.ValueType  # 17
     """made by clients: no server answers there; the method did not run"""
+    CODE_ACTOR_DEAD: _Code.ValueType  # 18
+    """made by clients: the actor was deleted, or has failed for good; message has why"""
 
 class Code(_Code, metaclass=_CodeEnumTypeWrapper):
     """Code is a closed set of the errors of a call."""
@@ -157,6 +159,8 @@ CODE_DENIED: Code.ValueType  # 15
 CODE_INTERNAL: Code.ValueType  # 16
 CODE_UNAVAILABLE: Code.ValueType  # 17
 """made by clients: no server answers there; the method did not run"""
+CODE_ACTOR_DEAD: Code.ValueType  # 18
+"""made by clients: the actor was deleted, or has failed for good; message has why"""
 Global___Code: _TypeAlias = Code  # noqa: Y015
 
 @_typing.final
@@ -256,6 +260,8 @@ class Handshake(_message.Message):
     MAX_PENDING_FIELD_NUMBER: _builtins.int
     LANGUAGE_FIELD_NUMBER: _builtins.int
     PICKLE_FIELD_NUMBER: _builtins.int
+    PICKLE_CREATED_FIELD_NUMBER: _builtins.int
+    PROOF_FIELD_NUMBER: _builtins.int
     MAX_TRANSFER_BYTES_FIELD_NUMBER: _builtins.int
     SHARED_MEMORY_FIELD_NUMBER: _builtins.int
     STREAMS_FIELD_NUMBER: _builtins.int
@@ -273,6 +279,14 @@ class Handshake(_message.Message):
     """"go" or "python" """
     pickle: _builtins.bool
     """the sender takes codec pickle"""
+    pickle_created: _builtins.bool
+    """pickle_created: the server hosts actors that create_actor made, or the client takes pickle from such.
+    Where both have it, and have proven one namespace, pickle carries what msgpack changes or lacks.
+    """
+    proof: _builtins.bytes
+    """proof, without TLS: that both are of one namespace of a LocalCluster. The client's is bound to both
+    addresses and the time, and the server's answers it.
+    """
     max_transfer_bytes: _builtins.int
     """max_transfer_bytes: the largest payload of a Call or Reply that the sender takes in
     Parts; 0: none. Such a client counts attempts for each server process from 0 on.
@@ -291,13 +305,15 @@ class Handshake(_message.Message):
         max_pending: _builtins.int = ...,
         language: _builtins.str = ...,
         pickle: _builtins.bool = ...,
+        pickle_created: _builtins.bool = ...,
+        proof: _builtins.bytes = ...,
         max_transfer_bytes: _builtins.int = ...,
         shared_memory: _builtins.bool = ...,
         streams: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["language", b"language", "max_message_bytes", b"max_message_bytes", "max_pending", b"max_pending", "max_transfer_bytes", b"max_transfer_bytes", "namespace", b"namespace", "peer", b"peer", "pickle", b"pickle", "shared_memory", b"shared_memory", "streams", b"streams", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["language", b"language", "max_message_bytes", b"max_message_bytes", "max_pending", b"max_pending", "max_transfer_bytes", b"max_transfer_bytes", "namespace", b"namespace", "peer", b"peer", "pickle", b"pickle", "pickle_created", b"pickle_created", "proof", b"proof", "shared_memory", b"shared_memory", "streams", b"streams", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -577,6 +593,9 @@ class Error(_message.Message):
     TYPE_FIELD_NUMBER: _builtins.int
     TRACEBACK_FIELD_NUMBER: _builtins.int
     CAUSE_FIELD_NUMBER: _builtins.int
+    EXCEPTION_FIELD_NUMBER: _builtins.int
+    ARGUMENTS_FIELD_NUMBER: _builtins.int
+    UNSENT_FIELD_NUMBER: _builtins.int
     BASES_FIELD_NUMBER: _builtins.int
     RETRY_FIELD_NUMBER: _builtins.int
     code: Global___Code.ValueType
@@ -589,11 +608,17 @@ class Error(_message.Message):
     argument: _builtins.str
     """path of the offending one: "args[1].lr", "kwargs.x[3]", "result[0]" """
     type: _builtins.str
-    """Of the exception, for APPLICATION. Nothing of it is ever unpickled.
+    """Of the exception, for APPLICATION.
     "ValueError", "package.module.Error"
     """
     traceback: _builtins.str
     """as its language prints it"""
+    exception: _builtins.bytes
+    """pickled; read only where both sides have Handshake.pickle_created or pickle, and have proven one namespace"""
+    arguments: _builtins.bytes
+    """of a builtin exception of Python: what it was made of, an array in msgpack"""
+    unsent: _builtins.str
+    """why there is no exception: what of it cannot be pickled"""
     @_builtins.property
     def near(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     @_builtins.property
@@ -623,12 +648,15 @@ class Error(_message.Message):
         type: _builtins.str = ...,
         traceback: _builtins.str = ...,
         cause: Global___Error | None = ...,
+        exception: _builtins.bytes = ...,
+        arguments: _builtins.bytes = ...,
+        unsent: _builtins.str = ...,
         bases: _abc.Iterable[_builtins.str] | None = ...,
         retry: Global___Retry | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["cause", b"cause", "retry", b"retry"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["actor", b"actor", "argument", b"argument", "bases", b"bases", "cause", b"cause", "code", b"code", "message", b"message", "method", b"method", "near", b"near", "ran", b"ran", "retry", b"retry", "traceback", b"traceback", "type", b"type"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["actor", b"actor", "argument", b"argument", "arguments", b"arguments", "bases", b"bases", "cause", b"cause", "code", b"code", "exception", b"exception", "message", b"message", "method", b"method", "near", b"near", "ran", b"ran", "retry", b"retry", "traceback", b"traceback", "type", b"type", "unsent", b"unsent"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

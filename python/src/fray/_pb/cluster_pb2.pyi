@@ -1971,8 +1971,13 @@ class ActorNotFound(_message.Message):
     NAME_FIELD_NUMBER: _builtins.int
     NAMESPACE_FIELD_NUMBER: _builtins.int
     NEAR_FIELD_NUMBER: _builtins.int
+    DEATH_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     namespace: _builtins.str
+    death: _builtins.str
+    """death: the actor of that name was deleted, or has failed for good, and no job is to host it again;
+    who deleted it, or why it failed. "": none is known to have been there, or it may come back.
+    """
     @_builtins.property
     def near(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """names that are registered there and spelled alike"""
@@ -1983,10 +1988,11 @@ class ActorNotFound(_message.Message):
         name: _builtins.str = ...,
         namespace: _builtins.str = ...,
         near: _abc.Iterable[_builtins.str] | None = ...,
+        death: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "namespace", b"namespace", "near", b"near"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["death", b"death", "name", b"name", "namespace", b"namespace", "near", b"near"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

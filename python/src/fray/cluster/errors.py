@@ -55,7 +55,17 @@ class NotFoundError(ClusterError, LookupError):
 
 
 class ActorNotFoundError(NotFoundError):
-    """No actor of that name is registered in the namespace."""
+    """No actor of that name is registered in the namespace.
+
+    `death` is why, if it was there and is gone for good: who deleted it, or why it failed; else "".
+    """
+
+    def __init__(self, message: str = "", death: str = "") -> None:
+        super().__init__(message, death)
+        self.message, self.death = message, death
+
+    def __str__(self) -> str:
+        return self.message
 
 
 class AlreadyExistsError(ClusterError):

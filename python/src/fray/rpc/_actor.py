@@ -65,7 +65,6 @@ class Named:
     value: Any
     table: MethodTable
     mailbox: Mailbox
-    allow_pickle: bool = False
 
 
 class Actor:
@@ -77,8 +76,6 @@ class Actor:
         self.tag = named.mailbox.name
         """The first name of the object, which its lines of output have."""
         self._reports = Reports() if in_task() else None
-        self.allow_pickle = named.allow_pickle
-        """Pickled arguments are decoded."""
         self.gone = False
         """It was unregistered: nothing begins any more."""
         self.surroundings = host.surroundings

@@ -21,12 +21,19 @@ from fray.rpc._call_chain import call_deadline, here, task_call
 from fray.rpc._failure import clip, raised
 from fray.rpc._ledger import Caller, Entry
 from fray.rpc._ownership import stable
+from fray.rpc._raised import pack
 from fray.rpc._reply import Answerer, Reply, error_reply, payload_size
 from fray.rpc._retry import base_names, matches
 from fray.rpc._stream import ServerStream, StoppedError, iterates, iterates_async
 from fray.rpc._transfer import PARTS_FROM, decoded_limit
 from fray.rpc._wire import item_too_large, payload_of
-from fray.rpc.codec import CodecError, CodecTooLargeError, decode_args, encode_result
+from fray.rpc.codec import (
+    CodecError,
+    CodecTooLargeError,
+    decode_args,
+    encode_reply,
+    encode_result,
+)
 from fray.rpc.context import ActorContext
 from fray.rpc.errors import (
     ActorError,
@@ -89,7 +96,6 @@ class CalledActor(Protocol):
     tag: str
     incarnation: str
     value: Any
-    allow_pickle: bool
     gone: bool
     surroundings: Surroundings
 
@@ -152,7 +158,9 @@ class ServerCall(Entry):
         "memory",
         "message",
         "method",
+        "pickles",
         "queue",
+        "returns_pickles",
         "room",
         "session",
         "size",
@@ -188,6 +196,8 @@ class ServerCall(Entry):
         self.room: Reservation | None = None  # for arguments that come in parts
         self.session: ArgumentsSource | None = None  # that brings them
         self.complete = not message.transfer_bytes
+        self.pickles = False  # its arguments may be pickled
+        self.returns_pickles = False  # pickle is the fallback for its result, or its exception
         self.task: asyncio.Task[None] | None = None  # of an asynchronous method
         self.why: ActorError | None = None  # it is cancelled
         self.takes_stream = to.takes_streams or message.HasField("stream")
@@ -295,7 +305,7 @@ class ServerCall(Entry):
         except StoppedError as err:
             return self._failed(err.why)
         except BaseException as err:
-            return self._failed(raised(err, 1))
+            return self._failed(self._error_of(err))
         finally:
             _close(result)
         return self._ended()
@@ -315,7 +325,7 @@ class ServerCall(Entry):
         except asyncio.CancelledError:
             raise
         except BaseException as err:
-            return self._failed(raised(err, 1))
+            return self._failed(self._error_of(err))
         finally:
             if iterates(result):
                 _close(result)
@@ -331,16 +341,25 @@ class ServerCall(Entry):
             raise StoppedError(EncodingError(f"the result is an iterator; {STREAMS}", ran=True))
         if message is None or not self.runs:  # another thread answered just now
             raise StoppedError(StoppingError("the server is shutting down", ran=True))
+        message.codec = self._item_codec()  # type: ignore[assignment]
         stream = ServerStream(message, self._stop_task)
         to = self.actor.opened(self, stream)
         if to is not None:
             stream.attach(cast("Sink", to), message.stream)
         return stream
 
+    def _item_codec(self) -> int:
+        """Return by which codec the items are written: all of a stream by one."""
+        return (
+            actor_pb2.CODEC_PICKLE
+            if self.returns_pickles and self.codec != actor_pb2.CODEC_JSON
+            else self.codec
+        )
+
     def _item(self, value: Any) -> tuple[bytes, Sequence[bytes]]:
         """Encode one item. Raises StoppedError."""
         try:
-            data, buffers = encode_result(self.codec, value)
+            data, buffers = encode_result(self._item_codec(), value)
         except CodecError as err:
             raise StoppedError(EncodingError(err.problem, argument=err.path, ran=True)) from None
         limit = self.item_limit
@@ -462,7 +481,7 @@ class ServerCall(Entry):
                 payload,
                 self.buffers,
                 on_actor=self.actor.on_reference,
-                allow_pickle=self.actor.allow_pickle,
+                allow_pickle=self.pickles,
                 memory=decoded_limit(self.memory, size),
             )
         except CodecTooLargeError as err:
@@ -499,20 +518,28 @@ class ServerCall(Entry):
     def _returned(self, result: list[Any]) -> Reply:
         """Return the reply of a result, which is the only element of a list that has it alone."""
         try:
-            data, buffers = encode_result(self.codec, result[0])
+            codec, data, buffers = encode_reply(self.codec, result[0], self.returns_pickles)
         except CodecError as err:
             return self._failed(EncodingError(err.problem, argument=err.path, ran=True))
         except Exception as err:
             problem = InternalError(f"the result cannot be encoded: {type(err).__name__}: {err}", ran=True)
             return self._failed(problem)
         reply = actor_pb2.Reply(
-            seq=self.seq, codec=self.codec, result=data, incarnation=self.actor.incarnation
+            seq=self.seq,
+            codec=codec,  # type: ignore[arg-type]
+            result=data,
+            incarnation=self.actor.incarnation,
         )
         return reply, stable(result, buffers) if buffers else ()
 
+    def _error_of(self, err: BaseException) -> ActorError:
+        error = raised(err, 1)
+        error.packed = pack(err, self.returns_pickles)
+        return error
+
     def _raised(self, err: BaseException) -> Reply:
         """Return the reply of a method that raised, with what its caller needs to know to call it again."""
-        reply = self._failed(raised(err, 1))
+        reply = self._failed(self._error_of(err))
         wire, marks = reply[0].error, self.method.marks
         wire.bases.extend(map(clip, base_names(type(err))))
         if marks.retry:

@@ -53,6 +53,8 @@ class Channel:
         self._peer = ""  # the process that answered last, as Handshake.peer
         self._seq = 0  # the last one that it was sent
         self._outstanding: dict[int, OngoingCall[Any]] = {}  # by seq, in its order
+        self.pickles: bool | None = None
+        """Whether the server took pickle as the fallback when it last answered; None: it never did."""
         self._failure: tuple[float, ActorError] | None = None  # when an attempt to connect failed last
 
     # Calls
@@ -64,6 +66,8 @@ class Channel:
             if connection is None or connection.stopping or future.route.returned:
                 return False
             if future.deadline is not None and not future.stamp():
+                return True
+            if future.plain is not None and not future.choose_codec(connection.pickles):
                 return True
             seq = self._seq + 1
             call, outstanding = future.call, self._outstanding
@@ -204,7 +208,7 @@ class Channel:
     def _adopt(self, connection: Connection) -> None:
         if connection.peer.peer != self._peer or not self._peer:
             self._peer, self._seq = connection.peer.peer, 0
-        self._connection = connection
+        self._connection, self.pickles = connection, connection.pickles
 
     # Broken connections
 
@@ -305,6 +309,9 @@ class Channel:
                 if future.inbox is not None:
                     future.inbox.ask(future.call.stream)
                 if future.deadline is not None and not future.stamp():
+                    self._outstanding.pop(future.call.seq, None)
+                    continue
+                if future.plain is not None and not future.choose_codec(connection.pickles):
                     self._outstanding.pop(future.call.seq, None)
                     continue
                 try:

@@ -14,7 +14,7 @@ from google.protobuf.message import Message
 
 from fray._locks import Worker
 from fray._pb import actor_pb2
-from fray.rpc import _memory, _shared, _transfer, _wire
+from fray.rpc import _memory, _proof, _shared, _transfer, _wire
 from fray.rpc._dial import check_handshake, describe, dial, receive_handshake
 from fray.rpc._outcome import Answer, Sent
 from fray.rpc._pending import PendingCalls
@@ -23,7 +23,7 @@ from fray.rpc._reader import FrameReader
 from fray.rpc._receive_turn import TICK, ReceiveTurn
 from fray.rpc._results import Results
 from fray.rpc._settings import Settings
-from fray.rpc._wire import Buffer, Stream
+from fray.rpc._wire import Buffer, PlainStream, Stream
 from fray.rpc._writer import FrameWriter, Outgoing
 from fray.rpc.errors import (
     ActorError,
@@ -66,6 +66,8 @@ class Connection:
         """The server drains: it answers the calls that it has, and rejects new ones."""
         self.silent = False
         """It ended as the server was silent for too long."""
+        self.pickles = False
+        """Pickle is the fallback: the server has proven to be of this namespace, and both sides allow it."""
         self._settings, self._stream = settings, stream
         self._reader = FrameReader(stream, settings.connect_timeout)
         self._turn = ReceiveTurn()
@@ -309,7 +311,9 @@ class Connection:
         return question.answer
 
     def _handshake(self) -> None:
-        settings = self._settings
+        settings, stream = self._settings, self._stream
+        plain = stream if isinstance(stream, PlainStream) else None
+        provable = plain is None or bool(settings.secret)
         handshake = actor_pb2.Handshake(
             version=_wire.VERSION,
             peer=settings.peer,
@@ -318,13 +322,17 @@ class Connection:
             max_transfer_bytes=settings.max_message_bytes,
             shared_memory=self._stream.near and _shared.AVAILABLE,
             language="python",
-            pickle=settings.allow_pickle and bool(settings.identity),
+            pickle=settings.allow_pickle and provable,
+            pickle_created=provable,
+            proof=_proof_for(plain, settings.secret),
             streams=True,
         )
         self._writer.send(Outgoing(_wire.PREFACE + _wire.frame_bytes(_wire.HANDSHAKE, handshake, 0)))
         self.peer = receive_handshake(self._reader, self.address)
         check_handshake(self.peer, self.address, settings.namespace)
         self._results.shared = handshake.shared_memory and self.peer.shared_memory
+        proven = plain is None or _proof.check_answer(settings.secret, handshake.proof, self.peer.proof)
+        self.pickles = proven and _proof.agreed(handshake, self.peer)
         if self.peer.max_message_bytes:
             self._limit = min(self._limit, self.peer.max_message_bytes)
         self._pending.limit = self.peer.max_pending or _MAX_PENDING
@@ -419,7 +427,7 @@ class Connection:
         lent = owner and outgoing.attended and not self._pending
         if lent:
             self._turn.lend()  # before the thread that waits sends the next
-        self._answer(done, Answer(reply, buffers, None))
+        self._answer(done, Answer(reply, buffers, None, self.pickles))
         return lent
 
     def _items(self, items: actor_pb2.Items, buffers: Sequence[memoryview]) -> None:
@@ -428,7 +436,7 @@ class Connection:
         found = self._pending.get(items.seq)
         if found is not None:
             outgoing, take = found
-            take(Answer(None, buffers, None, items))
+            take(Answer(None, buffers, None, self.pickles, items))
             outgoing.answered = True  # its caller need not receive by itself any more
 
     def _other(self, frame: actor_pb2.Frame) -> None:
@@ -490,3 +498,13 @@ class Connection:
         return UnavailableError(
             f"the connection to {self.address} is closed: {self._reason or 'by this program'}"
         )
+
+
+def _proof_for(plain: PlainStream | None, secret: bytes) -> bytes:
+    """Return what proves the namespace to the server of a stream without TLS, b"" if nothing does."""
+    if plain is None or not secret:
+        return b""
+    try:
+        return _proof.make(secret, plain.addresses(client=True))
+    except OSError:  # the server has closed it already, as is found out next
+        return b""

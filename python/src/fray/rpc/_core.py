@@ -63,7 +63,14 @@ class Limits:
     transfer_memory: int = DEFAULT_MEMORY
     """Bytes of arguments that come in parts, and of results that are sent so, each."""
     allow_pickle: bool = False
-    """Of peers that have shown the namespace's identity."""
+    """Of peers that have proven to be of the namespace."""
+    created: bool = False
+    """The actors are of create_actor: pickle is the fallback between them and peers as above."""
+    secure: bool = False
+    """TLS proves it."""
+    secret: bytes = b""
+    """What proves it without, see `_proof`."""
+    since: int = field(default_factory=time.monotonic_ns)
     keepalive: float = 10.0
     patience: float = 20.0
     handshake: float = 10.0
@@ -160,7 +167,7 @@ class Core:
                 raise UnknownMethodError(f'no method "{clip(message.method)}"')
             if route[0].streams and not call.takes_stream:
                 raise BadArgumentsError(STREAMS)
-            if message.codec == actor_pb2.CODEC_PICKLE and not actor.allow_pickle:
+            if message.codec == actor_pb2.CODEC_PICKLE and not call.pickles:
                 raise DeniedError(
                     "pickle is refused: both sides must allow it and show the namespace's identity"
                 )

@@ -165,7 +165,9 @@ class _Servicer:
             nanoseconds = max(1, int(left * 1e9))
             request.timeout_ns = min(request.timeout_ns or nanoseconds, nanoseconds)
         call = ServerCall(request, buffers, None, to)
-        limit = min(self._core.limits.max_message_bytes, MAX_FRAME)
+        limits = self._core.limits
+        call.pickles = limits.secure and (limits.allow_pickle or limits.created)
+        limit = min(limits.max_message_bytes, MAX_FRAME)
         call.memory = limit // 2  # grpcio holds the message too
         call.item_limit = limit
         return call

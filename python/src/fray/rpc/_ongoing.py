@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, cast
 
+from fray._pb import actor_pb2
 from fray.rpc import _selfcall
 from fray.rpc._inbox import Inbox
 from fray.rpc._retry import matches
 from fray.rpc._standard_future import StandardFuture
+from fray.rpc.codec import CodecError
 from fray.rpc.errors import (
     ActorError,
     Code,
@@ -26,7 +28,6 @@ from fray.rpc.errors import (
 from fray.rpc.options import MAX_BREAKS
 
 if TYPE_CHECKING:
-    from fray._pb import actor_pb2
     from fray.rpc._call_chain import ChainedCall
     from fray.rpc._outcome import Answer, Sent
     from fray.rpc._settings import Settings
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from fray.rpc.options import RpcOptions
 
 T = TypeVar("T")
+Plain: TypeAlias = "tuple[bytes, Sequence[Buffer]] | CodecError"
+"""Arguments by msgpack with their buffers, or why that does not carry them."""
 
 
 class HandleMaker(Protocol):
@@ -156,6 +159,8 @@ class OngoingCall(StandardFuture[T]):
         "may_have_run",
         "number",
         "options",
+        "pickles",
+        "plain",
         "retried",
         "route",
         "sent",
@@ -191,6 +196,8 @@ class OngoingCall(StandardFuture[T]):
         self.cancelled_by = False
         self.may_have_run = False  # on a server that is lost
         self.arrived = False  # perhaps, over an earlier connection to the same server
+        self.plain: Plain | None = None  # its arguments by msgpack, while pickle may be refused
+        self.pickles = False  # what its server answers may be unpickled
         self.inbox: Inbox | None = None  # of a call that is answered by a stream, once that has begun
 
     @property
@@ -310,8 +317,24 @@ class OngoingCall(StandardFuture[T]):
         self.call.timeout_ns = int(left * 1e9) + 1
         return True
 
+    def choose_codec(self, pickles: bool) -> bool:
+        """Take the arguments as they are for a server; `pickles`: pickle is the fallback there.
+
+        False: they cannot be sent there, which ends the call.
+        """
+        plain = self.plain
+        if pickles or plain is None:
+            return True
+        self.plain = None
+        if isinstance(plain, CodecError):
+            self.fail(EncodingError(plain.problem, argument=plain.path))
+            return False
+        self.call.codec, self.call.args, self.buffers = actor_pb2.CODEC_MSGPACK, *plain
+        return True
+
     def answered(self, answer: Answer) -> None:
         """Take what became of the call, on the thread of the connection's reader: without waiting."""
+        self.pickles = answer.pickles
         if answer.items is not None:
             self._streamed(answer.items, answer.buffers)
             return
@@ -323,7 +346,7 @@ class OngoingCall(StandardFuture[T]):
             return
         channel.forget(self.call.seq)
         if reply.HasField("error"):
-            error = of_wire(reply.error)
+            error = of_wire(reply.error, pickles=answer.pickles)
             if error.code is Code.APPLICATION and self._may_run_again(reply.error):
                 self.route.run_again(self, error)
             else:

@@ -14,15 +14,18 @@ from fray._pb import actor_pb2
 class Answer:
     """What became of a call: a reply with its buffers, or the reason why there will be none."""
 
-    __slots__ = ("buffers", "items", "lost", "reply")
+    __slots__ = ("buffers", "items", "lost", "pickles", "reply")
 
     def __init__(
         self,
         reply: actor_pb2.Reply | None,
         buffers: Sequence[memoryview],
         lost: Exception | None,
+        pickles: bool = False,
         items: actor_pb2.Items | None = None,
     ) -> None:
+        self.pickles = pickles
+        """Pickle may be read: its server has proven to be of this namespace, and both sides allow it."""
         self.reply = reply
         """None where the connection was lost."""
         self.buffers = buffers

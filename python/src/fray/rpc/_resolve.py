@@ -110,6 +110,10 @@ class Directory(Protocol):
         """Return why there is no endpoint of a name, as text."""
         ...
 
+    def death(self, name: str) -> str:
+        """Return why the actor of a name is gone for good, "" if it may come, or that is not known."""
+        ...
+
 
 class FixedDirectory:
     """All actors are at one address."""
@@ -135,17 +139,22 @@ class FixedDirectory:
         del name
         sleep(timeout)
 
+    def death(self, name: str) -> str:  # noqa: ARG002
+        """Return "": there is no record of deaths."""
+        return ""
+
     def missing(self, name: str) -> str:
         """Return that an actor is not at the address, as text."""
         return f'no actor "{name}" is at {self.address}'
 
 
-def completed(given: Settings, namespace: str, identity: str) -> Settings:
-    """Return settings with a namespace and an identity, where they have none."""
+def completed(given: Settings, namespace: str, identity: str, secret: bytes = b"") -> Settings:
+    """Return settings with a namespace, and an identity or a LocalCluster's secret, where they have none."""
     return replace(
         given,
         namespace=given.namespace or namespace or os.environ.get("FRAY_NAMESPACE", ""),
         identity=given.identity or identity,
+        secret=given.secret or secret,
     )
 
 

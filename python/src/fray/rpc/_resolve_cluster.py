@@ -78,7 +78,9 @@ class ClusterDirectory:
         renew = getattr(self._cluster, "renew_identity", None)
         if renew is not None:
             given = replace(given, renew_identity=partial(renew, self.namespace))
-        return completed(given, self.namespace, identity)
+        secret_of = getattr(self._cluster, "actor_secret", None) if not identity else None
+        secret = secret_of(self.namespace) if secret_of is not None else b""
+        return completed(given, self.namespace, identity, secret)
 
     def endpoints(self, name: str) -> list[Endpoint]:
         """Return the endpoints of a name, the oldest first."""
@@ -120,6 +122,16 @@ class ClusterDirectory:
         except ClusterError:
             pass
         return f'no actor "{name}" is registered in namespace {self.namespace}'
+
+    def death(self, name: str) -> str:
+        """Return why the actor of a name is gone for good, see Directory.death."""
+        try:
+            self.metadata.lookup(name)
+        except ActorNotFoundError as err:
+            return err.death
+        except ClusterError:
+            pass
+        return ""
 
     def _watch(self) -> None:
         if not self.namespace:

@@ -25,13 +25,13 @@ def read_result(
     buffers: Sequence[memoryview],
     settings: Settings,
     on_actor: Callable[[ActorRef], Any],
+    pickles: bool,
 ) -> Any:
     """Return what a method returned, or an item of its stream.
 
     Raises:
         ActorError: it cannot be read, though the method ran.
     """
-    pickles = settings.allow_pickle and bool(settings.identity)
     problem: ActorError
     try:
         if int(codec) == Codec.PICKLE and not pickles:

@@ -103,12 +103,25 @@ class Route:
         """Calls that are to be sent before all later ones."""
         return self._backlog.returned
 
+    @property
+    def pickles(self) -> bool | None:
+        """Whether its server takes pickle as the fallback, as far as that is known."""
+        channel = self._channel or self._last
+        if channel is not None:
+            return channel.pickles
+        provable = self.settings.identity or self.settings.secret or not self._complete
+        return None if provable else False
+
     def reference(self) -> tuple[str, str, str, str]:
         """Return the name, the namespace, the URL where the actor was last, and the member of a pinned route.
 
         What is not known is "".
         """
         return self._target.reference(self._last.address if self._last is not None else "")
+
+    def expect(self) -> None:
+        """Note that the actor was there: its end is the end of calls."""
+        self._target.was_there = True
 
     # Calls
 
@@ -306,6 +319,10 @@ class Route:
         """Send what is queued, if the actor is found; else wait a little. Return whether it was found."""
         target = self._target
         endpoint = target.try_find()
+        death = target.dead() if endpoint is None else None
+        if death is not None:
+            self._fail_all(death)
+            return False
         if endpoint is None or target.is_failed(endpoint):
             self._fail_overdue(endpoint)
             target.back_off()

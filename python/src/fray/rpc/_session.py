@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from google.protobuf.message import Message
 
 from fray._pb import actor_pb2
-from fray.rpc import _shared, _transfer, _wire
+from fray.rpc import _proof, _shared, _transfer, _wire
 from fray.rpc._call import ServerCall
 from fray.rpc._core import MAX_PENDING, Core
 from fray.rpc._delivery import Delivery
@@ -21,7 +21,7 @@ from fray.rpc._ledger import Caller, Verdict
 from fray.rpc._reader import FrameReader
 from fray.rpc._receive_turn import TICK, ReceiveTurn
 from fray.rpc._reply import Reply, error_reply, payload_size
-from fray.rpc._wire import Buffer, MalformedFrameError, OversizeError, SilentError
+from fray.rpc._wire import Buffer, MalformedFrameError, OversizeError, PlainStream, SilentError
 from fray.rpc._writer import FrameWriter, Outgoing
 from fray.rpc.errors import (
     ActorError,
@@ -66,6 +66,8 @@ class Session:
         self.takes_streams = False
         self.left = False
         self.wake = core.sender.put
+        self._pickles = False  # pickled arguments are read
+        self._returns_pickles = False  # pickle is the fallback for results
 
     def serve(self) -> None:
         """Serve until the connection ends."""
@@ -246,6 +248,7 @@ class Session:
         self._delivery.limit = min(limits.max_message_bytes, handshake.max_transfer_bytes)
         self.takes_streams = handshake.streams
         self._caller = self._core.ledger.open(handshake.peer)
+        proven = self._proven(handshake.proof)
         own = actor_pb2.Handshake(
             version=_wire.VERSION,
             peer=limits.peer,
@@ -255,11 +258,24 @@ class Session:
             shared_memory=self._stream.near and _shared.AVAILABLE,
             max_pending=MAX_PENDING,
             language="python",
-            pickle=limits.allow_pickle and self._secure,
+            pickle=limits.allow_pickle and proven,
+            pickle_created=limits.created and proven,
+            proof=_proof.answer(limits.secret, handshake.proof) if proven and not self._secure else b"",
         )
         self._shares = handshake.shared_memory and own.shared_memory
+        self._pickles = own.pickle or own.pickle_created
+        self._returns_pickles = _proof.agreed(own, handshake)
         self._report(_wire.HANDSHAKE, own)
         self._reader.accepted(limits.max_message_bytes, limits.keepalive, limits.patience, self._ping)
+
+    def _proven(self, proof: bytes) -> bool:
+        """Return whether the client is of this namespace for certain."""
+        if self._secure:
+            return True
+        limits, stream = self._core.limits, self._stream
+        if not proof or not isinstance(stream, PlainStream):
+            return False
+        return _proof.check(limits.secret, proof, stream.addresses(client=False), limits.since)
 
     def _take(
         self,
@@ -276,6 +292,7 @@ class Session:
                 return False
         call = ServerCall(message, buffers, caller, self)
         call.connection = connection
+        call.pickles, call.returns_pickles = self._pickles, self._returns_pickles
         call.memory = self._core.limits.max_message_bytes
         call.item_limit = self._limit
         seq = call.seq

@@ -18,13 +18,16 @@ class Settings:
     """The scope of the actors' names; servers of another one reject the connection. "": of any."""
     identity: str = ""
     """Path of a PEM file with the namespace's certificate and its key; "" is plain text."""
+    secret: bytes = field(default=b"", repr=False)
+    """What proves the namespace where there is no identity: of a LocalCluster's, see `_proof`."""
     max_message_bytes: int = 1 << 30
     """The largest result that is received, in bytes; decoding one takes at most as much memory again."""
     transfer_memory: int = 2 << 30
     """Bytes of large results that are received at once, by all clients of the process with this limit; others
     wait."""
     allow_pickle: bool = False
-    """Take pickled results, which run code that the server names. It takes effect with an identity only."""
+    """Take pickled results, which run code that the server names, also of actors that create_actor did not
+    make. It takes effect with an identity only."""
     keepalive: float = 10.0
     """How long the server may be silent before it is pinged."""
     patience: float = 20.0

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from fray.cluster.errors import ClusterError
 from fray.rpc._resolve import Endpoint
-from fray.rpc.errors import ActorError, StaleError, UnavailableError, UnknownActorError
+from fray.rpc.errors import ActorDeadError, ActorError, StaleError, UnavailableError, UnknownActorError
 
 if TYPE_CHECKING:
     from fray.rpc._resolve import Directory
@@ -27,6 +27,8 @@ class Target:
         """Make the target of a name; `prefer` and `pinned` are as for Route."""
         self.directory, self.name = directory, name
         self.prefer, self.pinned = prefer, pinned
+        self.was_there = False
+        """The actor was created, or was found once: if it is gone for good, no other is waited for."""
         self.reset()
 
     def reset(self) -> None:
@@ -58,11 +60,15 @@ class Target:
 
     def known(self) -> Endpoint | None:
         """Return the endpoint to use, of those in memory."""
-        return self._choose(self.directory.known(self.name))
+        found = self._choose(self.directory.known(self.name))
+        self.was_there |= found is not None
+        return found
 
     def find(self) -> Endpoint | None:
         """Return the endpoint to use; None: there is none. Raises ClusterError."""
-        return self._choose(self.directory.endpoints(self.name))
+        found = self._choose(self.directory.endpoints(self.name))
+        self.was_there |= found is not None
+        return found
 
     def try_find(self) -> Endpoint | None:
         """Return the endpoint to use; None: there is none, or none that is known, see `error`."""
@@ -104,6 +110,11 @@ class Target:
         if not self.left(address, incarnation) and self.directory.namespace:
             self.directory.wait(self.name, _LAG)
         return self.left(address, incarnation)
+
+    def dead(self) -> ActorError | None:
+        """Return why the actor, which was not found, will not come back, if so."""
+        death = self.directory.death(self.name) if self.was_there else ""
+        return ActorDeadError(death) if death else None
 
     def unknown(self) -> ActorError:
         """Return the error for an actor that is nowhere."""

@@ -136,6 +136,11 @@ class PlainStream:
         with contextlib.suppress(OSError):  # a unix socket has none
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
+    def addresses(self, client: bool) -> str:
+        """Return the addresses of both ends, as both see them; `client`: this end is the client's."""
+        own, other = self._sock.getsockname()[:2], self._sock.getpeername()[:2]
+        return f"{other} {own}" if client else f"{own} {other}"
+
     def recv_into(self, view: memoryview) -> int:
         try:
             return self._sock.recv_into(view)

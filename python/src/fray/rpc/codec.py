@@ -25,6 +25,7 @@ from fray.rpc._codec.common import (
     OnActor,
     PickleRefusedError,
 )
+from fray.rpc._codec.packing import faithful_args, faithful_result
 from fray.rpc._codec.weighing import Budget
 
 __all__ = [
@@ -41,7 +42,11 @@ __all__ = [
     "decode_args",
     "decode_result",
     "encode_args",
+    "encode_call",
+    "encode_reply",
     "encode_result",
+    "faithful_args",
+    "faithful_result",
 ]
 
 
@@ -85,7 +90,7 @@ def decode_args(
         buffers: those it returned beside, in the same order. Views are of one dimension, of bytes.
         on_actor: called with each actor reference; what it returns takes its place. None leaves `ActorRef`s.
         allow_pickle: take pickle, which runs whatever code the sender names. Only ever for a peer whose
-            identity is proven. With pickle there is no on_actor: handles unpickle themselves.
+            identity is proven.
         memory: How many bytes of memory what is decoded may take beside the message, but for pickle; 0: 64
             MiB.
 
@@ -111,6 +116,31 @@ def encode_result(codec: int, value: Any) -> tuple[bytes, list[Buffer]]:
     if codec == Codec.PICKLE:
         return pickling.encode_result(value)
     raise _unknown(codec)
+
+
+def encode_reply(codec: int, value: Any, pickles: bool) -> tuple[int, bytes, list[Buffer]]:
+    """Return by which codec what a method returned is written, and the same as `encode_result`.
+
+    It is that of the call; with `pickles` it is pickle where msgpack would change the value, and otherwise
+    msgpack, which is quicker. Raises as `encode_result` does.
+    """
+    if not pickles or codec == Codec.JSON:
+        return codec, *encode_result(codec, value)
+    found = faithful_result(value)
+    if found is not None:
+        return Codec.MSGPACK, *found
+    return Codec.PICKLE, *pickling.encode_result(value)
+
+
+def encode_call(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[int, bytes, list[Buffer]]:
+    """Return by which codec arguments that may be pickled are written, and the same as `encode_args`.
+
+    It is msgpack where they arrive by that as they are. Raises as `encode_args` does.
+    """
+    found = faithful_args(args, kwargs)
+    if found is not None:
+        return Codec.MSGPACK, *found
+    return Codec.PICKLE, *pickling.encode_args(args, kwargs)
 
 
 def decode_result(
@@ -147,7 +177,7 @@ def _decode(
         Budget(memory).json(data)
         return text.decode(data, on_actor)
     if codec == Codec.PICKLE:
-        return pickling.decode(data, buffers, allowed=allow_pickle)
+        return pickling.decode(data, buffers, on_actor, allowed=allow_pickle)
     raise _unknown(codec)
 
 

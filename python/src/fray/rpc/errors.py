@@ -1,7 +1,7 @@
 """What can go wrong with a call of an actor's method: one class for each code of the protocol.
 
-The messages and the codes are the same in every language. An exception of the method is text here, of which
-nothing is ever unpickled.
+The messages and the codes are the same in every language. An exception of the method is text here; what is
+made of the exception itself is left to `_raised`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import concurrent.futures
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast
 
 if TYPE_CHECKING:
     from fray._pb import actor_pb2
@@ -35,11 +35,34 @@ class Code(StrEnum):
     DENIED = "denied"
     INTERNAL = "internal"
     UNAVAILABLE = "unavailable"
+    ACTOR_DEAD = "actor_dead"
 
     @property
     def number(self) -> actor_pb2.Code.ValueType:
         """The code as the wire has it."""
         return cast("actor_pb2.Code.ValueType", list(Code).index(self) + 1)
+
+
+class RemoteTraceback(Exception):  # noqa: N818 as multiprocessing calls it
+    """The traceback of what a method raised, as text: the cause of the caller's exception."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
+
+    def __str__(self) -> str:
+        return f'\n"""\n{self.text.rstrip()}\n"""'
+
+
+class Packed(NamedTuple):
+    """What was sent of an exception beside its text."""
+
+    exception: bytes = b""
+    """Pickled."""
+    arguments: bytes = b""
+    """What one of Python's own was made of."""
+    unsent: str = ""
+    """Why there is none."""
 
 
 class ActorError(Exception):
@@ -58,6 +81,7 @@ class ActorError(Exception):
     """
 
     code: ClassVar[Code] = Code.INTERNAL
+    packed: Packed | None = None
 
     def __init__(
         self,
@@ -76,10 +100,10 @@ class ActorError(Exception):
         self.message, self.ran, self.actor, self.method = message, ran, actor, method
         self.argument, self.near = argument, tuple(near)
         self.type, self.traceback, self.cause = type, traceback, cause
-        if cause is not None:
-            self.__cause__ = cause
         if traceback:
-            self.add_note(f"The actor's traceback:\n{traceback.rstrip()}")
+            self.__cause__ = RemoteTraceback(traceback)
+        elif cause is not None:
+            self.__cause__ = cause
 
     def __str__(self) -> str:
         where = ""
@@ -119,13 +143,20 @@ class ActorError(Exception):
         )
         if self.cause is not None:
             wire.cause.CopyFrom(self.cause.to_wire())
+        if self.packed is not None:
+            wire.exception, wire.arguments, wire.unsent = self.packed
         return wire
 
 
 class ApplicationError(ActorError):
-    """The method raised: `type`, `message` and `traceback` are of its exception. The actor lives on."""
+    """The method raised: `type`, `message` and `traceback` are of its exception. The actor lives on.
+
+    Where the class of that exception can be had, what the caller gets is of it, too.
+    """
 
     code = Code.APPLICATION
+    raised: Exception | None = None
+    """The exception of the method, where it can be had: its arguments and attributes are as they were."""
 
 
 class ActorCreationError(ApplicationError):
@@ -232,6 +263,15 @@ class UnavailableError(ActorError, ConnectionError):
     code = Code.UNAVAILABLE
 
 
+class ActorDeadError(ActorError):
+    """The actor was deleted, or has failed for good. The message has who deleted it, or why it failed.
+
+    `ran`: whether the method may have begun.
+    """
+
+    code = Code.ACTOR_DEAD
+
+
 _CLASSES: tuple[type[ActorError], ...] = (
     ApplicationError,
     UnknownActorError,
@@ -250,17 +290,21 @@ _CLASSES: tuple[type[ActorError], ...] = (
     DeniedError,
     InternalError,
     UnavailableError,
+    ActorDeadError,
 )
 
 _MAX_CAUSES = 32  # of a chain that a peer sends
 
 
-def of_wire(wire: actor_pb2.Error, depth: int = _MAX_CAUSES) -> ActorError:
-    """Return the error that a peer sent. Codes that this program does not know become InternalError."""
+def of_wire(wire: actor_pb2.Error, depth: int = _MAX_CAUSES, *, pickles: bool = False) -> ActorError:
+    """Return the error that a peer sent. Codes that this program does not know become InternalError.
+
+    With `pickles` the exception that it may have is kept, to be unpickled.
+    """
     known = 1 <= wire.code <= len(_CLASSES)
     kind = _CLASSES[wire.code - 1] if known else InternalError
     cause = of_wire(wire.cause, depth - 1) if depth > 1 and wire.HasField("cause") else None
-    return kind(
+    error = kind(
         wire.message,
         ran=wire.ran,
         actor=wire.actor,
@@ -271,6 +315,9 @@ def of_wire(wire: actor_pb2.Error, depth: int = _MAX_CAUSES) -> ActorError:
         traceback=wire.traceback,
         cause=cause,
     )
+    packed = Packed(wire.exception if pickles else b"", wire.arguments, wire.unsent)
+    error.packed = packed if any(packed) else None
+    return error
 
 
 def of_code(code: Code) -> type[ActorError]:

@@ -13,7 +13,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from fray.cluster.context import scoped_guard
-from fray.rpc import _background, _selfcall
+from fray.rpc import _background, _raised, _selfcall
 from fray.rpc._ongoing import OngoingCall, end_stuck
 from fray.rpc._result import read_result
 from fray.rpc._wire import payload_of
@@ -65,7 +65,7 @@ class ActorFuture(OngoingCall[T]):
         if self.inbox is not None:
             return cast("T", self._items())
         if self._error is not None:
-            raise self._error
+            raise self._caught(self._error)
         return self._decoded()
 
     def exception(self, timeout: float | None = None) -> ActorError | None:
@@ -84,7 +84,13 @@ class ActorFuture(OngoingCall[T]):
                 self._decoded()
             except ActorError as err:
                 return err
-        return self._error
+        return None if self._error is None else self._caught(self._error)
+
+    def _caught(self, error: ActorError) -> ActorError:
+        """Return the error as the caller gets it: of the class of what the method raised, if possible."""
+        if error.packed is not None:
+            self._error = error = _raised.caught(error, self.route.on_actor)
+        return error
 
     def cancelled(self) -> bool:
         """Return whether it has ended by being cancelled."""
@@ -226,7 +232,7 @@ class ActorFuture(OngoingCall[T]):
 
     def stream_error(self) -> ActorError | None:
         """Return why the call ended, None if the method came to its end."""
-        return self._error
+        return None if self._error is None else self._caught(self._error)
 
     def acknowledge(self, taken: int) -> None:
         """Report to the server how many items were taken."""
@@ -270,6 +276,6 @@ class ActorFuture(OngoingCall[T]):
     def _read(self, codec: int, data: Buffer, buffers: Sequence[memoryview]) -> Any:
         """Decode a result. Raises ActorError."""
         try:
-            return read_result(codec, data, buffers, self.route.settings, self.route.on_actor)
+            return read_result(codec, data, buffers, self.route.settings, self.route.on_actor, self.pickles)
         except ActorError as err:
             raise err.at(self.route.name, self.call.method) from err.__cause__

@@ -87,6 +87,10 @@ class LabelDirectory:
             return str(PartialListError(self._unlisted))
         return f'no machine that runs has the labels {_ACTOR}{name} and {_NAMESPACE} = "{self.namespace}"'
 
+    def death(self, name: str) -> str:  # noqa: ARG002
+        """Return "": a machine of that name may come."""
+        return ""
+
     def _take(self, listing: Listing) -> None:
         found: dict[str, list[Endpoint]] = {}
         for machine in listing.machines:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, NamedTuple, overload
 
 from fray._pb.actor_pb2 import Call
 from fray.rpc import _background, _trace
 from fray.rpc._future_arguments import futures_among, resolved, with_futures, without_futures
-from fray.rpc.codec import CodecError, decode_args, encode_args
+from fray.rpc.codec import Codec, CodecError, decode_args, encode_args, encode_call
 from fray.rpc.errors import ActorError, EncodingError
 from fray.rpc.future import ActorFuture
 from fray.rpc.options import RpcOptions
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from typing_extensions import ParamSpec, TypeVar
 
     from fray.cluster.types import ActorId
+    from fray.rpc._ongoing import Plain
     from fray.rpc._retry import Exceptions
     from fray.rpc._route import Route
     from fray.rpc._wire import Buffer
@@ -108,13 +109,14 @@ class ActorMethod(Generic[P, R]):
     def _future(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> ActorFuture[Any]:
         route, options = self._route, self._options
         awaited = futures_among(args, kwargs)
-        data, buffers = self._encoded(args, kwargs) if not awaited else (b"", [])
-        call = Call(actor=route.name, method=self._name, codec=options.codec, args=data)  # type: ignore[arg-type]
+        written = _Written(options.codec, b"", []) if awaited else self._encoded(args, kwargs)
+        call = Call(actor=route.name, method=self._name, codec=written.codec, args=written.data)  # type: ignore[arg-type]
         if trace := _trace.current():
             call.trace = trace
         if options.stream_window:
             call.stream.window_items, call.stream.or_one = options.stream_window, True
-        future: ActorFuture[Any] = ActorFuture(route, call, buffers, options)
+        future: ActorFuture[Any] = ActorFuture(route, call, written.buffers, options)
+        future.plain = written.plain
         future.deadline = options.deadline()
         if awaited:
             self._resolve(future, awaited, args, kwargs)
@@ -132,7 +134,9 @@ class ActorMethod(Generic[P, R]):
             args, kwargs = self._copied(args, kwargs)
 
         def encode() -> None:
-            future.call.args, future.buffers = self._encoded(*resolved(args, kwargs))
+            written = self._encoded(*resolved(args, kwargs))
+            future.call.codec, future.call.args = written.codec, written.data  # type: ignore[assignment]
+            future.buffers, future.plain = written.buffers, written.plain
 
         if not all(each.done() for each in awaited):
             future.hold(awaited, encode)
@@ -148,16 +152,21 @@ class ActorMethod(Generic[P, R]):
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
         """Return the arguments as they are now; futures, and large arrays and bytes, are the same objects."""
-        codec = self._options.codec
-        data, buffers = self._encoded(*without_futures(args, kwargs))
+        codec, data, buffers, _ = self._encoded(*without_futures(args, kwargs))
         copies = decode_args(
             codec, data, buffers, on_actor=self._route.on_actor, allow_pickle=True, memory=_UNBOUNDED
         )
         return with_futures(copies, args, kwargs)
 
-    def _encoded(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[bytes, list[Buffer]]:
+    def _encoded(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> _Written:
+        number = self._options.codec
+        pickles = number == Codec.MSGPACK and self._route.pickles
         try:
-            return encode_args(self._options.codec, args, kwargs)
+            if pickles is False:
+                return _Written(number, *encode_args(number, args, kwargs))
+            codec, data, buffers = encode_call(args, kwargs)
+            unknown = pickles is None and codec == Codec.PICKLE
+            return _Written(codec, data, buffers, _plain(args, kwargs) if unknown else None)
         except CodecError as err:
             raise EncodingError(
                 err.problem, actor=self._route.name, method=self._name, argument=err.path
@@ -281,6 +290,24 @@ class ActorHandle(Generic[T]):
     def __repr__(self) -> str:
         where = f" of namespace {self.namespace}" if self.namespace else ""
         return f"<ActorHandle {self.name}{where}>"
+
+
+class _Written(NamedTuple):
+    """The arguments of a call as bytes."""
+
+    codec: int
+    data: bytes
+    buffers: list[Buffer]
+    plain: Plain | None = None
+    """By msgpack, while it is not known whether the server takes pickle."""
+
+
+def _plain(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Plain:
+    """Return arguments by msgpack, for a server that takes no pickle, or why that does not carry them."""
+    try:
+        return encode_args(Codec.MSGPACK, args, kwargs)
+    except CodecError as err:
+        return err
 
 
 def _changes(**given: Any) -> dict[str, Any]:

@@ -99,8 +99,8 @@ class BaseResolver:
     def lookup(self, name: str) -> ActorHandle:
         """Return a handle of the actor of a name, see Resolver.lookup."""
         if not self.directory.endpoints(name):
-            raise ActorNotFoundError(self.directory.missing(name))
-        return self.handle(name)
+            raise ActorNotFoundError(self.directory.missing(name), self.directory.death(name))
+        return self.existing(name)
 
     def handle(self, name: str, url: str = "") -> ActorHandle:
         """Return a handle without checking whether there is such an actor, see Resolver.handle."""
@@ -108,7 +108,16 @@ class BaseResolver:
         known = self.directory.known(name) if prefer is not None else []
         if prefer is not None and known and known[-1].address == prefer.address:
             prefer = None  # that is the one which the name stands for
-        return ActorHandle(self._route(name, prefer, False), self.options)
+        route = self._route(name, prefer, False)
+        if url:
+            route.expect()
+        return ActorHandle(route, self.options)
+
+    def existing(self, name: str) -> ActorHandle:
+        """Return a handle of an actor that was there: calls of it end when it is gone for good."""
+        route = self._route(name, None, False)
+        route.expect()
+        return ActorHandle(route, self.options)
 
     def lookup_all(self, name: str) -> list[ActorHandle]:
         """Return a handle of each actor of a name, see Resolver.lookup_all."""
@@ -122,7 +131,9 @@ class BaseResolver:
 
     def member(self, name: str, member: str) -> ActorHandle:
         """Return a handle of one of several of a name: that of a task, written job/index, or of a machine."""
-        return ActorHandle(self._route(name, Endpoint(name, "", place=member), True), self.options)
+        route = self._route(name, Endpoint(name, "", place=member), True)
+        route.expect()
+        return ActorHandle(route, self.options)
 
     def _at(self, endpoint: Endpoint) -> ActorHandle:
         """Return a handle of one of several that a task has under one name, or of another there later."""
@@ -146,7 +157,7 @@ class BaseResolver:
             if left <= 0:
                 raise WaitTimeoutError(f"{self.directory.missing(name)}: waited {timeout:g} s")
             self._wait(name, min(left, 1.0 if job_id is None else _POLL))
-        return self.handle(name)
+        return self.existing(name)
 
     def _wait(self, name: str, seconds: float) -> None:
         """Return when there may be an actor of a name."""

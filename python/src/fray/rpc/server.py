@@ -64,6 +64,7 @@ class ActorServer:
         max_message_bytes: int = DEFAULT_MAX_MESSAGE,
         transfer_memory: int = DEFAULT_MEMORY,
         allow_pickle: bool = False,
+        created: bool = False,
         insecure: bool = False,
         keepalive: float = 10.0,
         patience: float = 20.0,
@@ -82,6 +83,8 @@ class ActorServer:
                 sent at once, each; others wait.
             allow_pickle: Take pickled arguments, which run whatever code the sender names, from peers that
                 have shown the namespace's identity.
+            created: Its actors are such as create_actor makes: they run the code of their callers. Pickle is
+                the fallback between them and callers that have shown the namespace's identity.
             insecure: Without an identity, bind to `host` all the same. Any process that reaches it can call.
             keepalive: How long a client may be silent before it is pinged, in seconds.
             patience: How long it may be silent after a ping before its connection is closed, in seconds.
@@ -105,13 +108,16 @@ class ActorServer:
         self._job_id = context.job_id if context else JobId("")
         self.namespace = Namespace(cluster.namespace if namespace is None else namespace)
         """The scope of the actors' names."""
-        self._allow_pickle = allow_pickle and identity is not None
         surrounding = current_cluster() if isinstance(cluster, Metadata) else cluster
+        secret_of = getattr(surrounding, "actor_secret", None) if identity is None else None
         limits = Limits(
             namespace=self.namespace,
             max_message_bytes=max_message_bytes,
             transfer_memory=transfer_memory,
-            allow_pickle=self._allow_pickle,
+            allow_pickle=allow_pickle,
+            created=created,
+            secure=identity is not None,
+            secret=secret_of(self.namespace) if secret_of is not None else b"",
             keepalive=keepalive,
             patience=patience,
         )
@@ -288,7 +294,7 @@ class ActorServer:
         mailbox = self._core.mailbox_of(actor) or Mailbox(
             name, table.asynchronous, limit, groups, self._core.loop
         )
-        return Named(name, f"actor-{random_name()}", actor, table, mailbox, self._allow_pickle)
+        return Named(name, f"actor-{random_name()}", actor, table, mailbox)
 
     def _announce(self, named: Named, metadata: Mapping[str, str]) -> ActorId:
         about = {"protocol": "fray-actor/1", "language": "python", "class": named.table.class_name}

@@ -231,7 +231,7 @@ def status(cluster: Cluster, name: str) -> ActorStatus:
         return ActorStatus.READY
     last = next(iter(_jobs(cluster, name)), None)
     match last.status if last else None:
-        case JobStatus.FAILED | JobStatus.SUCCEEDED:
+        case JobStatus.FAILED:
             return ActorStatus.FAILED
         case JobStatus.PENDING | JobStatus.RUNNING if last is not None:
             return ActorStatus.RESTARTING if last.attempt > 1 else ActorStatus.CREATING

@@ -35,6 +35,7 @@ from fray.cluster import (
 )
 from fray.cluster.attached import attached, close_attached
 from fray.cluster.check import check_request
+from fray.cluster.local.metadata import death_of
 from fray.cluster.types import PythonCall
 from fray.rpc.handle import ActorHandle
 from fray.rpc.server import ActorServer
@@ -87,6 +88,7 @@ class LocalActors:
             job_id = JobId(f"actor-{spec.name}-{next(self._numbers)}")
             server = self._server(key[0], spec.names)
             self._failed.discard(key)
+            self._cluster.note_death(*key, "")
             actor = self._actors[key] = LocalActor(self, spec, job_id, owner, server)
         if owner is not None:
             threading.Thread(target=self._follow, args=[owner.job_id], daemon=True).start()
@@ -107,7 +109,7 @@ class LocalActors:
         within: Any = self._clusters.setdefault(
             namespace, NamespaceCluster(self._cluster, namespace, self._owner_of)
         )
-        server = ActorServer(within, host="127.0.0.1", namespace=namespace)
+        server = ActorServer(within, host="127.0.0.1", namespace=namespace, created=True)
         server.serve_background()
         servers.append(server)
         return server
@@ -122,7 +124,7 @@ class LocalActors:
         with self._lock:
             actors = list(self._actors.values())
         for actor in actors:
-            actor.terminate()
+            actor.stop("the end of its cluster")
         with self._lock:
             servers = [server for of_namespace in self._servers.values() for server in of_namespace]
             clusters = list(self._clusters.values())
@@ -167,6 +169,10 @@ class LocalActors:
         """Return what calls an actor of the caller's namespace."""
         return handle_of(self._cluster, name)
 
+    def note_death(self, actor: LocalActor, why: str) -> None:
+        """Have calls of an actor end from now on."""
+        self._cluster.note_death(actor.server.namespace, actor.name, why)
+
     def forget(self, actor: LocalActor, failed: bool) -> None:
         """Free an actor's name; `failed`: it ended by itself rather than by a request."""
         with self._lock:
@@ -188,7 +194,7 @@ class LocalActors:
                 continue
             info = self._cluster.poll(actor.owner.job_id)
             if info.status.ended or info.attempt != actor.owner.attempt:
-                actor.terminate()
+                actor.stop(f"the end of job {actor.owner.job_id}, which created it")
 
 
 class NamespaceCluster:
@@ -277,7 +283,8 @@ class LocalActor:
         except (Exception, SystemExit) as err:
             kind, message, text = error_of(err)
             if attempt == 1:
-                self._end(JobStatus.FAILED, ActorCreationError(self.name, message, kind, text))
+                error = ActorCreationError(self.name, message, kind, text)
+                self._end(JobStatus.FAILED, f"its constructor raised {kind}: {message}", error)
             else:
                 self.fail(f"its constructor raised {kind}: {message}", attempt)
 
@@ -314,11 +321,11 @@ class LocalActor:
                 self._start(min(_LONGEST_BACKOFF, _BACKOFF * 2 ** min(failures - 1, 10)))
                 return
         message = f"it failed {failures} times, and was to be started again {limit} times: {why}"
-        self._end(JobStatus.FAILED, ActorCreationError(self.name, message), lost=True)
+        self._end(JobStatus.FAILED, message, ActorCreationError(self.name, message), lost=True)
 
     def kill(self) -> None:
         """End it for good; callers get no results of calls that run."""
-        self._end(JobStatus.STOPPED, lost=True)
+        self._end(JobStatus.STOPPED, "killed", lost=True)
 
     def _withdraw(self, lost: bool) -> None:
         """Unregister it; `lost`: callers get no results of calls that run."""
@@ -328,6 +335,7 @@ class LocalActor:
     def _end(
         self,
         status: JobStatus,
+        why: str,
         error: ActorCreationError | None = None,
         *,
         lost: bool = False,
@@ -336,6 +344,8 @@ class LocalActor:
             if self._status.ended:
                 return
             self._status, self._error = status, error
+            # First, so that calls which are rejected from now on end with the reason.
+            self._actors.note_death(self, death_of(self.name, self._job_id, status, why))
             self._withdraw(lost)
             self._registered = []
             self._changed.notify_all()
@@ -377,7 +387,12 @@ class LocalActor:
 
     def terminate(self) -> None:
         """End it, see JobHandle."""
-        self._end(JobStatus.STOPPED)
+        context = job_context()
+        self.stop(f"job {context.job_id}" if context is not None else "this program")
+
+    def stop(self, who: str) -> None:
+        """End it; `who` or what does."""
+        self._end(JobStatus.STOPPED, f"stopped by {who}")
 
     def __repr__(self) -> str:
         """Return the id."""

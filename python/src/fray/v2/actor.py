@@ -168,7 +168,7 @@ class ActorGroup(Generic[T]):
 
 def handle_of(cluster: Cluster, name: str) -> ActorHandle[Any]:
     """Return a handle of an actor in the cluster's namespace; calls wait until there is one."""
-    return ClusterResolver(cluster).handle(name)
+    return ClusterResolver(cluster).existing(name)
 
 
 def wait_ready(

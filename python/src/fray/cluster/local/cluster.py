@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import atexit
+import hmac
+import json
 import os
+import secrets
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -71,7 +74,13 @@ class LocalCluster:
         self._scheduler = Scheduler(self, self._changed, max_workers, use_processes)
         self._scheduler.on_end = self._forget
         self._registry = Registry(self._changed, self._scheduler.timers)
+        self._registry.hosts = self._hosts_of
+        self._secret = secrets.token_bytes(32)
         self._used = False  # since it was made or shut down
+
+    def actor_secret(self, namespace: str) -> bytes:
+        """Return what processes of this cluster prove to each other with that they are of a namespace."""
+        return hmac.digest(self._secret, namespace.encode(), "sha256")
 
     # Jobs
 
@@ -194,7 +203,9 @@ class LocalCluster:
     def terminate(self, job_id: JobId) -> None:
         """End a job and all that it launched, see Cluster.terminate."""
         with self._changed.held:
-            self._scheduler.stop(self._scheduler.job(job_id), "it was terminated")
+            context = job_context()
+            who = f"job {context.job_id}" if context is not None else "this program"
+            self._scheduler.stop(self._scheduler.job(job_id), f"stopped by {who}")
 
     def preempt(self, job_id: JobId) -> None:
         """Take a running job's machines away, for tests of how it takes that. One that has ended stays so."""
@@ -337,6 +348,20 @@ class LocalCluster:
             for reservation in self._reservations.values():
                 if reservation.parent == job.job_id:
                     self._release(reservation, "the job that made its reservation has ended")
+
+    def _hosts_of(self, namespace: Namespace, name: str) -> list[Job]:
+        """Return the jobs that were launched to host an actor."""
+        word = json.dumps(name)
+        return [
+            job
+            for job in self._scheduler.jobs.values()
+            if job.namespace == namespace and word in job.environ.get("FRAY_ACTOR_NAMES", "")
+        ]
+
+    def note_death(self, namespace: Namespace, name: str, why: str) -> None:
+        """Note why an actor is dead that was an object of this process; "": it is alive again."""
+        with self._changed.held:
+            self._registry.deaths[namespace, name] = why
 
     # The connection
 

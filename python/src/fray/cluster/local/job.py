@@ -70,6 +70,14 @@ class Job:
             num_tasks=self.size,
         )
 
+    @property
+    def failure_text(self) -> str:
+        """Why it ended: what its actor's constructor raised, or its reason."""
+        end = self.attempts[-1].termination if self.attempts else None
+        if self.status is JobStatus.FAILED and end is not None and end.type:
+            return f"its constructor raised {end.type}: {end.message}"
+        return self.reason
+
     def begin(self, now: float, why: str) -> None:
         """Begin an attempt, without tasks so far."""
         self.attempts.append(AttemptInfo(self.attempt + 1, why, started_at=now))

@@ -41,6 +41,10 @@ class Registry:
     def __init__(self, changed: ClusterLock, timers: Timers) -> None:
         self.changed, self._timers = changed, timers
         self._entries: dict[ActorId, _Entry] = {}
+        self.deaths: dict[tuple[Namespace, str], str] = {}
+        """Why actors without a job of their own are dead, by namespace and name."""
+        self.hosts: Callable[[Namespace, str], list[Job]] = lambda _namespace, _name: []
+        """Returns the jobs that were launched to host an actor."""
 
     def add(self, entry: _Entry, ttl: float | None) -> None:
         """Register an endpoint, or change the one that has its id."""
@@ -92,9 +96,25 @@ class Registry:
         found = self.named(namespace, name)
         if found:
             return found[-1]
+        death = self._death(namespace, name)
+        if death:
+            raise ActorNotFoundError(
+                f'no actor "{name}" is registered in namespace {namespace}: {death}', death
+            )
         near = difflib.get_close_matches(name, {e.name for e in self.all(namespace)})
         hint = f"; did you mean {' or '.join(near)}?" if near else ""
         raise ActorNotFoundError(f'no actor "{name}" is registered in namespace {namespace}{hint}')
+
+    def _death(self, namespace: Namespace, name: str) -> str:
+        """Return why an actor is dead, "" if it is not, or may come back."""
+        with self.changed.held:
+            hosts = self.hosts(namespace, name)
+            if not hosts:
+                return self.deaths.get((namespace, name), "")
+            if not all(job.status.ended for job in hosts):
+                return ""
+            last = max(hosts, key=lambda job: job.ended_at or 0.0)
+        return death_of(name, last.job_id, last.status, last.failure_text)
 
     def watch(
         self, which: tuple[Namespace, str, str], over: Callable[[], bool], ending: Ending
@@ -133,6 +153,15 @@ class Registry:
     def _wanted(self, namespace: Namespace, name: str, prefix: str) -> dict[ActorId, ActorEndpoint]:
         found = self.named(namespace, name) if name else self.all(namespace, prefix)
         return {e.actor_id: e for e in found}
+
+
+def death_of(name: str, job_id: JobId, status: JobStatus, reason: str) -> str:
+    """Return why an actor is dead whose job has ended, as the controller of a fray cluster reports it."""
+    if status is JobStatus.STOPPED:
+        return f'actor "{name}" was deleted: job {job_id} was {reason}'
+    if status is JobStatus.SUCCEEDED:
+        return f'actor "{name}" has ended: job {job_id} exited with status 0'
+    return f'actor "{name}" has failed for good: job {job_id}: {reason or "no reason is known"}'
 
 
 class LocalMetadata:

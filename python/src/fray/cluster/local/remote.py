@@ -266,6 +266,10 @@ class _Remote:
         info: ReservationInfo = self._caller.call("get_reservation", reservation_id)
         return info
 
+    def actor_secret(self, namespace: str) -> bytes:
+        secret: bytes = self._caller.call("actor_secret", namespace)
+        return secret
+
     @property
     def namespace(self) -> Namespace:
         context = job_context()

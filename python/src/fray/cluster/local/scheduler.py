@@ -229,7 +229,7 @@ class Scheduler:
     def _stop_children(self, parent: Job) -> None:
         for child in list(self.jobs.values()):
             if child.parent == parent.job_id and not child.request.detached and not child.status.ended:
-                self.stop(child, f"the job that launched it, {parent.job_id}, has ended")
+                self.stop(child, f"stopped by the end of job {parent.job_id}, which launched it")
 
     def _stop_tasks(self, job: Job) -> None:
         grace = job.request.stop_grace_seconds or _GRACE

@@ -5,14 +5,17 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 import grpc
 from google.protobuf.message import DecodeError
 
+from fray._pb import cluster_pb2 as pb
 from fray._pb import status_pb2
 from fray.cluster.errors import (
     AccessDeniedError,
+    ActorNotFoundError,
     AlreadyExistsError,
     ClusterError,
     ClusterUnavailableError,
@@ -25,6 +28,7 @@ from fray.cluster.errors import (
     WaitTimeoutError,
 )
 
+_Detail = TypeVar("_Detail")
 _DETAILS = "grpc-status-details-bin"
 _FIRST, _LONGEST = 0.1, 5.0  # seconds between two tries
 _log = logging.getLogger("fray")
@@ -38,7 +42,7 @@ def error_of(err: grpc.RpcError) -> ClusterError:
             fields = _fields(err)
             return InvalidRequestError("the request is invalid" if fields else details, fields)
         case grpc.StatusCode.NOT_FOUND:
-            return NotFoundError(details)
+            return _not_found(err, details)
         case grpc.StatusCode.ALREADY_EXISTS:
             return AlreadyExistsError(details)
         case grpc.StatusCode.PERMISSION_DENIED | grpc.StatusCode.UNAUTHENTICATED:
@@ -75,27 +79,30 @@ def details_of(err: grpc.RpcError) -> str:
     return (err.details() if isinstance(err, grpc.Call) else None) or str(err)
 
 
+def _not_found(err: grpc.RpcError, text: str) -> NotFoundError:
+    for value in _details(err, "fray.cluster.v1.ActorNotFound", pb.ActorNotFound.FromString):
+        return ActorNotFoundError(text, value.death)
+    return NotFoundError(text)
+
+
 def _fields(err: grpc.RpcError) -> list[FieldError]:
     """Return the field violations among the details of a status."""
+    requests = _details(err, "google.rpc.BadRequest", status_pb2.BadRequest.FromString)
+    return [FieldError(v.field, v.description) for request in requests for v in request.field_violations]
+
+
+def _details(err: grpc.RpcError, name: str, parse: Callable[[bytes], _Detail]) -> list[_Detail]:
+    """Return the details of a status that are messages of a name."""
     trailing: Iterable[tuple[str, str | bytes]] = ()
     if isinstance(err, grpc.Call):
         trailing = err.trailing_metadata() or ()
-    for key, value in trailing:
-        if key == _DETAILS and isinstance(value, bytes):
-            return _violations(value)
-    return []
-
-
-def _violations(data: bytes) -> list[FieldError]:
-    found = []
+    data = next((value for key, value in trailing if key == _DETAILS and isinstance(value, bytes)), b"")
     try:
-        for detail in status_pb2.Status.FromString(data).details:
-            if detail.type_url.endswith("/google.rpc.BadRequest"):
-                request = status_pb2.BadRequest.FromString(detail.value)
-                found += [FieldError(v.field, v.description) for v in request.field_violations]
+        details = status_pb2.Status.FromString(data).details
+        return [parse(detail.value) for detail in details if detail.type_url.endswith(f"/{name}")]
     except DecodeError:
         _log.warning("the details of an error cannot be read")
-    return found
+        return []
 
 
 class Patience:

@@ -73,8 +73,10 @@ class FrayMetadata:
             raise ActorNotFoundError(f'there is no actor "{name}": {_UNFOUNDED}')
         try:
             return endpoint_of(self._connection.call(self._connection.metadata.Lookup, self._named(name)))
-        except NotFoundError as err:
-            raise ActorNotFoundError(*err.args) from err
+        except ActorNotFoundError:
+            raise
+        except NotFoundError as err:  # of a controller that adds no details
+            raise ActorNotFoundError(str(err)) from err
 
     def lookup_all(self, name: str) -> list[ActorEndpoint]:
         """Return all endpoints of a name."""

@@ -40,6 +40,14 @@ def is_array(value: Any) -> bool:
     return hasattr(kind, "__array__") and hasattr(value, "dtype") and hasattr(value, "shape")
 
 
+def is_plain(value: Any) -> bool:
+    """Whether a value is an array or a number of numpy itself, and of no class that adds to that."""
+    kind = type(value)
+    if kind.__module__ != "numpy" or not is_array(value):
+        return False
+    return kind.__name__ == "ndarray" or not hasattr(kind, "__array_finalize__")
+
+
 def parts(value: Any) -> tuple[str, list[int], memoryview]:
     """Return dtype, shape and data of an array; the data is a view of it where it is stored in C order.
 

@@ -17,6 +17,7 @@ from fray.rpc._codec.common import MAX_DEPTH, ActorRef, Buffer, CodecError, inde
 _TOO_DEEP = f"nested deeper than {MAX_DEPTH} levels, or contains itself"
 _BIG_INT = "the int is outside of -2^63 to 2^64-1; send a string"
 _SURROGATE = "the string is no valid UTF-8; send bytes"
+_CHANGED = "it would arrive as a value of another type"
 PLAIN = frozenset({type(None), bool, int, float, str})
 """What any library writes as it is."""
 _TEXT = frozenset({str})
@@ -146,6 +147,44 @@ class Lowering:
         if arrays.is_array(value):
             return self._forms.array(value)
         return refuse(value)
+
+
+class Faithful(Lowering):
+    """Lowers only what arrives as it was sent: of the same types, and equal.
+
+    So it rejects tuples, which arrive as lists, subclasses of what libraries write, and times of other zones
+    than UTC.
+    """
+
+    __slots__ = ()
+
+    def value(self, value: Any, depth: int = 0) -> Any:
+        """Return what the library writes for a value, see Lowering.value."""
+        kind = type(value)
+        if kind in self._plain:
+            return value
+        if kind is list:
+            return self._list(value, depth)
+        if kind is dict:
+            return self._table(value, depth)
+        if kind is bytes:
+            return self._forms.data(value)
+        return self._other(value, depth)
+
+    def _key(self, key: Any) -> str | int:
+        if type(key) is str or type(key) is int:
+            return super()._key(key)
+        raise CodecError("", _CHANGED)
+
+    def _other(self, value: Any, depth: int) -> Any:  # noqa: ARG002
+        kind = type(value)
+        if kind is datetime.datetime and value.tzinfo is datetime.UTC:
+            return self._forms.time(value)
+        if arrays.is_plain(value):
+            return self._forms.array(value)
+        if hasattr(kind, "__fray_actor__"):
+            return self._forms.actor(_reference(value))
+        raise CodecError("", _CHANGED)
 
 
 def refuse(value: Any) -> NoReturn:

@@ -31,7 +31,7 @@ from fray.rpc._codec.common import (
     index_step,
     key_step,
 )
-from fray.rpc._codec.lowering import PLAIN, Lowering, find_plain
+from fray.rpc._codec.lowering import PLAIN, Faithful, Lowering, find_plain
 from fray.rpc._codec.weighing import Budget
 
 _ARRAY = 1
@@ -111,15 +111,17 @@ class _Forms:
         return len(self.buffers) - 1
 
 
-def encode_args(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[bytes, list[Buffer]]:
+def encode_args(
+    args: tuple[Any, ...], kwargs: Mapping[str, Any], kind: type[Lowering] = Lowering
+) -> tuple[bytes, list[Buffer]]:
     """Write the arguments of a call."""
     forms = _Forms()
     positional: Any = args
     named: Any = kwargs if type(kwargs) is dict else dict(kwargs)
     if not _SMALL.issuperset(map(type, args)) or any(map(_is_large, args)):
-        positional = _positional(Lowering(forms), args)
+        positional = _positional(kind(forms), args)
     if kwargs and not PLAIN.issuperset(map(type, kwargs.values())):
-        named = _named(Lowering(forms), kwargs)
+        named = _named(kind(forms), kwargs)
     try:
         return _pack((positional, named)), forms.buffers
     except (OverflowError, ValueError):
@@ -153,11 +155,11 @@ def _is_large(value: Any) -> bool:
     return type(value) is bytes and len(value) >= OUT_OF_BAND
 
 
-def encode_result(value: Any) -> tuple[bytes, list[Buffer]]:
+def encode_result(value: Any, kind: type[Lowering] = Lowering) -> tuple[bytes, list[Buffer]]:
     """Write what a method returned."""
     forms = _Forms()
     try:
-        lowered = value if type(value) in PLAIN else Lowering(forms).value(value)
+        lowered = value if type(value) in PLAIN else kind(forms).value(value)
     except CodecError as err:
         raise err.under("result") from err.__cause__
     try:
@@ -165,6 +167,22 @@ def encode_result(value: Any) -> tuple[bytes, list[Buffer]]:
     except (OverflowError, ValueError):
         find_plain(lowered, "result")
         raise
+
+
+def faithful_args(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[bytes, list[Buffer]] | None:
+    """Write the arguments of a call; None: they would arrive changed, or not at all."""
+    try:
+        return encode_args(args, kwargs, Faithful)
+    except CodecError:
+        return None
+
+
+def faithful_result(value: Any) -> tuple[bytes, list[Buffer]] | None:
+    """Write what a method returned; None: it would arrive changed, or not at all."""
+    try:
+        return encode_result(value, Faithful)
+    except CodecError:
+        return None
 
 
 def decode(data: Buffer, buffers: Buffers, on_actor: OnActor | None, memory: Budget) -> Any:
