@@ -278,4 +278,5 @@ class ActorFuture(OngoingCall[T]):
         try:
             return read_result(codec, data, buffers, self.route.settings, self.route.on_actor, self.pickles)
         except ActorError as err:
+            data, buffers = b"", ()  # the traceback refers to them
             raise err.at(self.route.name, self.call.method) from err.__cause__
