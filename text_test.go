@@ -68,7 +68,7 @@ func mayRead() map[string]string {
 		"rehearse.oracle.created":                 foreign,
 		"modules.newest":                          "its text is a version as it is written",
 		"actorrpc/rpcerror.Error.Is":              "an error without a message stands for its code in errors.Is",
-		"actorrpc/host.recordEnd":              records,
+		"actorrpc/host.recordEnd":                 records,
 		"rehearse.oracle.stepped":                 "holds that every wait has a text",
 		"providers/gcp/emulator/compute":          "its Reason is a closed set",
 		"providers/gcp/emulator/tpu":              "its Reason is a closed set",

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cutting import cutting
 from fray.cluster import LocalCluster
 from fray.rpc import ConnectionSettings, FixedResolver, _shared
 from fray.rpc._channel import channels

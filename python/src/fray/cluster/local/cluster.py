@@ -11,6 +11,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import overload
 
 from fray.cluster.attached import busy_attached, close_attached
@@ -74,7 +75,7 @@ class LocalCluster:
         self._scheduler = Scheduler(self, self._changed, max_workers, use_processes)
         self._scheduler.on_end = self._forget
         self._registry = Registry(self._changed, self._scheduler.timers)
-        self._registry.hosts = self._hosts_of
+        self._registry.hosts = partial(_hosts_among, self._scheduler.jobs)  # without a reference to this
         self._secret = secrets.token_bytes(32)
         self._used = False  # since it was made or shut down
 
@@ -349,15 +350,6 @@ class LocalCluster:
                 if reservation.parent == job.job_id:
                     self._release(reservation, "the job that made its reservation has ended")
 
-    def _hosts_of(self, namespace: Namespace, name: str) -> list[Job]:
-        """Return the jobs that were launched to host an actor."""
-        word = json.dumps(name)
-        return [
-            job
-            for job in self._scheduler.jobs.values()
-            if job.namespace == namespace and word in job.environ.get("FRAY_ACTOR_NAMES", "")
-        ]
-
     def note_death(self, namespace: Namespace, name: str, why: str) -> None:
         """Note why an actor is dead that was an object of this process; "": it is alive again."""
         with self._changed.held:
@@ -413,3 +405,13 @@ class LocalCluster:
     def __exit__(self, *args: object) -> None:
         """Shut the cluster down."""
         self.shutdown()
+
+
+def _hosts_among(jobs: Mapping[JobId, Job], namespace: Namespace, name: str) -> list[Job]:
+    """Return the jobs that were launched to host an actor."""
+    word = json.dumps(name)
+    return [
+        job
+        for job in jobs.values()
+        if job.namespace == namespace and word in job.environ.get("FRAY_ACTOR_NAMES", "")
+    ]
