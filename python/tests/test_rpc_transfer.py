@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from connection_cuts import cutting
 from fray.cluster import LocalCluster
 from fray.rpc import ConnectionSettings, FixedResolver, _shared
 from fray.rpc._channel import channels
