@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
-import ray
-
 from parity.engine import ends
-from parity.ray_engine import Ray
+from parity.ray_engine import Ray, ray
 from parity.scenarios import SCENARIOS
 
 
@@ -22,7 +21,7 @@ def main(names: list[str]) -> None:
             scratch = Path(directory, name)
             scratch.mkdir()
             engine = Ray(scratch)
-            outcomes[name] = ends(engine, lambda n=name, e=engine: SCENARIOS[n](e))
+            outcomes[name] = ends(engine, partial(SCENARIOS[name], engine))
             print(name, outcomes[name], file=sys.stderr, flush=True)
     print(json.dumps({"ray": ray.__version__, "outcomes": outcomes}, indent=1))
 

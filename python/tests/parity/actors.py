@@ -187,13 +187,17 @@ class Streaming:
 
     def numbers(self, count: int) -> Iterator[int]:
         """Yield numbers."""
-        for i in range(count):  # Ray sends values into generators, which `yield from range` does not take
-            yield i  # noqa: UP028
+        i = 0
+        while i < count:  # Ray sends values into generators, which `yield from range` does not take
+            yield i
+            i += 1
 
     def breaks(self, after: int) -> Iterator[int]:
         """Yield numbers, then raise."""
-        for i in range(after):
-            yield i  # noqa: UP028
+        i = 0
+        while i < after:
+            yield i
+            i += 1
         raise FirstError("the source is gone")
 
     def endless(self) -> Iterator[int]:

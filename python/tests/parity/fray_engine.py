@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,9 @@ _OF_CALLS = ("retries", "retry_exceptions")
 class Fray:
     """A client of fray."""
 
-    def __init__(self, scratch: Path, client: Client, another: Callable[[], AbstractContextManager[Client]]) -> None:
+    def __init__(
+        self, scratch: Path, client: Client, another: Callable[[], AbstractContextManager[Client]]
+    ) -> None:
         self.scratch, self._client, self._another = scratch, client, another
         self._made: list[ActorHandle] = []
 
@@ -91,7 +93,7 @@ class Fray:
     def end(self) -> None:
         """End the actors that a scenario has made."""
         for handle in self._made:
-            engine.ends(self, lambda h=handle: self._client.kill(h))
+            engine.ends(self, partial(self._client.kill, handle))
 
 
 def _result(future: Any) -> Any:

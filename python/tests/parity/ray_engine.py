@@ -7,14 +7,14 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import ray
-import ray.exceptions as problems
-from ray.util import ActorPool
-
 from parity import engine
+
+ray: Any = import_module("ray")
+problems: Any = import_module("ray.exceptions")
 
 _WORDS: tuple[tuple[type[BaseException], str], ...] = (
     (problems.ActorUnavailableError, engine.LOST),
@@ -46,24 +46,27 @@ class Ray:
         return _Retrying(handle, retries, exceptions) if retries else handle
 
     def grouped(self, group: str) -> Callable[[Any], Any]:
-        return ray.method(concurrency_group=group)
+        made: Callable[[Any], Any] = ray.method(concurrency_group=group)
+        return made
 
     def get(self, futures: Any, timeout: float | None = None) -> Any:
         return ray.get(futures, timeout=timeout)
 
     def getter(self) -> Callable[[Any], Any]:
-        return ray.get
+        got: Callable[[Any], Any] = ray.get
+        return got
 
     def wait(
         self, futures: Sequence[Any], num_returns: int = 1, timeout: float | None = None
     ) -> tuple[Sequence[Any], Sequence[Any]]:
-        return ray.wait(list(futures), num_returns=num_returns, timeout=timeout)
+        found: tuple[list[Any], list[Any]] = ray.wait(list(futures), num_returns=num_returns, timeout=timeout)
+        return found
 
     def stream(self, method: Any, *args: Any) -> Iterator[Any]:
         for reference in method.options(num_returns="streaming").remote(*args):
             yield ray.get(reference)
 
-    def stop_stream(self, stream: Iterator[Any]) -> None:
+    def stop_stream(self, stream: Any) -> None:
         stream.close()
 
     def cancel(self, future: Any) -> None:
@@ -76,7 +79,7 @@ class Ray:
         return ray.get_actor(name)
 
     def pool(self, handles: Sequence[Any]) -> Any:
-        return ActorPool(handles)
+        return import_module("ray.util").ActorPool(handles)
 
     @contextmanager
     def driver(self) -> Iterator[Any]:
