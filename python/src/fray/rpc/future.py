@@ -170,7 +170,7 @@ class ActorFuture(OngoingCall[T]):
         return AwaitedStream(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        raise TypeError("a future stays in its process; pass its result, or make it an argument of its own")
+        raise TypeError("a future stays in its process; pass it as an argument of its own, or its result")
 
     def __repr__(self) -> str:
         state = "pending" if not self._finished else "failed" if self._error else "done"
