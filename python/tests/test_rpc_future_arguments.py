@@ -10,6 +10,7 @@ import numpy
 import pytest
 
 from fray._pb import actor_pb2
+from fray.cluster import LocalCluster
 from fray.rpc import ActorHandle, ActorServer, FixedResolver, LeastLoaded, RpcOptions
 from fray.rpc.codec import Codec
 from fray.rpc.errors import (
@@ -179,15 +180,21 @@ def test_handles_beside_futures(gate: ActorHandle, log: ActorHandle, server: Act
     assert log.noted() == [1]
 
 
-def test_large_results(gate: ActorHandle, log: ActorHandle) -> None:
+def test_large_results(log: ActorHandle) -> None:
     array = numpy.arange(1 << 18)
     future = log.note.remote(array)
     assert (log.note.remote(future).result(LIMIT) == array).all()
+
+
+def test_too_large_arguments(gate: ActorHandle) -> None:
     gate.open(1)
-    held = log.note.remote(gate.passes.remote(1), bytes(65 << 20))
-    with pytest.raises(TooLargeError, match=r"log.note: the arguments are 65.* MiB; at most 64 MiB"):
-        held.result(LIMIT)
-    assert log.note("after") == "after"
+    with LocalCluster() as cluster, ActorServer(cluster, max_message_bytes=2 << 20) as server:
+        server.register("log", Log())
+        log = FixedResolver(server.address).handle("log")
+        held = log.note.remote(gate.passes.remote(1), bytes(3 << 20))
+        with pytest.raises(TooLargeError, match=r"log.note: the arguments are 3.* MiB; at most 2 MiB"):
+            held.result(LIMIT)
+        assert log.note("after") == "after"
 
 
 @pytest.mark.parametrize(
