@@ -441,7 +441,7 @@ def a_named_actor_is_found(e: Engine) -> Any:
 
 @scenario
 def a_name_without_an_actor(e: Engine) -> Any:
-    return ends(e, lambda: e.find("nobody"))
+    return ends(e, lambda: e.find("missing"))
 
 
 @scenario
