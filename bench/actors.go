@@ -20,7 +20,7 @@ const (
 	echoTime  = 1500 * time.Millisecond // of one round of a kind
 	echoWarm  = 300 * time.Millisecond
 	echoTurns = 3 // rounds of each kind, by turns; the median counts
-	rayTurns  = 3 // likewise
+	rayTurns  = 5 // likewise
 	rayPinned = "ray==2.60.0"
 )
 
@@ -39,7 +39,7 @@ func (b actorBench) actorCalls() error {
 	for _, size := range []int{64, 4 << 10, 1 << 20} {
 		for _, flight := range []int{1, 64} {
 			kinds := []echoKind{echoFray, echoGRPC}
-			if size == 1<<20 && flight == 1 {
+			if flight == 1 {
 				kinds = append(kinds, echoSocket)
 			}
 			speeds, err := b.echoes(kinds, size, flight)
@@ -49,7 +49,7 @@ func (b actorBench) actorCalls() error {
 			ours, theirs := speeds[echoFray], speeds[echoGRPC]
 			beside := fmt.Sprintf("grpc-go %s: %.2f of its p50, %.2f of its rate", theirs, float64(ours.p50)/float64(theirs.p50), ours.rate/theirs.rate)
 			if socket, ok := speeds[echoSocket]; ok {
-				beside += fmt.Sprintf("; a socket %s", socket)
+				beside += fmt.Sprintf("; a socket %s: %.2f of its p50", socket, float64(ours.p50)/float64(socket.p50))
 			}
 			b.row(fmt.Sprintf("Go to Go, %s, %d in flight", bytesText(size), flight), ours.String(), "1.15 of p50, 0.85 of rate", beside)
 		}
@@ -295,7 +295,7 @@ func rayRows() []struct {
 		name string
 		want float64
 	}{
-		{"1:1 sync", 3}, {"1:1 async 1000", 1}, {"1:1 concurrent", 1}, {"1:n", 1}, {"n:n", 1}, {"n:n with an argument", 1}, {"1 MiB argument", 1}, {"100 MiB result", 1},
+		{"1:1 sync", 3.5}, {"1:1 async 1000", 4}, {"1:1 concurrent", 4}, {"1:n", 4}, {"n:n", 4}, {"n:n with an argument", 4}, {"1 MiB argument", 4}, {"100 MiB result", 1},
 		{"items of a stream", 1},
 	}
 }
@@ -328,7 +328,7 @@ func (b actorBench) besideRay() error {
 		slices.Sort(o)
 		slices.Sort(t)
 		ours, theirs := o[len(o)/2], t[len(t)/2]
-		b.row("calls like Ray's, "+row.name, fmt.Sprintf("%.0f/s", ours), fmt.Sprintf("%.0f times Ray", row.want),
+		b.row("calls like Ray's, "+row.name, fmt.Sprintf("%.0f/s", ours), fmt.Sprintf("%.1f times Ray", row.want),
 			fmt.Sprintf("Ray %.0f/s: %.1f times; our slowest beside its fastest: %.1f times", theirs, ours/theirs, o[0]/t[len(t)-1]))
 	}
 	return nil
