@@ -90,7 +90,9 @@ def move(resolver: ClusterResolver) -> float:
 
 def launched(i: int) -> tuple[float, ActorHandle]:
     began = time.perf_counter()
-    handle = current_client().create_actor(Counter, name=f"launched-{i}", options=ActorOptions(lifetime="detached"))
+    handle = current_client().create_actor(
+        Counter, name=f"launched-{i}", options=ActorOptions(lifetime="detached")
+    )
     handle.pid()
     return time.perf_counter() - began, handle
 
