@@ -27,6 +27,7 @@ from fray.cluster import (
     WaitTimeoutError,
     job_context,
 )
+from fray.rpc._calling.resolve_cluster import directory_of
 from fray.rpc._serving.core import KILL
 from fray.rpc.errors import ActorError, UnknownMethodError
 from fray.rpc.handle import ActorHandle
@@ -103,7 +104,7 @@ class HostedActor:
     def poll(self, seconds: float) -> bool:
         """Report whether it answers, see PendingActor."""
         if seconds > 0:
-            time.sleep(seconds)
+            self._await_registration(seconds)
         if any(e.job_id == self._job_id for e in self._cluster.metadata.lookup_all(self.name)):
             return True
         info = self._cluster.poll(self._job_id)
@@ -114,6 +115,14 @@ class HostedActor:
         if self._created and not info.status.ended:
             self._cluster.terminate(self._job_id)
         raise error
+
+    def _await_registration(self, seconds: float) -> None:
+        """Return when the actor may have been registered, after so many seconds at the latest."""
+        directory = directory_of(self._cluster, None)
+        if not directory.known(self.name):
+            directory.wait(self.name, seconds)
+        else:
+            time.sleep(seconds)  # until its other names are, or until a former one of the name has gone
 
     def _failure(self, info: JobInfo) -> ActorCreationError | None:
         """Return why there will be no actor, if so."""
