@@ -44,6 +44,8 @@ func (a *actor) answered(c *call, reply *wire.Reply, results [][]byte) {
 		return
 	}
 	switch {
+	case err.Code == rpcerror.CodeCancelled && a.isDropped(c):
+		c.settled() // its caller, which has asked for that, ends it with the reason
 	case !err.Ran && resendable(err.Code):
 		a.resend(c, err)
 	case err.Code == rpcerror.CodeMaybeExecuted:
@@ -57,6 +59,13 @@ func (a *actor) answered(c *call, reply *wire.Reply, results [][]byte) {
 		a.mu.Unlock()
 		c.fail(err)
 	}
+}
+
+// isDropped reports whether the caller of a call has given it up.
+func (a *actor) isDropped(c *call) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return c.dropped
 }
 
 // resendable are the codes of calls that did not run and may elsewhere or later.
