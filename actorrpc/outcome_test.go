@@ -150,6 +150,33 @@ func TestDeadlineWhileWriting(t *testing.T) {
 	})
 }
 
+// A caller that gives a call up ends it with its own reason, also where the server answers the
+// cancellation before.
+func TestAnswerOfACancellation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		p := w.start(home)
+		over := make(chan struct{})
+		p.raw = func(c net.Conn) {
+			if _, err := readFrame(c, ""); err != nil {
+				return
+			}
+			_ = writeFrame(c, &wire.Frame{Kind: &wire.Frame_Handshake{Handshake: p.hello}})
+			<-over
+		}
+		h := mustLookup(t, w.client(resolverAt(t, w, home), Config{}), "counter")
+		f := Go[int](t.Context(), h, "add", 1)
+		synctest.Wait()
+		f.call.actor.drop(f.call)
+		f.call.answered(&wire.Reply{Seq: 1, Error: &wire.Error{Code: wire.Code_CODE_CANCELLED, Ran: true}}, nil)
+		f.call.end(context.DeadlineExceeded)
+		if _, err := f.Result(t.Context()); rpcerror.CodeOf(err) != rpcerror.CodeDeadline {
+			t.Errorf("got %v, want that the deadline passed", err)
+		}
+		close(over)
+	})
+}
+
 // What is cancelled before it is made is not made.
 func TestCancelledBeforehand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
