@@ -167,7 +167,7 @@ func TestAnswerOfACancellation(t *testing.T) {
 		h := mustLookup(t, w.client(resolverAt(t, w, home), Config{}), "counter")
 		f := Go[int](t.Context(), h, "add", 1)
 		synctest.Wait()
-		f.call.actor.drop(f.call)
+		_, _ = f.call.actor.drop(f.call)
 		f.call.answered(&wire.Reply{Seq: 1, Error: &wire.Error{Code: wire.Code_CODE_CANCELLED, Ran: true}}, nil)
 		f.call.end(context.DeadlineExceeded)
 		if _, err := f.Result(t.Context()); rpcerror.CodeOf(err) != rpcerror.CodeDeadline {
