@@ -122,7 +122,12 @@ def test_shutdown_waits_for_the_end_of_actors(controller: Controller) -> None:
         closing = pool.submit(client.shutdown)
         assert controller.awaited.wait(PATIENCE)
         assert not closing.done(), "it did not wait"
-        controller.finish(next(iter(controller.jobs)), pb.JOB_STATUS_STOPPED)
+        goes = next(iter(controller.jobs))
+        process = controller.jobs[goes].process
+        assert process is not None
+        process.kill()  # which the controller that lingers has not
+        process.wait()
+        controller.finish(goes, pb.JOB_STATUS_STOPPED)
         closing.result(PATIENCE)
     assert living(controller) == {"actor-stays"}
 
