@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from fray._pb import actor_pb2
-from fray.rpc._calling.connection import Connection
-from fray.rpc._calling.outcome import Answer, Sent
-from fray.rpc._transport import wire as _wire
-from fray.rpc._transport.names import random_name
-from fray.rpc._transport.reader import FrameReader
-from fray.rpc._transport.settings import Settings
-from fray.rpc._transport.wire import PlainStream, payload_of
+from fray.rpc import _wire
+from fray.rpc._connection import Connection
+from fray.rpc._names import random_name
+from fray.rpc._outcome import Answer, Sent
+from fray.rpc._reader import FrameReader
+from fray.rpc._settings import Settings
+from fray.rpc._wire import PlainStream, payload_of
 from fray.rpc.codec import decode_result, encode_args
 from fray.rpc.errors import of_wire
 

@@ -118,7 +118,7 @@ def test_server_that_falls_silent(server: Scripted) -> None:
 
 
 def test_few_writes(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
-    from fray.rpc._transport import wire as _wire
+    from fray.rpc import _wire
 
     handle = FixedResolver(server.address).handle("counter")
     assert handle.increment(0) == 1

@@ -21,18 +21,21 @@ import pytest
 
 from actors import PATIENCE
 from fray.cluster import ClusterError, ClusterResolver, FixedResolver, WaitTimeoutError
-from fray.rpc import ActorHandle, Resolver
-from fray.rpc._calling import backlog as _backlog
-from fray.rpc._calling import channel as _channel
-from fray.rpc._calling import connection as _connection
-from fray.rpc._calling import pending as _pending
-from fray.rpc._calling import route as _route
-from fray.rpc._calling import target as _target
-from fray.rpc._transport import receive_turn as _receive_turn
-from fray.rpc._transport import writer as _writer
-from fray.rpc._transport.reader import FrameReader
-from fray.rpc._transport.wire import PlainStream
-from fray.rpc._transport.writer import FrameWriter
+from fray.rpc import (
+    ActorHandle,
+    Resolver,
+    _backlog,
+    _channel,
+    _connection,
+    _pending,
+    _receive_turn,
+    _route,
+    _target,
+    _writer,
+)
+from fray.rpc._reader import FrameReader
+from fray.rpc._wire import PlainStream
+from fray.rpc._writer import FrameWriter
 from fray.rpc.errors import ActorError
 from receiving import Served
 from waiting import eventually

@@ -1,8 +1,7 @@
 """The chain of calls that the running code belongs to: the call that it answers, if it answers one.
 
-A method that calls other actors passes its deadline on, and may wait for itself; both need to know here
-which call the method answers. How such a call runs and what it does to others is left to `_serving.call`
-and `_calling.selfcall`.
+A method that calls other actors passes its deadline on, and may wait for itself; both need to know here which
+call the method answers. How such a call runs and what it does to others is left to `_call` and `_selfcall`.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ class ChainedCall(Protocol):
 
     @property
     def tag(self) -> str:
-        """What the lines that it writes begin with, see `_serving.output`."""
+        """What the lines that it writes begin with, see `_output`."""
         ...
 
     @property

@@ -1,6 +1,6 @@
 """What a method of an actor can know of the call that it answers, and of its server.
 
-Running calls is left to `_serving.call`.
+Running calls is left to `_call`.
 """
 
 from __future__ import annotations

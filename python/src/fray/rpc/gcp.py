@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from time import monotonic
 
 from fray.cluster.errors import ClusterUnavailableError
-from fray.rpc._calling.resolve import Endpoint, RouteTable, completed
 from fray.rpc._gcp_api import Listing, Machine, Machines, PartialListError, Urls
+from fray.rpc._resolve import Endpoint, RouteTable, completed
 from fray.rpc.options import ConnectionSettings, RpcOptions
 from fray.rpc.resolver import BaseResolver
 

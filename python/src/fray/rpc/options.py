@@ -7,8 +7,8 @@ from time import monotonic
 from typing import Final
 
 from fray.rpc._call_chain import call_deadline
-from fray.rpc._calling.retry import Exceptions, names_of
-from fray.rpc._transport.settings import Settings as ConnectionSettings
+from fray.rpc._retry import Exceptions, names_of
+from fray.rpc._settings import Settings as ConnectionSettings
 from fray.rpc.codec import Codec
 
 __all__ = ["ConnectionSettings", "RpcOptions"]
