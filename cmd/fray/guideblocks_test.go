@@ -24,7 +24,7 @@ func checkedBy() map[string]map[string]string {
 		"actors.md": {
 			"```python": fragment, "```python\nfrom fray.cluster": "test_actor_guide.py", "```hcl": "TestActorsGuide",
 			"```go": "not run: a fragment of a program", "```go\npackage main": "TestActorsGuide", "    fray apply": "not run as written: package examples does the same with examples/actors/counter.hcl", "    gcloud": cloud,
-			"      trainer.step": "not run: a message of an error",
+			"      trainer.step": "not run: a message of an error", "```toml": "not run: settings of mypy; test_typing.py runs it with them",
 		},
 		"cluster.md": {
 			"    fray watch": "not run: it needs a repository, or serves without end; TestReadme starts a watch", "    pip install": "not run as written: TestWheel installs the wheel",
