@@ -203,6 +203,7 @@ func TestKilledHostLosesItsTask(t *testing.T) {
 	r.killAgent()
 	before, _ := r.report()
 	r.kill(shim, syscall.SIGKILL)
+	eventually(t, "the shim has ended", func() bool { return !alive(shim) }, nothing)
 	r.startAgent()
 	// Its first word is that the task is over, never once more that it runs.
 	h := r.await("a report of the new agent", func(h state.HostReport) bool { return h.Boot != before.Boot })
@@ -353,6 +354,7 @@ func TestEndFlagEndsWhatIsLeft(t *testing.T) {
 	shim := r.shimPID()
 	r.killAgent()
 	r.kill(shim, syscall.SIGKILL)
+	eventually(t, "the shim has ended", func() bool { return !alive(shim) }, nothing)
 	r.startAgent("--end")
 	<-r.gone
 	r.wantGone(pids...)
