@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// List lists the living processes of this machine; zombies are left out.
+// List lists the living processes of this machine. Zombies are left out, but for those
+// of whose threads some still run: these hold files and devices.
 func List() ([]Process, error) {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -42,14 +43,18 @@ func List() ([]Process, error) {
 }
 
 // parseStat reads proc_pid_stat(5): "pid (name) state ppid pgrp session …", where the
-// name may hold anything; the start is field 22.
+// name may hold anything; the number of threads is field 20, the start field 22. The
+// state is that of the first thread, which may end before the others.
 func parseStat(pid int, stat []byte) (Process, bool) {
 	end := bytes.LastIndexByte(stat, ')')
 	if end < 0 {
 		return Process{}, false
 	}
 	fields := bytes.Fields(stat[end+1:])
-	if len(fields) < 20 || fields[0][0] == 'Z' || fields[0][0] == 'X' {
+	if len(fields) < 20 {
+		return Process{}, false
+	}
+	if ended := fields[0][0] == 'Z' || fields[0][0] == 'X'; ended && len(fields[17]) == 1 && fields[17][0] <= '1' {
 		return Process{}, false
 	}
 	var ids [3]int
@@ -68,10 +73,26 @@ func parseStat(pid int, stat []byte) (Process, bool) {
 // begins so.
 func HasEnvPrefix(pid int, prefix string) bool {
 	env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
-	if err != nil {
-		return false // gone, or another user's
+	if err != nil || len(env) == 0 {
+		env = threadEnv(pid)
 	}
 	return bytes.Contains(append([]byte{0}, env...), append([]byte{0}, prefix...))
+}
+
+// threadEnv is the environment of a process whose first thread has ended: the others
+// still have it. It is empty where the process has ended, or belongs to another user.
+func threadEnv(pid int) []byte {
+	tasks := "/proc/" + strconv.Itoa(pid) + "/task"
+	threads, err := os.ReadDir(tasks)
+	if err != nil || len(threads) < 2 {
+		return nil
+	}
+	for _, thread := range threads {
+		if env, err := os.ReadFile(tasks + "/" + thread.Name() + "/environ"); err == nil && len(env) > 0 {
+			return env
+		}
+	}
+	return nil
 }
 
 // InheritsOrphans is true where BecomeReaper works: a shim without children has no
