@@ -22,7 +22,7 @@ class Actor:
         return np.zeros(size, dtype=np.uint8)
 
     def stream(self, n: int) -> Iterator[int]:
-        yield from range(n)
+        yield from (i for i in range(n))  # Ray sends to what it iterates over, which a range does not take
 
 
 @ray.remote(num_cpus=0)
