@@ -11,6 +11,7 @@ import (
 
 	"github.com/fray-ml/fray/configuration"
 	"github.com/fray-ml/fray/events"
+	"github.com/fray-ml/fray/rehearse"
 	"github.com/fray-ml/fray/rollout"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
@@ -43,7 +44,7 @@ func registerCompletions(cmd *cobra.Command) {
 		"wait":     values(rollout.WaitReady, rollout.WaitComplete),
 		"format":   values(string(graphDOT), string(graphMermaid)),
 		"kind":     values(events.EventKinds()...),
-		"lockfile": values("readonly"),
+		"lockfile": values("readonly"), "scenario": valuesOrFiles(rehearse.Scenarios()...),
 	}
 	for name, f := range flags {
 		if cmd.Flags().Lookup(name) != nil {
@@ -55,6 +56,17 @@ func registerCompletions(cmd *cobra.Command) {
 // values offers fixed words.
 func values(words ...string) completer {
 	return cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
+}
+
+// valuesOrFiles offers files where none of the fixed words begins so.
+func valuesOrFiles(words ...string) completer {
+	return func(_ *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
+		offered := slices.DeleteFunc(slices.Clone(words), func(w string) bool { return !strings.HasPrefix(w, word) })
+		if len(offered) > 0 {
+			return offered, cobra.ShellCompDirectiveNoFileComp
+		}
+		return nil, cobra.ShellCompDirectiveDefault
+	}
 }
 
 func directories(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {

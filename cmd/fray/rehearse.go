@@ -51,8 +51,8 @@ itself did something that it never should.`,
 	cmd.Flags().StringVar(&flags.scenario, "scenario", rehearse.ScenarioUsual, "the faults: calm, usual, stormy or a `FILE`")
 	cmd.Flags().BoolVar(&flags.fromEvents, "from-events", false, "the faults that the events of this stack recorded")
 	cmd.Flags().StringVar(&flags.save, "save-scenario", "", "with --from-events: write the scenario to `FILE`, too")
-	cmd.Flags().DurationVar(&flags.lasts, "for", 7*24*time.Hour, "rehearse so much `TIME`; with --from-events as long as they tell of, unless given")
-	cmd.Flags().DurationVar(&flags.pace, "pace", 0, "let fray look at most once in so much `TIME`; 0: 1s, or of many slices 1s for each 40")
+	cmd.Flags().DurationVar(&flags.lasts, "for", 7*24*time.Hour, "rehearse this `TIME`; with --from-events the time that the events cover, unless given")
+	cmd.Flags().DurationVar(&flags.pace, "pace", 0, "plan at most once per `TIME` of the rehearsal; 0: 1s, from 200 slices on 1s for every 40")
 	cmd.Flags().Uint64Var(&flags.seed, "seed", 0, "draw the faults from `NUMBER`; 0: the scenario's own, or 1")
 	cmd.Flags().BoolVar(&flags.json, "json", false, "print JSON (docs/rehearsal-json.md)")
 	return cmd
