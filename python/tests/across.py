@@ -22,7 +22,7 @@ from fray.rpc import (
     RpcOptions,
     method,
 )
-from fray.rpc._trace import call_trace
+from fray.rpc._transport.trace import call_trace
 from fray.rpc.codec import Codec, CodecError, decode_args, encode_result
 from fray.rpc.errors import ActorError, UnavailableError
 from fray.rpc.resolver import handle_of

@@ -11,19 +11,22 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import fray
 from fray._pb import actor_pb2
-from fray.rpc import _wire
-from fray.rpc._connection import Connection
-from fray.rpc._names import random_name
-from fray.rpc._outcome import Answer, Sent
-from fray.rpc._reader import FrameReader
-from fray.rpc._settings import Settings
-from fray.rpc._wire import PlainStream, payload_of
+from fray.rpc._calling.connection import Connection
+from fray.rpc._calling.outcome import Answer, Sent
+from fray.rpc._transport import wire as _wire
+from fray.rpc._transport.names import random_name
+from fray.rpc._transport.reader import FrameReader
+from fray.rpc._transport.settings import Settings
+from fray.rpc._transport.wire import PlainStream, payload_of
 from fray.rpc.codec import decode_result, encode_args
 from fray.rpc.errors import of_wire
 
 PATIENCE = 300.0
 """Seconds that a test waits for what is to come."""
+SOURCES = str(Path(fray.__file__).parent)
+"""Where the files of the package are, as tracebacks name them."""
 
 
 class Caller:

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from fray.rpc._channel import channels
+from fray.rpc._calling.channel import channels
 from ports import listen
 
 

@@ -13,7 +13,7 @@ import pytest
 from actors import PATIENCE, Caller
 from fray.cluster import LocalCluster
 from fray.rpc import ActorServer
-from fray.rpc._reader import FrameReader
+from fray.rpc._transport.reader import FrameReader
 from waiting import eventually
 
 

@@ -30,7 +30,7 @@ from fray.cluster import (
 from fray.cluster.local.remote import Server, connect
 from fray.cluster.watch import Watch
 from fray.rpc import ActorServer, ClusterResolver
-from fray.rpc._resolve_cluster import directory_of
+from fray.rpc._calling.resolve_cluster import directory_of
 from fray.v2 import ActorOptions, LocalClient
 from jobs import Adder, calls_an_actor
 from waiting import eventually

@@ -36,7 +36,7 @@ from fray.rpc import (
     RoundRobin,
     broadcast,
 )
-from fray.rpc._resolve_cluster import ClusterDirectory, directory_of
+from fray.rpc._calling.resolve_cluster import ClusterDirectory, directory_of
 from fray.rpc.errors import UnknownActorError
 from scripted import Scripted
 from waiting import ended, eventually

@@ -13,7 +13,7 @@ import pytest
 
 from fray.cluster import AccessDeniedError, ActorNotFoundError, ClusterUnavailableError, WaitTimeoutError
 from fray.rpc import GcpResolver
-from fray.rpc._gcp_api import Urls
+from fray.rpc._calling.gcp_api import Urls
 from scripted import Scripted
 from waiting import ended
 

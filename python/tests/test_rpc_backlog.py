@@ -50,7 +50,7 @@ def waits(making: Making, made: int) -> None:
 def test_who_makes_calls_waits_until_the_actor_is_found(
     server: Scripted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fray.rpc._backlog._MAX_CALLS", 3)
+    monkeypatch.setattr("fray.rpc._calling.backlog._MAX_CALLS", 3)
     port = server.port
     server.refuse()
     making = Making(FixedResolver(server.address).handle("counter"), list(range(9)))
@@ -64,7 +64,7 @@ def test_who_makes_calls_waits_until_the_actor_is_found(
 
 
 def test_large_arguments_count(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fray.rpc._backlog._MAX_BYTES", 100_000)
+    monkeypatch.setattr("fray.rpc._calling.backlog._MAX_BYTES", 100_000)
     port = server.port
     server.refuse()
     making = Making(FixedResolver(server.address).handle("counter"), ["x" * 40_000] * 6)
@@ -84,7 +84,7 @@ def test_the_size_of_a_call_is_that_of_its_arguments(argument: Any) -> None:
 
 
 def test_who_waits_for_room_has_a_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fray.rpc._backlog._MAX_CALLS", 0)
+    monkeypatch.setattr("fray.rpc._calling.backlog._MAX_CALLS", 0)
     handle = FixedResolver("127.0.0.1:1").handle("counter")
     for _ in range(2):
         future = handle.options(timeout=0.1).increment.remote(1)
@@ -96,7 +96,7 @@ def test_who_waits_for_room_has_a_deadline(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_calls_that_are_given_up_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fray.rpc._backlog._MAX_CALLS", 1)
+    monkeypatch.setattr("fray.rpc._calling.backlog._MAX_CALLS", 1)
     making = Making(FixedResolver("127.0.0.1:1").handle("counter"), [1, 2])
     waits(making, 1)
     making.futures[0].cancel()

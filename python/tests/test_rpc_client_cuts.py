@@ -132,7 +132,7 @@ def test_one_server_by_two_addresses(log: tuple[Log, ActorServer]) -> None:
 def test_an_end_is_noticed_before_the_next_call(
     log: tuple[Log, ActorServer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fray.rpc._receive_turn.TICK", 60.0)  # no thread receives between two calls
+    monkeypatch.setattr("fray.rpc._transport.receive_turn.TICK", 60.0)  # no thread receives between two calls
     entries, server = log
     network = Network(server.address, 0, range(1 << 30, 1 << 31))
     actor = FixedResolver(network.address).lookup("log")

@@ -10,7 +10,7 @@ import pytest
 from fray._pb import actor_pb2
 from fray.cluster import Entrypoint, JobRequest, LocalCluster
 from fray.rpc import ConnectionSettings, FixedResolver
-from fray.rpc._call_chain import call_deadline
+from fray.rpc._transport.call_chain import call_deadline
 from fray.rpc.errors import (
     CancelledError,
     DeadlineError,
@@ -118,7 +118,7 @@ def test_server_that_falls_silent(server: Scripted) -> None:
 
 
 def test_few_writes(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
-    from fray.rpc import _wire
+    from fray.rpc._transport import wire as _wire
 
     handle = FixedResolver(server.address).handle("counter")
     assert handle.increment(0) == 1

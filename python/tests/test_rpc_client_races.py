@@ -12,10 +12,10 @@ import pytest
 from actors import PATIENCE
 from fray._pb.actor_pb2 import Call
 from fray.rpc import ActorFuture, RpcOptions
-from fray.rpc._channel import Channel
-from fray.rpc._connection import Connection
-from fray.rpc._route import Route
-from fray.rpc._settings import Settings
+from fray.rpc._calling.channel import Channel
+from fray.rpc._calling.connection import Connection
+from fray.rpc._calling.route import Route
+from fray.rpc._transport.settings import Settings
 from fray.rpc.errors import ActorError, CancelledError, DeadlineError
 
 GIVING_UP = [

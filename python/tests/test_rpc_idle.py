@@ -11,10 +11,13 @@ from typing import Any
 import pytest
 
 from fray.cluster import LocalCluster
-from fray.rpc import ActorServer, ClusterResolver, _idle, _mailbox, _serial_queue
-from fray.rpc._idle import IdleThreads
-from fray.rpc._mailbox import _ThreadQueue
-from fray.rpc._serial_queue import SerialQueue
+from fray.rpc import ActorServer, ClusterResolver
+from fray.rpc._serving import idle as _idle
+from fray.rpc._serving import mailbox as _mailbox
+from fray.rpc._serving import serial_queue as _serial_queue
+from fray.rpc._serving.idle import IdleThreads
+from fray.rpc._serving.mailbox import _ThreadQueue
+from fray.rpc._serving.serial_queue import SerialQueue
 from waiting import eventually
 
 PATIENCE = 300.0  # seconds

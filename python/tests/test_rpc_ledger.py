@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fray._pb import actor_pb2
-from fray.rpc._ledger import CALLER_LASTS, REPLIES_LAST, Caller, Entry, Ledger, Verdict
-from fray.rpc._wire import Buffer
+from fray.rpc._serving.ledger import CALLER_LASTS, REPLIES_LAST, Caller, Entry, Ledger, Verdict
+from fray.rpc._transport.wire import Buffer
 
 
 class _Discard:

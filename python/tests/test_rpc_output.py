@@ -10,7 +10,9 @@ import pytest
 
 import talking
 from fray.cluster import JobId, LocalCluster
-from fray.rpc import ClusterResolver, _call_chain, _output
+from fray.rpc import ClusterResolver
+from fray.rpc._serving import output as _output
+from fray.rpc._transport import call_chain as _call_chain
 from fray.rpc.errors import ApplicationError
 from jobs import call
 
@@ -94,7 +96,7 @@ def test_failures_that_repeat_are_counted(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [0.0]
-    monkeypatch.setattr("fray.rpc._output.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("fray.rpc._serving.output.time.monotonic", lambda: now[0])
     reports = _output.Reports()
     for at in (0.0, 0.1, 0.9, 1.1, 1.2):
         now[0] = at

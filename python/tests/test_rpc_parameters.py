@@ -11,7 +11,7 @@ import pytest
 from actors import Caller
 from fray.cluster import LocalCluster
 from fray.rpc import ActorServer
-from fray.rpc._methods import Method
+from fray.rpc._serving.methods import Method
 from fray.rpc.errors import BadArgumentsError
 
 if TYPE_CHECKING:

@@ -14,10 +14,12 @@ import pytest
 from actors import Caller
 from fray._pb import actor_pb2
 from fray.cluster import LocalCluster
-from fray.rpc import ActorServer, ConnectionSettings, FixedResolver, _proof, _wire
-from fray.rpc._connection import Connection
-from fray.rpc._settings import Settings
-from fray.rpc._wire import PlainStream
+from fray.rpc import ActorServer, ConnectionSettings, FixedResolver
+from fray.rpc._calling.connection import Connection
+from fray.rpc._transport import proof as _proof
+from fray.rpc._transport import wire as _wire
+from fray.rpc._transport.settings import Settings
+from fray.rpc._transport.wire import PlainStream
 from fray.rpc.errors import ApplicationError, DeniedError
 from identities import make_identity
 from ports import listen

@@ -10,7 +10,7 @@ import pytest
 
 from actors import PATIENCE
 from fray.cluster import FixedResolver
-from fray.rpc._receive_turn import ReceiveTurn
+from fray.rpc._transport.receive_turn import ReceiveTurn
 from fray.rpc.errors import DeadlineError
 from receiving import Served, receivers
 from waiting import ended, eventually

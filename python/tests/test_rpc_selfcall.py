@@ -11,7 +11,7 @@ import pytest
 
 from fray.cluster import LocalCluster
 from fray.rpc import ActorServer, ClusterResolver, FixedResolver, method
-from fray.rpc._channel import Channel
+from fray.rpc._calling.channel import Channel
 from fray.rpc.errors import ActorError, ApplicationError, BusyError, SelfCallError
 
 PATIENCE = 300.0

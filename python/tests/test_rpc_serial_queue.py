@@ -14,8 +14,8 @@ import pytest
 
 from actors import PATIENCE, Caller, RawPeer, head
 from fray._pb import actor_pb2
-from fray.rpc import _wire
-from fray.rpc._serial_queue import SerialQueue
+from fray.rpc._serving.serial_queue import SerialQueue
+from fray.rpc._transport import wire as _wire
 from fray.rpc.errors import CancelledError
 from receiving import Served, receivers, visited
 from waiting import ended, eventually
@@ -105,7 +105,7 @@ def test_receiving_leaves_no_descriptors(served: Served, monkeypatch: pytest.Mon
         made.extend(ends)
         return ends
 
-    monkeypatch.setattr("fray.rpc._serial_queue.os.pipe", counted)
+    monkeypatch.setattr("fray.rpc._serving.serial_queue.os.pipe", counted)
     with Caller(served.server.address) as caller:
         visited(caller, lambda: made)
     eventually(lambda: not any(is_pipe(end) for end in made), PATIENCE)
@@ -125,7 +125,7 @@ def test_calls_are_served_without_descriptors(served: Served, monkeypatch: pytes
         tried.append(True)
         raise OSError(24, "Too many open files")
 
-    monkeypatch.setattr("fray.rpc._serial_queue.os.pipe", none)
+    monkeypatch.setattr("fray.rpc._serving.serial_queue.os.pipe", none)
     with Caller(served.server.address) as caller:
         visited(caller, lambda: tried)
         assert [caller.call("actor", "note", n) for n in range(50)] == list(range(50))
@@ -216,7 +216,7 @@ class Busy(Idle):
 
 
 def test_a_received_call_comes_after_those_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fray.rpc._serial_queue._QUICK", PATIENCE)
+    monkeypatch.setattr("fray.rpc._serving.serial_queue._QUICK", PATIENCE)
     queue: Any = SerialQueue("test")
     began: list[str] = []
     first, other, received = (Noted(began, name) for name in ("first", "other", "received"))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from actors import PATIENCE, Caller
+from actors import PATIENCE, SOURCES, Caller
 from fray.cluster import AlreadyExistsError, LocalCluster
 from fray.rpc import ActorContext, ActorServer, method
 from fray.rpc.errors import (
@@ -359,7 +359,7 @@ def test_fact27_an_exception_reaches_the_caller(counter: Counter, caller: Caller
     assert (err.type, err.message, err.ran) == ("ValueError", "ValueError: no such lesson", True)
     assert (err.actor, err.method) == ("counter", "fail")
     assert "in fail\n" in err.traceback
-    assert "_call.py" not in err.traceback, f"the server's own frames are in {err.traceback}"
+    assert SOURCES not in err.traceback, f"the server's own frames are in {err.traceback}"
     assert err.cause is not None
     assert (err.cause.type, err.cause.message) == ("KeyError", "KeyError: 'inner'")
     assert caller.call("counter", "add", 1) == 1

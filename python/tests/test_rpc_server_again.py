@@ -9,7 +9,7 @@ import pytest
 from actors import PATIENCE, Caller, Pending
 from fray._pb import actor_pb2
 from fray.rpc import ActorServer
-from fray.rpc._connection import Connection
+from fray.rpc._calling.connection import Connection
 from fray.rpc.codec import encode_args
 from fray.rpc.errors import (
     MaybeExecutedError,

@@ -17,9 +17,10 @@ import pytest
 from actors import PATIENCE, Caller, Program, RawPeer, head
 from fray._pb import actor_pb2
 from fray.cluster import LocalCluster
-from fray.rpc import ActorServer, _wire
-from fray.rpc._connection import Connection
-from fray.rpc._settings import Settings
+from fray.rpc import ActorServer
+from fray.rpc._calling.connection import Connection
+from fray.rpc._transport import wire as _wire
+from fray.rpc._transport.settings import Settings
 from fray.rpc.errors import (
     MalformedError,
     UnavailableError,

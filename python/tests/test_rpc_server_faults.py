@@ -18,7 +18,8 @@ import pytest
 from actors import PATIENCE, Caller, RawPeer, head
 from fray._pb import actor_pb2
 from fray.cluster import LocalCluster
-from fray.rpc import ActorServer, _wire
+from fray.rpc import ActorServer
+from fray.rpc._transport import wire as _wire
 from fray.rpc.errors import (
     ApplicationError,
     Code,
@@ -260,7 +261,7 @@ def test_a_peer_that_does_not_read_blocks_no_other_peer(server: ActorServer) -> 
 
 
 def test_too_many_calls_wait(server: ActorServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fray.rpc._session.MAX_PENDING", 5)
+    monkeypatch.setattr("fray.rpc._serving.session.MAX_PENDING", 5)
     gate, entered = threading.Event(), threading.Event()
 
     class Gate:
@@ -280,7 +281,7 @@ def test_too_many_calls_wait(server: ActorServer, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_client_blocks_at_max_pending(server: ActorServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fray.rpc._session.MAX_PENDING", 5)
+    monkeypatch.setattr("fray.rpc._serving.session.MAX_PENDING", 5)
     with Caller(server.address) as caller:
         sent = [caller.send("echo", "echo", n) for n in range(500)]
         assert [one.result() for one in sent] == list(range(500))

@@ -13,8 +13,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from actors import Caller
 from fray.rpc import ActorServer
-from fray.rpc._connection import Connection
-from fray.rpc._settings import Settings
+from fray.rpc._calling.connection import Connection
+from fray.rpc._transport.settings import Settings
 from fray.rpc.errors import (
     DeniedError,
     UnavailableError,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fray.rpc import _shared
+from fray.rpc._transport import shared as _shared
 
 SIZE = 1 << 20
 

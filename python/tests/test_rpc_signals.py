@@ -13,29 +13,29 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import pairwise
-from pathlib import Path
-from types import CodeType, FrameType
+from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
 import pytest
 
 from actors import PATIENCE
 from fray.cluster import ClusterError, ClusterResolver, FixedResolver, WaitTimeoutError
-from fray.rpc import (
-    ActorHandle,
-    Resolver,
-    _backlog,
-    _channel,
-    _connection,
-    _pending,
-    _receive_turn,
-    _route,
-    _target,
-    _writer,
-)
-from fray.rpc._reader import FrameReader
-from fray.rpc._wire import PlainStream
-from fray.rpc._writer import FrameWriter
+from fray.rpc import ActorHandle, Resolver
+from fray.rpc._calling import backlog as _backlog
+from fray.rpc._calling import channel as _channel
+from fray.rpc._calling import connection as _connection
+from fray.rpc._calling import pending as _pending
+from fray.rpc._calling import questions as _questions
+from fray.rpc._calling import resolve as _resolve
+from fray.rpc._calling import resolve_cluster as _resolve_cluster
+from fray.rpc._calling import route as _route
+from fray.rpc._calling import target as _target
+from fray.rpc._transport import background as _background
+from fray.rpc._transport import receive_turn as _receive_turn
+from fray.rpc._transport import writer as _writer
+from fray.rpc._transport.reader import FrameReader
+from fray.rpc._transport.wire import PlainStream
+from fray.rpc._transport.writer import FrameWriter
 from fray.rpc.errors import ActorError
 from receiving import Served
 from waiting import eventually
@@ -77,6 +77,31 @@ def noted_until_interrupted(actor: ActorHandle) -> int:
         except KeyboardInterrupt:
             return n
     raise AssertionError("this thread never received or sent")
+
+
+def within(module: ModuleType, then: Callable[[], bool]) -> bool:
+    """Return what a function returns that a function of this module calls."""
+
+    def calls(then: Callable[[], bool]) -> bool:
+        return then()
+
+    called: bool = FunctionType(calls.__code__, vars(module))(then)
+    return called
+
+
+@pytest.mark.parametrize(
+    ("module", "interrupted"),
+    [(_route, True), (_channel, True), (_connection, True), (_writer, True), (_pending, False)],
+    ids=["route", "channel", "connection", "writer", "another"],
+)
+def test_a_call_amid_what_sends_or_receives(module: ModuleType, interrupted: bool) -> None:
+    def submit() -> bool:
+        return _route._interrupts()
+
+    def handler() -> bool:
+        return submit()
+
+    assert within(module, handler) == interrupted
 
 
 def test_a_handler_of_a_signal_makes_calls(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -314,20 +339,7 @@ def test_an_interruption_of_who_sends(
     assert waiting.result(PATIENCE), "others' calls are not lost"
 
 
-PARTS = (
-    "_background",
-    "_channel",
-    "_connection",
-    "_pending",
-    "_questions",
-    "_receive_turn",
-    "_backlog",
-    "_route",
-    "_target",
-    "_writer",
-    "_resolve",
-    "_resolve_cluster",
-)
+PARTS = (*MODULES, _background, _questions, _resolve, _resolve_cluster)
 CONDITIONS = (
     "__enter__",
     "__exit__",
@@ -349,8 +361,7 @@ class Everywhere:
     """
 
     def __init__(self) -> None:
-        here = Path(_route.__file__).parent
-        self.files = {str(here / f"{part}.py") for part in PARTS}
+        self.files = {part.__file__ for part in PARTS}
         self.places: set[tuple[str, str, int]] = set()
         self.last: object = None
 

@@ -12,7 +12,7 @@ import pytest
 
 from fray.cluster import LocalCluster
 from fray.rpc import ActorContext, ActorHandle, ActorServer, FixedResolver
-from fray.rpc._trace import call_trace, current
+from fray.rpc._transport.trace import call_trace, current
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 

@@ -12,8 +12,9 @@ import pytest
 
 from connection_cuts import cutting
 from fray.cluster import LocalCluster
-from fray.rpc import ConnectionSettings, FixedResolver, _shared
-from fray.rpc._channel import channels
+from fray.rpc import ConnectionSettings, FixedResolver
+from fray.rpc._calling.channel import channels
+from fray.rpc._transport import shared as _shared
 from fray.rpc.errors import CancelledError, TooLargeError
 from fray.rpc.server import ActorServer
 from waiting import eventually

@@ -13,7 +13,8 @@ import pytest
 from actors import RawPeer
 from fray._pb import actor_pb2
 from fray.cluster import LocalCluster
-from fray.rpc import ConnectionSettings, FixedResolver, _wire
+from fray.rpc import ConnectionSettings, FixedResolver
+from fray.rpc._transport import wire as _wire
 from fray.rpc.codec import encode_args
 from fray.rpc.errors import CancelledError, MaybeExecutedError, TooLargeError
 from fray.rpc.server import ActorServer
@@ -295,7 +296,7 @@ def test_a_result_that_is_cancelled_within() -> None:
 
 
 def _connection(server: Scripted):  # type: ignore[no-untyped-def]
-    from fray.rpc._channel import channels
+    from fray.rpc._calling.channel import channels
 
     server.wait(lambda: server.calls)
     return next(c._connection for (a, _), c in channels()._channels.items() if a == server.address)

@@ -11,11 +11,11 @@ import pytest
 
 from actors import PATIENCE, head
 from fray._pb import actor_pb2
-from fray.rpc import _wire
-from fray.rpc._reader import FrameReader
-from fray.rpc._tls import Identity
-from fray.rpc._wire import MalformedFrameError, OversizeError, PlainStream, SilentError, Stream
-from fray.rpc._writer import FrameWriter, Outgoing
+from fray.rpc._transport import wire as _wire
+from fray.rpc._transport.reader import FrameReader
+from fray.rpc._transport.tls import Identity
+from fray.rpc._transport.wire import MalformedFrameError, OversizeError, PlainStream, SilentError, Stream
+from fray.rpc._transport.writer import FrameWriter, Outgoing
 from identities import make_identity
 from waiting import ended, eventually
 

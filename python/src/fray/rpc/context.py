@@ -1,6 +1,6 @@
 """What a method of an actor can know of the call that it answers, and of its server.
 
-Running calls is left to `_call`.
+Running calls is left to `_serving.call`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from fray.cluster.context import job_context
 from fray.cluster.types import JobId, Namespace
-from fray.rpc._call_chain import call_deadline
+from fray.rpc._transport.call_chain import call_deadline
 
 if TYPE_CHECKING:
     from fray.cluster.protocols import Cluster

@@ -1,7 +1,7 @@
 """What can go wrong with a call of an actor's method: one class for each code of the protocol.
 
 The messages and the codes are the same in every language. An exception of the method is text here; what is
-made of the exception itself is left to `_raised`.
+made of the exception itself is left to `_transport.raised`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Futures: the result of a call that goes on, as its caller sees it.
 
-The call on its way is left to `_ongoing`.
+The call on its way is left to `_calling.ongoing`.
 """
 
 from __future__ import annotations
@@ -13,18 +13,20 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from fray.cluster.context import scoped_guard
-from fray.rpc import _background, _raised, _selfcall
-from fray.rpc._ongoing import OngoingCall, end_stuck
-from fray.rpc._result import read_result
-from fray.rpc._wire import payload_of
+from fray.rpc._calling import selfcall as _selfcall
+from fray.rpc._calling.ongoing import OngoingCall, end_stuck
+from fray.rpc._calling.result import read_result
+from fray.rpc._transport import background as _background
+from fray.rpc._transport import raised as _raised
+from fray.rpc._transport.wire import payload_of
 from fray.rpc.errors import ActorError, CancelledError, cancelled
 from fray.rpc.stream import ActorStream, AwaitedStream, stream_of
 
 if TYPE_CHECKING:
     from fray._pb import actor_pb2
-    from fray.rpc._inbox import Arrival
-    from fray.rpc._ongoing import CallRoute
-    from fray.rpc._wire import Buffer
+    from fray.rpc._calling.inbox import Arrival
+    from fray.rpc._calling.ongoing import CallRoute
+    from fray.rpc._transport.wire import Buffer
     from fray.rpc.options import RpcOptions
 
 T = TypeVar("T")

@@ -1,6 +1,6 @@
 """Finds actors by the labels of Google Cloud's machines, without a controller.
 
-Listing machines is left to `_gcp_api`.
+Listing machines is left to `_calling.gcp_api`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from time import monotonic
 
 from fray.cluster.errors import ClusterUnavailableError
-from fray.rpc._gcp_api import Listing, Machine, Machines, PartialListError, Urls
-from fray.rpc._resolve import Endpoint, RouteTable, completed
+from fray.rpc._calling.gcp_api import Listing, Machine, Machines, PartialListError, Urls
+from fray.rpc._calling.resolve import Endpoint, RouteTable, completed
 from fray.rpc.options import ConnectionSettings, RpcOptions
 from fray.rpc.resolver import BaseResolver
 

@@ -10,8 +10,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, NamedTuple, overload
 
 from fray._pb.actor_pb2 import Call
-from fray.rpc import _background, _trace
-from fray.rpc._future_arguments import futures_among, resolved, with_futures, without_futures
+from fray.rpc._calling.future_arguments import futures_among, resolved, with_futures, without_futures
+from fray.rpc._transport import background as _background
+from fray.rpc._transport import trace as _trace
 from fray.rpc.codec import Codec, CodecError, decode_args, encode_args, encode_call
 from fray.rpc.errors import ActorError, EncodingError
 from fray.rpc.future import ActorFuture
@@ -23,10 +24,10 @@ if TYPE_CHECKING:
     from typing_extensions import ParamSpec, TypeVar
 
     from fray.cluster.types import ActorId
-    from fray.rpc._ongoing import Plain
-    from fray.rpc._retry import Exceptions
-    from fray.rpc._route import Route
-    from fray.rpc._wire import Buffer
+    from fray.rpc._calling.ongoing import Plain
+    from fray.rpc._calling.route import Route
+    from fray.rpc._transport.retry import Exceptions
+    from fray.rpc._transport.wire import Buffer
 
     T = TypeVar("T", default=Any)  # the class of an actor
     P = ParamSpec("P", default=...)  # the parameters of a method

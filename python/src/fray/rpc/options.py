@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Final
 
-from fray.rpc._call_chain import call_deadline
-from fray.rpc._retry import Exceptions, names_of
-from fray.rpc._settings import Settings as ConnectionSettings
+from fray.rpc._transport.call_chain import call_deadline
+from fray.rpc._transport.retry import Exceptions, names_of
+from fray.rpc._transport.settings import Settings as ConnectionSettings
 from fray.rpc.codec import Codec
 
 __all__ = ["ConnectionSettings", "RpcOptions"]

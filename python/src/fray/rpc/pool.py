@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from fray.cluster.errors import ActorNotFoundError
 
 if TYPE_CHECKING:
-    from fray.rpc._resolve import Endpoint
-    from fray.rpc._route import Route
+    from fray.rpc._calling.resolve import Endpoint
+    from fray.rpc._calling.route import Route
     from fray.rpc.future import ActorFuture
     from fray.rpc.handle import ActorHandle
     from fray.rpc.resolver import Resolver

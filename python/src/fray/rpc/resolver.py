@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from fray.cluster.context import scoped_cluster
 from fray.cluster.current import current_cluster
 from fray.cluster.errors import ActorNotFoundError, RefusedError, WaitTimeoutError
-from fray.rpc._channel import channels
-from fray.rpc._resolve import Directory, Endpoint, FixedDirectory, address_of
-from fray.rpc._resolve_cluster import directory_of, directory_that_knows
-from fray.rpc._route import Route
+from fray.rpc._calling.channel import channels
+from fray.rpc._calling.resolve import Directory, Endpoint, FixedDirectory, address_of
+from fray.rpc._calling.resolve_cluster import directory_of, directory_that_knows
+from fray.rpc._calling.route import Route
 from fray.rpc.errors import UnavailableError
 from fray.rpc.handle import ActorHandle
 from fray.rpc.options import ConnectionSettings, RpcOptions

@@ -1,6 +1,6 @@
 """Hosting actors: any Python object, under a name, for callers in other processes.
 
-Serving connections is left to `_listener`, and running calls to `_core`.
+Serving connections is left to `_serving.listener`, and running calls to `_serving.core`.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from fray.cluster.current import current_cluster
 from fray.cluster.errors import AccessDeniedError, AlreadyExistsError, ClusterUnavailableError, RefusedError
 from fray.cluster.protocols import Cluster, Metadata
 from fray.cluster.types import ActorId, JobId, Namespace
-from fray.rpc._actor import Actor, Named
-from fray.rpc._core import Core, Limits
-from fray.rpc._listener import Listener
-from fray.rpc._mailbox import Mailbox
-from fray.rpc._memory import DEFAULT_MEMORY
-from fray.rpc._methods import method, methods_of, misfit
-from fray.rpc._names import random_name
-from fray.rpc._output import OUTPUT, in_task, tag_lines
-from fray.rpc._tls import identity_of
-from fray.rpc._wire import DEFAULT_MAX_MESSAGE
+from fray.rpc._serving.actor import Actor, Named
+from fray.rpc._serving.core import Core, Limits
+from fray.rpc._serving.listener import Listener
+from fray.rpc._serving.mailbox import Mailbox
+from fray.rpc._serving.methods import method, methods_of, misfit
+from fray.rpc._serving.output import OUTPUT, in_task, tag_lines
+from fray.rpc._transport.memory import DEFAULT_MEMORY
+from fray.rpc._transport.names import random_name
+from fray.rpc._transport.tls import identity_of
+from fray.rpc._transport.wire import DEFAULT_MAX_MESSAGE
 from fray.rpc.context import Surroundings
 
 __all__ = ["ActorServer", "method"]

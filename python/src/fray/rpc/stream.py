@@ -13,12 +13,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, cast
 
 from fray.cluster.context import scoped_guard
-from fray.rpc import _background
+from fray.rpc._transport import background as _background
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from fray.rpc._inbox import Arrival, Inbox
+    from fray.rpc._calling.inbox import Arrival, Inbox
     from fray.rpc.errors import ActorError
 
 T = TypeVar("T")

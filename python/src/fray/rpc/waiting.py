@@ -14,8 +14,8 @@ from time import monotonic
 from typing import Any, TypeVar
 
 from fray._latch import Latch
-from fray.rpc import _selfcall
-from fray.rpc._ongoing import end_stuck
+from fray.rpc._calling import selfcall as _selfcall
+from fray.rpc._calling.ongoing import end_stuck
 from fray.rpc.future import ActorFuture
 
 T = TypeVar("T")

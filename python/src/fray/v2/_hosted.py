@@ -27,8 +27,8 @@ from fray.cluster import (
     WaitTimeoutError,
     job_context,
 )
-from fray.rpc._core import KILL
-from fray.rpc._resolve_cluster import directory_of
+from fray.rpc._calling.resolve_cluster import directory_of
+from fray.rpc._serving.core import KILL
 from fray.rpc.errors import ActorError, UnknownMethodError
 from fray.rpc.handle import ActorHandle
 from fray.v2.actor import ActorCreationError, ActorSpec, ActorStatus, handle_of, job_name

@@ -14,7 +14,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from fray.cluster import Cluster, ClusterError, ResourceConfig, WaitTimeoutError
 from fray.cluster.check import name_problem
-from fray.rpc._methods import methods_of, misfit
+from fray.rpc._serving.methods import methods_of, misfit
 from fray.rpc.handle import ActorHandle
 from fray.rpc.resolver import ClusterResolver
 from fray.v2.options import ActorOptions

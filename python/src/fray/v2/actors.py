@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from fray.cluster import ActorNotFoundError, Cluster, ClusterError, JobId, LocalCluster, NotFoundError
-from fray.rpc._future_arguments import futures_among, resolved
+from fray.rpc._calling.future_arguments import futures_among, resolved
 from fray.rpc.handle import ActorHandle
 from fray.v2 import _hosted
 from fray.v2._local import LocalActors, actors_of
