@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -32,9 +33,8 @@ type platform struct{ system, processor string }
 
 // list are all packages below dir with their tests, and whatever these are built
 // from, each after what it imports.
-func (p platform) list(t *testing.T, dir string) []listed {
-	t.Helper()
-	list := exec.CommandContext(t.Context(), "go", "list", "-e", "-deps", "-test",
+func (p platform) list(dir string) ([]listed, error) {
+	list := exec.Command("go", "list", "-e", "-deps", "-test",
 		"-json=ImportPath,Dir,Standard,GoFiles,ImportMap,Module,Error", "./...")
 	list.Dir = dir
 	list.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+p.system, "GOARCH="+p.processor)
@@ -42,15 +42,15 @@ func (p platform) list(t *testing.T, dir string) []listed {
 	list.Stderr = &stderr
 	out, err := list.Output()
 	if err != nil {
-		t.Fatalf("list packages for %v: %v\n%s", p, err, stderr.String())
+		return nil, fmt.Errorf("list packages for %v: %w\n%s", p, err, stderr.String())
 	}
 	var all []listed
 	for decoder := json.NewDecoder(strings.NewReader(string(out))); ; {
 		var l listed
 		if err := decoder.Decode(&l); errors.Is(err, io.EOF) {
-			return all
+			return all, nil
 		} else if err != nil {
-			t.Fatalf("decode package list: %v", err)
+			return nil, fmt.Errorf("decode package list: %w", err)
 		}
 		if !strings.HasSuffix(l.ImportPath, ".test") { // go test writes their main functions
 			all = append(all, l)
@@ -133,15 +133,48 @@ func (i importing) Import(path string) (*types.Package, error) { return i(path) 
 // TestTypesOnEveryPlatform: fray and its tests build on the other platforms. Linters and tests run
 // on linux/amd64; make soak runs go vet on the others.
 func TestTypesOnEveryPlatform(t *testing.T) {
-	for _, p := range []platform{{"linux", "arm64"}, {"darwin", "arm64"}} {
-		all := p.list(t, ".")
-		if n := len(slices.DeleteFunc(slices.Clone(all), func(l listed) bool { return !l.ours() })); n < 80 {
-			t.Errorf("go list knows only %d packages on %v: the check is blind", n, p)
+	for _, module := range []moduleTypes{typesOnLinux(), platform{"darwin", "arm64"}.module(nil)} {
+		if module.ours < 80 {
+			t.Errorf("go list knows only %d packages on %v: the check is blind", module.ours, module.on)
 		}
-		for _, err := range p.typesOf(all, nil) {
-			t.Errorf("on %v: %v", p, err)
+		for _, err := range module.mistakes {
+			t.Errorf("on %v: %v", module.on, err)
 		}
 	}
+}
+
+// moduleTypes are what a check of this module's types found.
+type moduleTypes struct {
+	on       platform
+	ours     int
+	shapes   map[string]shape // by import path
+	mistakes []error
+}
+
+// typesOnLinux takes as long as most other tests of this package together, and serves two of them.
+var typesOnLinux = sync.OnceValue(func() moduleTypes {
+	shapes := map[string]shape{}
+	found := platform{"linux", "arm64"}.module(func(c checkedPackage) {
+		if c.isProduct() {
+			shapes[c.ImportPath] = shapeOf(c)
+		}
+	})
+	found.shapes = shapes
+	return found
+})
+
+func (p platform) module(visit func(checkedPackage)) moduleTypes {
+	all, err := p.list(".")
+	if err != nil {
+		return moduleTypes{on: p, mistakes: []error{err}}
+	}
+	ours := 0
+	for _, l := range all {
+		if l.ours() {
+			ours++
+		}
+	}
+	return moduleTypes{on: p, ours: ours, mistakes: p.typesOf(all, visit)}
 }
 
 // TestTypesOfAPlatform: mistakes are found that only one platform has, in code
@@ -163,8 +196,12 @@ func TestTypesOfAPlatform(t *testing.T) {
 		{"linux", "amd64"}:  {"Fork"},
 		{"darwin", "arm64"}: {"Fork"},
 	} {
+		all, err := p.list(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
 		var got []string
-		for _, err := range p.typesOf(p.list(t, dir), nil) {
+		for _, err := range p.typesOf(all, nil) {
 			got = append(got, err.Error()[strings.LastIndex(err.Error(), ".")+1:])
 		}
 		slices.Sort(got)

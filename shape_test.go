@@ -1,8 +1,11 @@
 package fray_test
 
 import (
+	"bytes"
 	"fmt"
 	"go/ast"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -28,18 +31,13 @@ type shape struct {
 
 // TestPackagesKeepTheirShape measures every package of the module.
 func TestPackagesKeepTheirShape(t *testing.T) {
-	p := platform{"linux", "arm64"}
 	seen := 0
-	p.typesOf(p.list(t, "."), func(c checkedPackage) {
-		if strings.Contains(c.ImportPath, " ") || strings.HasSuffix(c.ImportPath, "_test") || c.ImportPath == module {
-			return
-		}
-		s := shapeOf(c)
+	for imported, s := range typesOnLinux().shapes {
 		if s.files == 0 {
-			return // generated
+			continue // generated
 		}
 		seen++
-		name := short(c.ImportPath)
+		name := short(imported)
 		for _, limit := range []struct {
 			what      string
 			got, most int
@@ -56,9 +54,42 @@ func TestPackagesKeepTheirShape(t *testing.T) {
 				t.Errorf("%s: %s has %d %s, at most %d: split it by its ideas", name, limit.where, limit.got, limit.what, limit.most)
 			}
 		}
-	})
+	}
 	if seen < 80 {
 		t.Errorf("measured %d packages: the measure is blind", seen)
+	}
+}
+
+// isProduct reports whether it is a package without tests.
+func (c checkedPackage) isProduct() bool {
+	return !strings.Contains(c.ImportPath, " ") && !strings.HasSuffix(c.ImportPath, "_test") && c.ImportPath != module
+}
+
+// TestFilesOfTestsKeepTheirShape holds that files of tests are read in one sitting, too.
+func TestFilesOfTestsKeepTheirShape(t *testing.T) {
+	seen := 0
+	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && (entry.Name() == "testdata" || path != "." && strings.HasPrefix(entry.Name(), ".")) {
+			return filepath.SkipDir
+		}
+		if !strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		seen++
+		if lines := bytes.Count(text, []byte("\n")); lines > maxFile {
+			t.Errorf("%s has %d lines, at most %d: split it by what it tests, or move its data to testdata", path, lines, maxFile)
+		}
+		return nil
+	})
+	if err != nil || seen < 300 {
+		t.Errorf("measured %d files of tests: %v", seen, err)
 	}
 }
 
