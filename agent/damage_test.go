@@ -10,44 +10,9 @@ import (
 	"github.com/fray-ml/fray/agent/bundle"
 	"github.com/fray-ml/fray/agent/hostdir"
 	"github.com/fray-ml/fray/agent/record"
+	"github.com/fray-ml/fray/agent/tree/treetest"
 	"github.com/fray-ml/fray/schema"
 )
-
-// plant makes a tree of files.
-func plant(t *testing.T, dir string, files map[string]string) {
-	t.Helper()
-	for name, content := range files {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// cutPower leaves a file as a power cut may: of the time that it was written, with
-// other content.
-func cutPower(t *testing.T, path string, content []byte) {
-	t.Helper()
-	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(path, info.Mode()); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chtimes(path, info.ModTime(), info.ModTime()); err != nil {
-		t.Fatal(err)
-	}
-}
 
 // A bundle that a power cut damaged is not run: what is damaged is made again, and
 // what tasks wrote there stays.
@@ -55,7 +20,7 @@ func TestDamagedBundleIsRepairedBeforeItIsUsed(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	project := t.TempDir()
-	plant(t, project, map[string]string{"main.sh": "echo main $(cat lib/data) $(cat kept)", "lib/data": strings.Repeat("d", 100), "kept": "shipped"})
+	treetest.Plant(t, project, map[string]string{"main.sh": "echo main $(cat lib/data) $(cat kept)", "lib/data": strings.Repeat("d", 100), "kept": "shipped"})
 	var packed bytes.Buffer
 	sum, _, err := bundle.Pack(project, &packed)
 	if err != nil {
@@ -74,11 +39,11 @@ func TestDamagedBundleIsRepairedBeforeItIsUsed(t *testing.T) {
 		name string
 		harm func()
 	}{
-		{"truncated", func() { cutPower(t, filepath.Join(dir, "lib", "data"), nil) }},
-		{"zeros", func() { cutPower(t, filepath.Join(dir, "lib", "data"), make([]byte, 100)) }},
-		{"program", func() { cutPower(t, filepath.Join(dir, "main.sh"), nil) }},
+		{"truncated", func() { treetest.CutPower(t, filepath.Join(dir, "lib", "data"), nil) }},
+		{"zeros", func() { treetest.CutPower(t, filepath.Join(dir, "lib", "data"), make([]byte, 100)) }},
+		{"program", func() { treetest.CutPower(t, filepath.Join(dir, "main.sh"), nil) }},
 		{"without a record", func() {
-			cutPower(t, filepath.Join(dir, "main.sh"), nil)
+			treetest.CutPower(t, filepath.Join(dir, "main.sh"), nil)
 			if err := os.Remove(dir + ".tree"); err != nil {
 				t.Fatal(err)
 			}
@@ -127,7 +92,7 @@ chmod 755 "$2/bin/uv"
 	if err != nil {
 		t.Fatal(err)
 	}
-	cutPower(t, program, []byte(strings.Replace(string(script), "mkdir", "false", 1)))
+	treetest.CutPower(t, program, []byte(strings.Replace(string(script), "mkdir", "false", 1)))
 	spec.Environment.UV = &schema.UV{Extras: []string{"another"}}
 	r.awaitTask(r.assign(&spec), schema.TaskSucceeded)
 	wantCount("pip install", 2)
@@ -148,7 +113,7 @@ chmod 755 "$2/bin/uv"
 		if err := record.WriteJSON(path, of); err != nil {
 			t.Fatal(err)
 		}
-		cutPower(t, filepath.Join(venv, "bin", "python"), make([]byte, 7))
+		treetest.CutPower(t, filepath.Join(venv, "bin", "python"), make([]byte, 7))
 	}
 	r.awaitTask(r.assign(&spec), schema.TaskSucceeded)
 	wantCount("built", 3)

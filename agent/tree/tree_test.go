@@ -10,50 +10,15 @@ import (
 
 	"github.com/fray-ml/fray/agent/process"
 	"github.com/fray-ml/fray/agent/record"
+	"github.com/fray-ml/fray/agent/tree/treetest"
 )
-
-// plant makes a tree of files.
-func plant(t *testing.T, dir string, files map[string]string) {
-	t.Helper()
-	for name, content := range files {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// cutPower leaves a file as a power cut may: of the time that it was written, with
-// other content.
-func cutPower(t *testing.T, path string, content []byte) {
-	t.Helper()
-	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(path, info.Mode()); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chtimes(path, info.ModTime(), info.ModTime()); err != nil {
-		t.Fatal(err)
-	}
-}
 
 // What gets a trusted name is on the disk before: every file, every directory after
 // what is in it, the name, and the directory that holds the name, in this order.
 func TestTreeIsSyncedBeforeItIsNamed(t *testing.T) {
 	root := t.TempDir()
 	temp, dir := filepath.Join(root, "temp"), filepath.Join(root, "tree")
-	plant(t, temp, map[string]string{"a": "1", "d/b": "2", "d/e/c": "3"})
+	treetest.Plant(t, temp, map[string]string{"a": "1", "d/b": "2", "d/e/c": "3"})
 	var did []string
 	ops := ops{
 		sync: func(path string) error {
@@ -88,26 +53,26 @@ func TestTreeAfterAPowerCut(t *testing.T) {
 		harm  func(t *testing.T, file string)
 		whole bool
 	}{
-		"truncated": {func(t *testing.T, file string) { cutPower(t, file, nil) }, false},
-		"zeros":     {func(t *testing.T, file string) { cutPower(t, file, make([]byte, 5)) }, false},
+		"truncated": {func(t *testing.T, file string) { treetest.CutPower(t, file, nil) }, false},
+		"zeros":     {func(t *testing.T, file string) { treetest.CutPower(t, file, make([]byte, 5)) }, false},
 		"lost": {func(t *testing.T, file string) {
 			if err := os.Remove(file); err != nil {
 				t.Fatal(err)
 			}
 		}, false},
 		"changed by a program": {func(t *testing.T, file string) {
-			cutPower(t, file, []byte("other"))
+			treetest.CutPower(t, file, []byte("other"))
 			later := time.Now().Add(time.Second)
 			if err := os.Chtimes(file, later, later); err != nil {
 				t.Fatal(err)
 			}
 		}, true},
-		"more beside it": {func(t *testing.T, file string) { plant(t, filepath.Dir(file), map[string]string{"more": "x"}) }, true},
+		"more beside it": {func(t *testing.T, file string) { treetest.Plant(t, filepath.Dir(file), map[string]string{"more": "x"}) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()
 			dir := filepath.Join(root, "tree")
-			plant(t, dir, map[string]string{"d/file": "whole", "d/other": "x"})
+			treetest.Plant(t, dir, map[string]string{"d/file": "whole", "d/other": "x"})
 			if err := disk().seal(dir, recordOf(dir)); err != nil {
 				t.Fatal(err)
 			}
