@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -168,6 +169,7 @@ func (p platform) module(visit func(checkedPackage)) moduleTypes {
 	if err != nil {
 		return moduleTypes{on: p, mistakes: []error{err}}
 	}
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // a package is garbage once it is checked
 	ours := 0
 	for _, l := range all {
 		if l.ours() {
