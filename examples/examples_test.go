@@ -23,11 +23,17 @@ const patience = 3 * time.Minute
 // fray is the binary under test.
 var fray string
 
+// programVariable names a fray that scripts/test has built already.
+const programVariable = "FRAY_TEST_PROGRAM"
+
 func TestMain(m *testing.M) {
 	os.Exit(runTests(m))
 }
 
 func runTests(m *testing.M) int {
+	if fray = os.Getenv(programVariable); fray != "" {
+		return m.Run()
+	}
 	dir, err := os.MkdirTemp("", "fray-examples-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

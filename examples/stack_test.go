@@ -242,15 +242,23 @@ func eventually(t *testing.T, what string, holds func() bool) {
 // within is eventually with another patience.
 func within(t *testing.T, patience time.Duration, what string, holds func() bool) {
 	t.Helper()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	for !holds() {
+	for {
+		began := time.Now()
+		if holds() {
+			return
+		}
 		select {
-		case <-tick.C:
+		case <-time.After(pollDelay(time.Since(began))):
 		case <-ctx.Done():
 			t.Fatalf("waited %s in vain until %s", patience, what)
 		}
 	}
+}
+
+// pollDelay is how long to wait after a look that took a time: three times as long, so that
+// running fray to look leaves most of a machine to what is awaited.
+func pollDelay(took time.Duration) time.Duration {
+	return min(max(3*took, 50*time.Millisecond), 500*time.Millisecond)
 }

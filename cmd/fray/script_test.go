@@ -27,6 +27,9 @@ import (
 // agents are started from it. See needsFray.
 var fray string
 
+// programVariable names a fray that scripts/test has built already.
+const programVariable = "FRAY_TEST_PROGRAM"
+
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 
 func testMain(m *testing.M) int {
@@ -50,6 +53,17 @@ func testMain(m *testing.M) int {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	fray = filepath.Join(dir, "fray")
+	if built := os.Getenv(programVariable); built != "" {
+		data, err := os.ReadFile(built)
+		if err == nil {
+			err = os.WriteFile(fray, data, 0o755)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		return m.Run()
+	}
 	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", fray, ".") // as it is released, and less to copy
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")                       // as hosts in the cloud need it
 	if out, err := build.CombinedOutput(); err != nil {
@@ -113,6 +127,7 @@ func eventually(ts *testscript.TestScript, neg bool, args []string) {
 	pattern := regexp.MustCompile(args[0])
 	deadline := time.Now().Add(patience)
 	for {
+		began := time.Now()
 		err := ts.Exec(args[1], args[2:]...)
 		out := ts.ReadFile("stdout") + ts.ReadFile("stderr")
 		if err == nil && pattern.MatchString(out) != neg {
@@ -121,8 +136,14 @@ func eventually(ts *testscript.TestScript, neg bool, args []string) {
 		if time.Now().After(deadline) {
 			ts.Fatalf("%v: within %s no output like %q (neg %v); the last was (%v):\n%s", args[1:], patience, args[0], neg, err, out)
 		}
-		time.Sleep(50 * time.Millisecond)
+		time.Sleep(pollDelay(time.Since(began)))
 	}
+}
+
+// pollDelay is how long to wait after a look that took a time: three times as long, so that
+// running fray to look leaves most of a machine to what is awaited.
+func pollDelay(took time.Duration) time.Duration {
+	return min(max(3*took, 50*time.Millisecond), 500*time.Millisecond)
 }
 
 // background CMD ARGS… starts a command that is ended with the script.
@@ -226,6 +247,7 @@ func noLeft(ts *testscript.TestScript, _ bool, _ []string) {
 	work := ts.Getenv("WORK")
 	deadline := time.Now().Add(patience)
 	for {
+		began := time.Now()
 		left := slices.DeleteFunc(processes(work), func(p process) bool { return strconv.Itoa(p.pid) == ts.Getenv("BACKGROUND") })
 		if len(left) == 0 {
 			return
@@ -233,7 +255,7 @@ func noLeft(ts *testscript.TestScript, _ bool, _ []string) {
 		if time.Now().After(deadline) {
 			ts.Fatalf("processes left behind:\n%s", strings.Join(processLines(left), "\n"))
 		}
-		time.Sleep(50 * time.Millisecond)
+		time.Sleep(pollDelay(time.Since(began)))
 	}
 }
 

@@ -46,7 +46,9 @@ output "double" {
 
 @pytest.fixture(scope="session")
 def fray(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The program, built."""
+    """The program, built, by scripts/test or here."""
+    if built := os.environ.get("FRAY_TEST_PROGRAM"):
+        return Path(built)
     program = tmp_path_factory.mktemp("bin") / "fray"
     environ = {**os.environ, "CGO_ENABLED": "0"}
     subprocess.run(["go", "build", "-o", program, "./cmd/fray"], cwd=TOP, env=environ, check=True)

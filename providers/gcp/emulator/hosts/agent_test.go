@@ -67,14 +67,20 @@ func newWorld(t *testing.T, program []byte) *world {
 	}
 }
 
+// programVariable names a fray that scripts/test has built already.
+const programVariable = "FRAY_TEST_PROGRAM"
+
 // program is fray, built and compressed as it is shipped.
 func program(t *testing.T) []byte {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "fray")
-	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", file, "github.com/fray-ml/fray/cmd/fray")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if output, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build fray: %v\n%s", err, output)
+	file := os.Getenv(programVariable)
+	if file == "" {
+		file = filepath.Join(t.TempDir(), "fray")
+		build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", file, "github.com/fray-ml/fray/cmd/fray")
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if output, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("build fray: %v\n%s", err, output)
+		}
 	}
 	data, err := os.ReadFile(file)
 	if err != nil {
