@@ -175,7 +175,7 @@ func (e *executor) assign(ctx context.Context, a plan.Action, hosts []plan.Host)
 
 // forget removes the mailbox of a slice that is gone: its agents are, too.
 func (e *executor) forget(ctx context.Context, slice string) error {
-	keys, err := e.store.List(ctx, store.HostsOf(slice))
+	keys, err := e.store.List(ctx, store.HostsOf(slice), store.BootOf(slice))
 	if err != nil {
 		return err
 	}

@@ -46,10 +46,11 @@ type hostAsker struct {
 
 // askedHosts are the hosts of one slice that have not reported.
 type askedHosts struct {
-	spec   schema.SliceSpec
-	hosts  []int
-	dueAt  time.Time
-	reason string // "": they report nothing
+	spec    schema.SliceSpec
+	hosts   []int
+	stored  []providers.HostReport // what they state in the store
+	dueAt   time.Time
+	reports []providers.HostReport // what they report at the provider
 }
 
 // want takes over which hosts have not reported.
@@ -61,7 +62,7 @@ func (h *hostAsker) want(missing []askedHosts) {
 		m := &missing[i]
 		m.dueAt = h.now().Add(h.after)
 		if was := h.asked[m.spec.Name]; was != nil && was.spec == m.spec {
-			m.dueAt, m.reason = was.dueAt, was.reason
+			m.dueAt, m.reports = was.dueAt, was.reports
 		}
 		asked[m.spec.Name] = m
 	}
@@ -104,7 +105,7 @@ func (h *hostAsker) due() []askedHosts {
 }
 
 // read asks the hosts of one slice. What cannot be read is not known: the slice goes
-// without a reason.
+// without a reason from there.
 func (h *hostAsker) read(ctx context.Context, m askedHosts) {
 	ctx, cancel := context.WithTimeout(ctx, hostReasonLimit)
 	defer cancel()
@@ -112,9 +113,9 @@ func (h *hostAsker) read(ctx context.Context, m askedHosts) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if now := h.asked[m.spec.Name]; now != nil && now.spec == m.spec {
-		now.dueAt, now.reason = h.now().Add(hostReasonPace), ""
+		now.dueAt, now.reports = h.now().Add(hostReasonPace), nil
 		if err == nil {
-			now.reason = reasonOfHosts(reports)
+			now.reports = reports
 		}
 	}
 }
@@ -125,10 +126,11 @@ func reasonOfHosts(reports []providers.HostReport) string {
 	var texts []string
 	by := map[string][]string{}
 	for _, r := range reports {
-		if by[r.Status] == nil {
-			texts = append(texts, r.Status)
+		status := statusLine([]byte(r.Status))
+		if by[status] == nil {
+			texts = append(texts, status)
 		}
-		by[r.Status] = append(by[r.Status], r.Host)
+		by[status] = append(by[status], nameOfHost(r))
 	}
 	var parts []string
 	for i, text := range texts {
@@ -139,6 +141,14 @@ func reasonOfHosts(reports []providers.HostReport) string {
 		parts = append(parts, fmt.Sprintf("%s %q", whoReports(by[text]), text))
 	}
 	return strings.Join(parts, "; ")
+}
+
+// nameOfHost is "host 2", or "machine train-0-x7f3".
+func nameOfHost(r providers.HostReport) string {
+	if r.Machine != "" {
+		return "machine " + r.Machine
+	}
+	return fmt.Sprintf("host %d", r.Host)
 }
 
 // whoReports is "host 1 reports", or "host 1, host 2, host 3 and 5 more report".
@@ -173,7 +183,11 @@ func (h *hostAsker) in(inventory schema.Inventory) schema.Inventory {
 	copied := false
 	for i := range inventory.Slices {
 		m := h.asked[inventory.Slices[i].Spec.Name]
-		if m == nil || m.reason == "" {
+		if m == nil {
+			continue
+		}
+		reason := reasonOfHosts(complete(m.reports, m.stored))
+		if reason == "" {
 			continue
 		}
 		if !copied {
@@ -183,7 +197,7 @@ func (h *hostAsker) in(inventory schema.Inventory) schema.Inventory {
 		if st.Reason != "" {
 			st.Reason += "; "
 		}
-		st.Reason += m.reason
+		st.Reason += reason
 	}
 	return inventory
 }
@@ -209,7 +223,7 @@ func (o *Observer) askHosts(ctx context.Context, obs *plan.Observed) {
 			o.askers[name] = &hostAsker{provider: reader, after: o.HostReasons.After, now: o.now}
 		}
 		h := o.askers[name]
-		h.want(missingHosts(inventory, obs.Hosts))
+		h.want(o.missingHosts(inventory, obs.Hosts))
 		h.begin(ctx)
 		h.await(ctx, patience)
 		obs.Inventories[name] = h.in(inventory)
@@ -217,7 +231,7 @@ func (o *Observer) askHosts(ctx context.Context, obs *plan.Observed) {
 }
 
 // missingHosts are the hosts of slices with machines that have not reported.
-func missingHosts(inventory schema.Inventory, reported map[string][]plan.Host) []askedHosts {
+func (o *Observer) missingHosts(inventory schema.Inventory, reported map[string][]plan.Host) []askedHosts {
 	var missing []askedHosts
 	for i := range inventory.Slices {
 		st := &inventory.Slices[i]
@@ -231,6 +245,7 @@ func missingHosts(inventory schema.Inventory, reported map[string][]plan.Host) [
 				m.hosts = append(m.hosts, n)
 			}
 		}
+		m.stored = o.booting.of(&m.spec, m.hosts)
 		missing = append(missing, m)
 	}
 	return missing

@@ -3,7 +3,6 @@ package apply
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
@@ -42,7 +41,7 @@ func TestHostsAreAskedWhy(t *testing.T) {
 			{Spec: schema.SliceSpec{Name: "up", Hosts: 1}, Phase: schema.SliceReady},
 			{Spec: schema.SliceSpec{Name: "waits", Hosts: 3}, Phase: schema.SliceCreating, Reason: "being created"},
 		}},
-		reports: []providers.HostReport{{Host: "host 1", Status: failed}, {Host: "host 2", Status: failed}},
+		reports: []providers.HostReport{{Host: 1, Status: failed}, {Host: 2, Status: failed}},
 	}
 	now := time.Unix(1_700_000_000, 0)
 	o := &Observer{
@@ -97,7 +96,7 @@ func TestHostsAreAskedWhy(t *testing.T) {
 }
 
 func TestReasonOfHosts(t *testing.T) {
-	many := []providers.HostReport{{Host: "host 0", Status: "a"}, {Host: "host 1", Status: "b"}, {Host: "host 2", Status: "a"}, {Host: "host 3", Status: "c"}, {Host: "host 4", Status: "d"}}
+	many := []providers.HostReport{{Host: 0, Status: "a"}, {Host: 1, Status: "b"}, {Host: 2, Status: "a"}, {Host: 3, Status: "c"}, {Host: 4, Status: "d"}}
 	for _, test := range []struct {
 		reports []providers.HostReport
 		want    string
@@ -117,7 +116,7 @@ func TestReasonOfHosts(t *testing.T) {
 func alike(n int) []providers.HostReport {
 	var reports []providers.HostReport
 	for i := range n {
-		reports = append(reports, providers.HostReport{Host: fmt.Sprintf("host %d", i), Status: "installed"})
+		reports = append(reports, providers.HostReport{Host: i, Status: "installed"})
 	}
 	return reports
 }

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,6 +42,7 @@ type Observer struct {
 	assigned map[string]plan.Assigned
 	damaged  map[string]string // why an assignment cannot be read, by slice
 	hosts    map[string][]plan.Host
+	booting  bootStatuses
 	changed  map[string]bool // see Changed
 	changing map[string]bool // what becomes it when a look succeeds
 	look     uint64          // the number of the last one
@@ -117,7 +119,7 @@ func (o *Observer) Observe(ctx context.Context, stack string) (*plan.Observed, e
 	return obs, nil
 }
 
-// Changed are the slices whose assignment, or a report of whose hosts, was
+// Changed are the slices whose assignment, or a report or status of whose hosts, was
 // written or removed between the last Observe that succeeded and the one
 // before it; after the first one, all that have any. It does not tell what
 // changed by time passing, such as a host's silence, nor what providers said.
@@ -181,7 +183,7 @@ func (o *Observer) Doubt(doubts []plan.Doubt) {
 
 // mailbox makes one list and reads what changed, however many hosts there are.
 func (o *Observer) mailbox(ctx context.Context, obs *plan.Observed) error {
-	listed, err := o.Store.List(ctx, store.AssignPrefix, store.HostsPrefix)
+	listed, err := o.Store.List(ctx, store.AssignPrefix, store.BootPrefix, store.HostsPrefix)
 	if err != nil {
 		return err
 	}
@@ -194,6 +196,7 @@ func (o *Observer) mailbox(ctx context.Context, obs *plan.Observed) error {
 		o.takeIn(read, gone)
 		o.listed = listed
 	}
+	obs.Booting = o.booting.slices()
 	obs.Assignments, obs.Damaged, obs.Hosts, obs.Monitored = o.assigned, maps.Clone(o.damaged), o.hosts, o.monitored
 	return nil
 }
@@ -224,11 +227,14 @@ func differences(was, is []store.Attrs) (fresh []int, gone []string) {
 	return fresh, gone
 }
 
-// mail is the decoded content of an object: of an assignment, or of a report.
+// mail is the decoded content of an object: of an assignment, of a report, or of what a
+// machine states until it reports.
 type mail struct {
 	slice      string
 	assignment *plan.Assigned
 	report     *state.HostReport
+	machine    string // which one states boot
+	boot       string
 	absent     string // the key, where there is nothing of it any more
 	damaged    error  // why the object cannot be read
 }
@@ -261,6 +267,8 @@ func (o *Observer) read(ctx context.Context, listed []store.Attrs, fresh []int) 
 			if m.damaged != nil {
 				m.assignment.Slice = m.slice
 			}
+		case isBoot(keys[n]):
+			m.machine, m.boot = machineOf(keys[n]), cmp.Or(statusLine(object.Data), "nothing")
 		default:
 			// One host that writes nonsense must not blind us to the others; it
 			// is as if it had not reported.
@@ -285,6 +293,8 @@ func (o *Observer) takeIn(read []mail, gone []string) {
 		case m.damaged != nil && m.report != nil:
 		case m.absent != "":
 			w.drop(m.absent)
+		case m.boot != "":
+			o.booting = o.booting.with(m.slice, m.machine, m.boot)
 		case m.assignment != nil:
 			w.assignments()[m.slice] = *m.assignment
 			w.note(m.slice, m.damaged)
@@ -362,6 +372,10 @@ func saysTheSame(a, b *state.HostReport) bool {
 // drop forgets an object that is no more.
 func (w *mailWriter) drop(key string) {
 	slice := sliceOf(key)
+	if isBoot(key) {
+		w.o.booting = w.o.booting.with(slice, machineOf(key), "")
+		return
+	}
 	if strings.HasPrefix(key, store.AssignPrefix) {
 		delete(w.assignments(), slice)
 		w.note(slice, nil)
@@ -380,7 +394,7 @@ func sliceOf(key string) string {
 	if name, ok := strings.CutPrefix(key, store.AssignPrefix); ok {
 		return strings.TrimSuffix(name, ".json")
 	}
-	return path.Dir(strings.TrimPrefix(key, store.HostsPrefix))
+	return path.Dir(strings.TrimPrefix(strings.TrimPrefix(key, store.HostsPrefix), store.BootPrefix))
 }
 
 // parallelReads is how many objects are read at a time.

@@ -3,35 +3,44 @@ package hostagent
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
-	"time"
 
 	"github.com/fray-ml/fray/agent"
 	"github.com/fray-ml/fray/agent/notice"
 	gcphost "github.com/fray-ml/fray/providers/gcp/host"
 	"github.com/fray-ml/fray/release"
 	"github.com/fray-ml/fray/stack"
+	"github.com/fray-ml/fray/state/store"
 	"github.com/fray-ml/fray/terminal"
 )
 
 var _ notice.Source = gcphost.Notices{}
 
 // RunCloud serves the host that this machine's metadata server names,
-// unless args name it. Its status is reported to the cloud too: there is no other
-// way to find out why a host does not come up.
+// unless args name it. Its status is reported to the cloud too, and to the store until the
+// host reports there: there is no other way to find out why a host does not come up.
 func RunCloud(ctx context.Context, a *terminal.Terminal, args agent.Args) error {
-	err := serveCloudHost(ctx, a, args)
+	c := &cloudHost{terminal: a}
+	err := c.serve(ctx, args)
 	if err != nil && ctx.Err() == nil {
-		reportStatus(ctx, a, "failed: "+err.Error())
+		c.report(ctx, "failed: "+err.Error())
 	}
 	return err
 }
 
-func serveCloudHost(ctx context.Context, a *terminal.Terminal, args agent.Args) error {
+// cloudHost is what is known of the machine. Its store is nil where args name the host.
+type cloudHost struct {
+	terminal *terminal.Terminal
+	host     gcphost.Host
+	store    store.Store
+}
+
+func (c *cloudHost) serve(ctx context.Context, args agent.Args) error {
 	if args.Slice == "" {
 		var err error
-		if args, err = cloudArgs(ctx, args); err != nil {
+		if args, err = c.complete(ctx, args); err != nil {
 			return err
 		}
 	}
@@ -41,12 +50,35 @@ func serveCloudHost(ctx context.Context, a *terminal.Terminal, args agent.Args) 
 			return fmt.Errorf("set HOME: %w", err)
 		}
 	}
-	reportStatus(ctx, a, fmt.Sprintf("running: fray %s, host %d of %s", release.Version(), args.Host, args.Slice))
-	return Run(ctx, a, args, agent.Config{Notices: gcphost.NewNotices(), RegistryToken: gcphost.RegistryToken})
+	running := fmt.Sprintf("running: fray %s, host %d of %s", release.Version(), args.Host, args.Slice)
+	c.reportToCloud(ctx, running)
+	base := agent.Config{Notices: gcphost.NewNotices(), RegistryToken: gcphost.RegistryToken}
+	if c.store != nil {
+		base.Store = c.reported(store.HostKey(args.Slice, args.Host), running)
+	}
+	return Run(ctx, c.terminal, args, base)
 }
 
-// cloudArgs fills in what the metadata server knows.
-func cloudArgs(ctx context.Context, args agent.Args) (agent.Args, error) {
+// reported is the store as the agent gets it. Once the host reports there, what else is
+// known of the machine is of no interest.
+func (c *cloudHost) reported(key, running string) store.Store {
+	hidden := false // in the guest attribute, by a failure
+	return &cloudStore{Store: c.store, key: key, tell: func(ctx context.Context, err error) {
+		switch {
+		case err != nil:
+			hidden = true
+			c.reportToCloud(ctx, "failed: reports do not get to "+c.store.Location()+": "+err.Error())
+			return
+		case hidden:
+			hidden = false
+			c.reportToCloud(ctx, running)
+		}
+		c.withdraw(ctx)
+	}}
+}
+
+// complete fills in what the metadata server knows.
+func (c *cloudHost) complete(ctx context.Context, args agent.Args) (agent.Args, error) {
 	host, err := gcphost.Read(ctx)
 	if err != nil {
 		return args, err
@@ -55,6 +87,7 @@ func cloudArgs(ctx context.Context, args agent.Args) (agent.Args, error) {
 	if err != nil {
 		return args, err
 	}
+	c.host, c.store = host, s
 	number, err := gcphost.Claim(ctx, s, host)
 	if err != nil {
 		return args, err
@@ -67,13 +100,36 @@ func cloudArgs(ctx context.Context, args agent.Args) (agent.Args, error) {
 	return args, nil
 }
 
-// statusPatience bounds the telling of what is only for people.
-const statusPatience = 3 * time.Second
+// report reports a status where the startup script does.
+func (c *cloudHost) report(ctx context.Context, status string) {
+	c.reportToCloud(ctx, status)
+	if c.store == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, statusPatience)
+	defer cancel()
+	if _, err := c.store.Put(ctx, c.host.BootKeys()[0], []byte(status), store.Any); err != nil {
+		fmt.Fprintf(c.terminal.Stderr, "status not reported: %v\n", err)
+	}
+}
 
-func reportStatus(ctx context.Context, a *terminal.Terminal, status string) {
+// withdraw removes what the startup script, or an agent that failed, left in the store.
+func (c *cloudHost) withdraw(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, statusPatience)
+	defer cancel()
+	var failed error
+	for _, key := range c.host.BootKeys() {
+		failed = errors.Join(failed, c.store.Delete(ctx, key))
+	}
+	if failed != nil {
+		fmt.Fprintf(c.terminal.Stderr, "status not removed: %v\n", failed)
+	}
+}
+
+func (c *cloudHost) reportToCloud(ctx context.Context, status string) {
 	ctx, cancel := context.WithTimeout(ctx, statusPatience)
 	defer cancel()
 	if err := gcphost.ReportStatus(ctx, status); err != nil {
-		fmt.Fprintf(a.Stderr, "status not reported: %v\n", err)
+		fmt.Fprintf(c.terminal.Stderr, "status not reported: %v\n", err)
 	}
 }

@@ -21,7 +21,10 @@ import (
 
 // Run serves the host that args name. Of base it takes what they cannot give.
 func Run(ctx context.Context, a *terminal.Terminal, args agent.Args, base agent.Config) error {
-	s, err := stack.Location(args.Store).Open(ctx)
+	s, err := base.Store, error(nil)
+	if s == nil {
+		s, err = stack.Location(args.Store).Open(ctx)
+	}
 	if err != nil {
 		return err
 	}

@@ -37,8 +37,11 @@ type Observed struct {
 	Damaged map[string]string
 	// Hosts are the reports, by slice and in host order; see [Host.SameReport].
 	Hosts map[string][]Host
+	// Booting are the slices of which machines have stated how far they have come, in objects
+	// that their agents remove once they report.
+	Booting map[string]bool
 	// Look numbers the observations of one observer, 0: it does not count. Changed are the
-	// slices of which an assignment or a report was written or removed since Look-1.
+	// slices of which an assignment, a report or what a machine states was written or removed since Look-1.
 	Look    uint64
 	Changed map[string]bool
 	// Monitored is for how long the observer has monitored the store, see [Host.SilentFor].

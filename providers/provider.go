@@ -93,8 +93,9 @@ type HostReader interface {
 
 // HostReport is what a host reports at the source of slices.
 type HostReport struct {
-	Host   string // for people: "host 2"
-	Status string // "failed: no service account"
+	Host    int    // its number in its slice
+	Machine string // the machine's name, where it has no number; else ""
+	Status  string // "failed: no service account"
 }
 
 // AsHostReader finds out whether a provider, or one that it wraps, can read what

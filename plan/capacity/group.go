@@ -2,7 +2,9 @@ package capacity
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/schema"
@@ -66,8 +68,8 @@ func (g *group) scope(leaving []*schema.Job) string {
 			return ScopeOf(g.JobGroup, zone)
 		}
 	}
-	held, inUse := g.poolScope()
-	if held != "" && (inUse || g.areOpen(held, nil)) {
+	held, user := g.poolScope()
+	if held != "" && (!user.IsZero() || g.areOpen(held, nil)) {
 		return held
 	}
 	scopes := g.commonScopes()
@@ -98,11 +100,13 @@ func (g *group) settledZone(addr schema.Address) string {
 }
 
 // poolScope is the scope of the first slice that a reservation of a group has and
-// that was not refused, one on which a job runs before all others, "" if none has one.
-func (g *group) poolScope() (scope string, inUse bool) {
+// that was not refused, one on which a job runs before all others, "" if none has one;
+// and that job.
+func (g *group) poolScope() (scope string, user schema.Address) {
 	type found struct {
 		idle, pool int
 		name       string
+		user       schema.Address
 	}
 	var first *found
 	for name, s := range g.d.Next.Slices {
@@ -112,16 +116,33 @@ func (g *group) poolScope() (scope string, inUse bool) {
 		}
 		is := found{idle: 1, pool: i, name: name}
 		if addr, held := g.d.HeldBy(name); held && g.d.Next.Jobs[addr] != nil && g.d.Next.Jobs[addr].Running() {
-			is.idle = 0
+			is.idle, is.user = 0, addr
 		}
 		if first == nil || cmp.Or(cmp.Compare(is.idle, first.idle), cmp.Compare(is.pool, first.pool), cmp.Compare(is.name, first.name)) < 0 {
 			first = &is
 		}
 	}
 	if first == nil {
-		return "", false
+		return "", schema.Address{}
 	}
-	return ScopeOf(g.JobGroup, g.d.Next.Slices[first.name].Spec.Zone), first.idle == 0
+	return ScopeOf(g.JobGroup, g.d.Next.Slices[first.name].Spec.Zone), first.user
+}
+
+// Staying is why the members of a group do not look for capacity elsewhere although they
+// could have it there: a job runs on a reservation of the group, whose slices are not taken
+// from it. "" where that is not so.
+func (d *Pools) Staying(member schema.Address) string {
+	g, tied := tiedGroup(d, member.GroupAddress())
+	if !tied {
+		return ""
+	}
+	held, user := g.poolScope()
+	others := slices.DeleteFunc(g.commonScopes(), func(scope string) bool { return scope == held })
+	if user.IsZero() || len(others) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %s stays in %s as long as %s runs on its reservation: stop that job to have the group tried in %s too",
+		g.Addr, held, user, strings.Join(others, ", "))
 }
 
 // commonScopes are the scopes in which all members of a group have a zone, best first.

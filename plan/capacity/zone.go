@@ -85,6 +85,8 @@ func (d *Zones) ChooseZones(fresh, stay []*schema.Job) (map[schema.Address]strin
 	if len(reasons) == 0 {
 		reasons = append(reasons, plan.Because(plan.WaitConstraint, "no zone is declared where it could be: write zones in the provider block"))
 	}
+	last := &reasons[len(reasons)-1]
+	last.Text += d.Staying(fresh[0].Addr)
 	return nil, reasons
 }
 

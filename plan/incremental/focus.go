@@ -104,6 +104,9 @@ func (f *focus) noteOthers(d *reconcile.Reconciler) {
 	for name := range d.Obs.Hosts {
 		note(name)
 	}
+	for name := range d.Obs.Booting {
+		note(name)
+	}
 	for _, inv := range d.Obs.Inventories {
 		for i := range inv.Slices {
 			if st := &inv.Slices[i]; st.Spec.Stack == d.Stack {
@@ -321,6 +324,11 @@ func (f *focus) readMail(obs *plan.Observed) (changed []int) {
 			f.others[name] = true
 		}
 	}
+	for name := range obs.Booting {
+		if f.steady[name] == nil {
+			f.others[name] = true
+		}
+	}
 	return changed
 }
 
@@ -339,7 +347,7 @@ func (f *focus) observed(in *snapshot.Input, listed []listedSlice) *plan.Observe
 		part.Inventories[l.provider] = inv
 		there[l.status.Spec.Name] = true
 	}
-	part.Assignments, part.Hosts = map[string]plan.Assigned{}, map[string][]plan.Host{}
+	part.Assignments, part.Hosts, part.Booting = map[string]plan.Assigned{}, map[string][]plan.Host{}, map[string]bool{}
 	for name := range f.others {
 		a, assigned := in.Obs.Assignments[name]
 		if assigned {
@@ -349,7 +357,10 @@ func (f *focus) observed(in *snapshot.Input, listed []listedSlice) *plan.Observe
 		if hosts != nil {
 			part.Hosts[name] = hosts
 		}
-		if !assigned && hosts == nil && !there[name] && in.Doc.Slices[name] == nil {
+		if in.Obs.Booting[name] {
+			part.Booting[name] = true
+		}
+		if !assigned && hosts == nil && !in.Obs.Booting[name] && !there[name] && in.Doc.Slices[name] == nil {
 			delete(f.others, name)
 		}
 	}

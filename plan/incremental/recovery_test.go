@@ -1,6 +1,7 @@
 package incremental
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -197,5 +198,42 @@ func TestReportsOfASliceThatWasNeverListedAreForgotten(t *testing.T) {
 	wantAction(look(), plan.CreateSlice)
 	if s := doc.Slices[stale.Slice]; s.Listed || s.PendingSince.IsZero() {
 		t.Errorf("the slice is recorded as %+v, want asked for and not seen", s)
+	}
+}
+
+// TestStatusesOfASliceThatIsGoneAreForgotten: machines that never reported leave only their
+// statuses in the store. They go once the slice is neither recorded nor listed, also where a
+// part of the stack is planned.
+func TestStatusesOfASliceThatIsGoneAreForgotten(t *testing.T) {
+	w := newWorld(t)
+	service := newJob("a", asService)
+	w.accept(configuration(service))
+	w.settle(time.Minute)
+	live := w.sliceOf(service.Addr, 0)
+	planned := func(booting ...string) *plan.Plan {
+		t.Helper()
+		obs := w.observe()
+		obs.Booting = map[string]bool{}
+		for _, name := range booting {
+			obs.Booting[name] = true
+		}
+		whole, part := reconcile.Diff(&w.doc.Desired, w.doc, obs, w.now), w.planner.Diff(&w.doc.Desired, w.doc, obs, w.now)
+		if !reflect.DeepEqual(whole.Actions, part.Actions) {
+			t.Errorf("the whole plan has the actions %+v, the planner %+v", whole.Actions, part.Actions)
+		}
+		return part
+	}
+	if !w.planner.focus.on {
+		t.Fatal("the planner plans everything")
+	}
+	if p := planned(live); len(p.Actions) != 0 {
+		t.Errorf("beside a slice that lives: %+v", p.Actions)
+	}
+	p := planned(live, "gone")
+	if len(p.Actions) != 1 || p.Actions[0].Verb != plan.ForgetSlice || p.Actions[0].Slice.Name != "gone" {
+		t.Errorf("after a slice that is gone: %+v, want it forgotten", p.Actions)
+	}
+	if p := planned(); len(p.Actions) != 0 {
+		t.Errorf("when it is forgotten: %+v", p.Actions)
 	}
 }

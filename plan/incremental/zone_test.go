@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fray-ml/fray/accelerators"
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/plan/capacity"
 	"github.com/fray-ml/fray/schema"
@@ -430,6 +431,26 @@ func TestReservationsAreNearTheirGroup(t *testing.T) {
 			if w.zoneOf(server) != c.want[1] {
 				t.Errorf("the server left %s while it ran", c.want[1])
 			}
+			if name == "not tied" || name == "in the same region" {
+				return // the trainer has gone elsewhere, or runs where it was
+			}
+			other := map[string]string{west: central, central: west}[c.want[1]]
+			region := func(zone string) string {
+				if name == "known to be full" {
+					return accelerators.RegionOf(zone)
+				}
+				return zone
+			}
+			why := fmt.Sprintf("there is no more capacity; job_group.g stays in %s as long as %s runs on its reservation: stop that job to have the group tried in %s too",
+				region(c.want[1]), server, region(other))
+			if got := w.job(trainer).Reason; !strings.HasSuffix(got, why) {
+				t.Errorf("the trainer waits since %q, want %q", got, why)
+			}
+			desired := declared(c.zones, c.tie)
+			desired.Jobs = slices.DeleteFunc(desired.Jobs, func(j schema.Job) bool { return j.Addr == server })
+			w.accept(desired)
+			w.pass(10 * time.Minute)
+			w.wantZone(trainer, other)
 		})
 	}
 }

@@ -29,7 +29,7 @@ func (d *Slices) NextGeneration(names []string) int64 {
 
 func (d *Slices) hasMailbox(name string) bool {
 	_, assigned := d.Obs.Assignments[name]
-	return assigned || len(d.Obs.Hosts[name]) > 0
+	return assigned || len(d.Obs.Hosts[name]) > 0 || d.Obs.Booting[name]
 }
 
 // Forget removes the mailbox of a slice that is gone.

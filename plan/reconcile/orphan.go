@@ -89,6 +89,11 @@ func (d *Reconciler) forgetMailboxes() {
 			left = append(left, name)
 		}
 	}
+	for name := range d.Obs.Booting {
+		if _, assigned := d.Obs.Assignments[name]; !assigned && len(d.Obs.Hosts[name]) == 0 && d.isLeft(name) {
+			left = append(left, name)
+		}
+	}
 	slices.Sort(left)
 	for _, name := range left {
 		d.Forget(name, schema.Address{})

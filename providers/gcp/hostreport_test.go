@@ -42,10 +42,11 @@ func TestHostReports(t *testing.T) {
 			reports, err = w.provider.HostReports(t.Context(), test.spec, missing)
 			var got []string
 			for _, r := range reports {
-				if strings.HasPrefix(r.Host, "machine it") {
-					r.Host = "machine *"
+				who := fmt.Sprintf("host %d", r.Host)
+				if strings.HasPrefix(r.Machine, "it") {
+					who = "machine *"
 				}
-				got = append(got, fmt.Sprintf("%s: %s", r.Host, r.Status))
+				got = append(got, fmt.Sprintf("%s: %s", who, r.Status))
 			}
 			if err != nil || !slices.Equal(got, test.want) {
 				t.Errorf("got %q, %v, want %q", got, err, test.want)

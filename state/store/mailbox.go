@@ -10,6 +10,7 @@ const (
 
 	AssignPrefix  = "assign/"
 	HostsPrefix   = "hosts/"
+	BootPrefix    = "boot/"
 	LogsPrefix    = "logs/"
 	BundlesPrefix = "bundles/"
 	// EndpointsKey is the registry of actors, EventsPrefix what happened.
@@ -27,6 +28,13 @@ func HostKey(slice string, host int) string {
 
 // HostsOf is the prefix of a slice's host reports.
 func HostsOf(slice string) string { return HostsPrefix + slice + "/" }
+
+// BootKey is where a machine of a slice states how far it has come, until its agent reports:
+// under the number of its host, or under its own name where it has no number.
+func BootKey(slice, machine string) string { return BootOf(slice) + machine }
+
+// BootOf is the prefix of what the machines of a slice state.
+func BootOf(slice string) string { return BootPrefix + slice + "/" }
 
 // LogKey is one chunk of a task's output. Chunks are numbered from 0; only the
 // last one grows, by being written again with more at its end.

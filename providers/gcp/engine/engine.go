@@ -44,8 +44,9 @@ const HostStatusAttribute = "fray/status"
 
 // HostReport is what a machine reports in that attribute.
 type HostReport struct {
-	Host   string // for people: "host 2"
-	Status string
+	Host    int    // its number in its slice
+	Machine string // the machine's name, where it has no number; else ""
+	Status  string
 }
 
 // MostHostReports is of how many machines of one slice the reports are read at once.

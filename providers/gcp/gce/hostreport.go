@@ -19,7 +19,7 @@ func (g *Engine) HostReports(ctx context.Context, at engine.Place, _ []int) ([]e
 		return nil, err
 	}
 	if alone {
-		return g.hostReport(ctx, at, at.Name, "host 0")
+		return g.hostReport(ctx, at, at.Name, engine.HostReport{})
 	}
 	template, found, err := g.findTemplate(ctx, at.Name)
 	if err != nil || !found {
@@ -35,7 +35,7 @@ func (g *Engine) HostReports(ctx context.Context, at engine.Place, _ []int) ([]e
 	}
 	var reports []engine.HostReport
 	for _, m := range machines[:min(len(machines), engine.MostHostReports)] {
-		more, err := g.hostReport(ctx, at, m.GetName(), "machine "+m.GetName())
+		more, err := g.hostReport(ctx, at, m.GetName(), engine.HostReport{Machine: m.GetName()})
 		if err != nil {
 			return reports, err
 		}
@@ -44,8 +44,8 @@ func (g *Engine) HostReports(ctx context.Context, at engine.Place, _ []int) ([]e
 	return reports, nil
 }
 
-// hostReport is that of one machine, none where it has not written it yet.
-func (g *api) hostReport(ctx context.Context, at engine.Place, machine, host string) ([]engine.HostReport, error) {
+// hostReport is that of one machine, which from names, none where it has not written it yet.
+func (g *api) hostReport(ctx context.Context, at engine.Place, machine string, from engine.HostReport) ([]engine.HostReport, error) {
 	bounded, cancel := context.WithTimeout(ctx, engine.CallLimit)
 	defer cancel()
 	path := engine.HostStatusAttribute
@@ -60,7 +60,8 @@ func (g *api) hostReport(ctx context.Context, at engine.Place, machine, host str
 	}
 	var reports []engine.HostReport
 	for _, entry := range found.GetQueryValue().GetItems() {
-		reports = append(reports, engine.HostReport{Host: host, Status: entry.GetValue()})
+		from.Status = entry.GetValue()
+		reports = append(reports, from)
 	}
 	return reports, nil
 }

@@ -28,7 +28,7 @@ type Bootstrap struct {
 
 // Metadata is the instance metadata that makes a machine a host of a slice.
 func (b Bootstrap) Metadata(spec schema.SliceSpec) (map[string]string, error) {
-	object, err := b.object()
+	u, err := b.location()
 	if err != nil {
 		return nil, fmt.Errorf("bootstrap slice %s: %w", spec.Name, err)
 	}
@@ -37,7 +37,8 @@ func (b Bootstrap) Metadata(spec schema.SliceSpec) (map[string]string, error) {
 		mark.KeyStore:           b.Store,
 		mark.KeySlice:           spec.Name,
 		mark.KeyAgentSum:        b.AgentSHA256,
-		mark.KeyAgentObject:     object,
+		mark.KeyAgentObject:     "b/" + url.PathEscape(u.Host) + "/o/" + url.PathEscape(objectName(u, store.BundleKey(b.AgentSHA256))),
+		mark.KeyBootUpload:      bootUpload(u, spec.Name),
 		mark.KeyGuestAttributes: "TRUE",
 	}
 	for name, value := range map[string]string{mark.KeyWorkspace: b.Workspace, mark.KeyAgentVersion: b.AgentVersion} {
@@ -48,15 +49,27 @@ func (b Bootstrap) Metadata(spec schema.SliceSpec) (map[string]string, error) {
 	return values, nil
 }
 
-// object is where the JSON API has the agent's program.
-func (b Bootstrap) object() (string, error) {
+// location is that of a store in a bucket.
+func (b Bootstrap) location() (*url.URL, error) {
 	u, err := url.Parse(b.Store)
 	if err != nil || u.Scheme != "gs" || u.Host == "" {
-		return "", fmt.Errorf("hosts on Google Cloud cannot reach a state in %q; keep it in a bucket, with state \"gcs\"", b.Store)
+		return nil, fmt.Errorf("hosts on Google Cloud cannot reach a state in %q; keep it in a bucket, with state \"gcs\"", b.Store)
 	}
 	if sum, err := hex.DecodeString(b.AgentSHA256); err != nil || len(sum) != 32 {
-		return "", errors.New("no program for the hosts was shipped to the store")
+		return nil, errors.New("no program for the hosts was shipped to the store")
 	}
-	name := path.Join(strings.Trim(u.Path, "/"), store.BundleKey(b.AgentSHA256))
-	return "b/" + url.PathEscape(u.Host) + "/o/" + url.PathEscape(name), nil
+	return u, nil
+}
+
+// objectName is the name of an object of the store in its bucket.
+func objectName(at *url.URL, key string) string { return path.Join(strings.Trim(at.Path, "/"), key) }
+
+// bootUpload is what uploads the status of a machine of a slice, once its number or name is
+// appended.
+func bootUpload(at *url.URL, slice string) string {
+	query := "uploadType=media"
+	if key := at.Query().Get("kms_key"); key != "" {
+		query += "&kmsKeyName=" + url.QueryEscape(key)
+	}
+	return "b/" + url.PathEscape(at.Host) + "/o?" + query + "&name=" + url.QueryEscape(objectName(at, store.BootOf(slice))+"/")
 }

@@ -293,6 +293,7 @@ func TestBootstrapMetadata(t *testing.T) {
 	for name, want := range map[string]string{
 		"fray-store": b.Store, "fray-slice": "s-1", "fray-agent-sha256": sum, "fray-agent-version": "0.1.0",
 		"fray-workspace": "dev", "fray-agent-object": "b/acme/o/rl%2Fa%20b%2Fbundles%2F" + sum, "enable-guest-attributes": "TRUE",
+		"fray-boot-upload": "b/acme/o?uploadType=media&kmsKeyName=k&name=rl%2Fa+b%2Fboot%2Fs-1%2F",
 	} {
 		if got[name] != want {
 			t.Errorf("%s is %q, want %q", name, got[name], want)

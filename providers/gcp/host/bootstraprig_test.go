@@ -38,10 +38,12 @@ esac
 type bootRig struct {
 	t    *testing.T
 	wire *buckettest.Wire
-	root string
-	sum  string // of the program in the bucket
-	meta *metadata.Server
-	env  []string
+	// store is the bucket with the program.
+	store store.Store
+	root  string
+	sum   string // of the program in the bucket
+	meta  *metadata.Server
+	env   []string
 }
 
 const bootAccount = "trainer@acme.iam.gserviceaccount.com"
@@ -65,6 +67,7 @@ func bootRigWith(t *testing.T, program []byte, account string) *bootRig {
 	if err != nil {
 		t.Fatal(err)
 	}
+	r.store = bucket
 	if err := bucket.Upload(t.Context(), store.BundleKey(r.sum), bytes.NewReader(program)); err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fray-ml/fray/providers/gcp/mark"
 	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state/store"
 )
 
 // Host is what a machine of Google Cloud knows of itself as a host of a slice.
@@ -76,6 +77,16 @@ func readHost(ctx context.Context, server metadataServer) (Host, error) {
 // IsOfTPUNode reports whether the machine is one of a TPU node, whose metadata server
 // describes the TPU.
 func (h *Host) IsOfTPUNode() bool { return mark.EngineOf(h.Spec) == schema.EngineTPU }
+
+// BootKeys are where the machine states how far it has come until it reports, as the
+// startup script does: first where it is to be.
+func (h *Host) BootKeys() []string {
+	keys := []string{store.BootKey(h.Spec.Name, h.Name)}
+	if h.IsOfTPUNode() {
+		keys = append([]string{store.BootKey(h.Spec.Name, strconv.Itoa(max(h.Number, 0)))}, keys...)
+	}
+	return keys
+}
 
 // ErrCopiedMachine reports that a machine has the metadata of another one's slice: it was
 // made by copying that, and serves no host of it.

@@ -11,5 +11,6 @@ const (
 	KeyAgentSum        = "fray-agent-sha256"
 	KeyAgentObject     = "fray-agent-object" // "b/BUCKET/o/NAME", escaped, in the JSON API
 	KeyAgentVersion    = "fray-agent-version"
+	KeyBootUpload      = "fray-boot-upload" // "b/BUCKET/o?…&name=PREFIX", escaped: an upload in the JSON API, to be completed by a machine
 	KeyGuestAttributes = "enable-guest-attributes"
 )

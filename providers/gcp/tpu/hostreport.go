@@ -2,7 +2,6 @@ package tpu
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 
 	"google.golang.org/grpc/codes"
@@ -30,7 +29,7 @@ func (t *Engine) HostReports(ctx context.Context, at engine.Place, hosts []int) 
 		}
 		for _, each := range found.GetGuestAttributes() {
 			for _, entry := range each.GetQueryValue().GetItems() {
-				reports = append(reports, engine.HostReport{Host: fmt.Sprintf("host %d", host), Status: entry.GetValue()})
+				reports = append(reports, engine.HostReport{Host: host, Status: entry.GetValue()})
 			}
 		}
 	}

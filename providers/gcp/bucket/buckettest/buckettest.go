@@ -42,7 +42,7 @@ func KindOf(r *http.Request) Request {
 		return ReqChunk
 	case upload.Get("uploadType") == "resumable":
 		return ReqSession
-	case upload.Get("uploadType") == "multipart":
+	case upload.Get("uploadType") == "multipart", upload.Get("uploadType") == "media":
 		return ReqPut
 	case r.Method == http.MethodDelete:
 		return ReqDelete

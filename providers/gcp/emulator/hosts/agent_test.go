@@ -186,6 +186,18 @@ func (w *world) assign(slice, script string) {
 	}
 }
 
+// awaitNoBoot waits until no machine has a status beside its reports, which its agent
+// removes.
+func (w *world) awaitNoBoot() {
+	w.t.Helper()
+	var left []store.Attrs
+	eventually(w.t, "the removal of the statuses of machines that report", func() bool {
+		var err error
+		left, err = w.store.List(w.t.Context(), store.BootPrefix)
+		return err == nil && len(left) == 0
+	}, func() string { return fmt.Sprint(left) })
+}
+
 func inState(want schema.TaskState) func(state.HostReport) bool {
 	return func(r state.HostReport) bool { return r.Task != nil && r.Task.State == want }
 }
@@ -218,6 +230,7 @@ func testNode(t *testing.T, w *world) {
 			t.Errorf("host %d says %q, want that it runs", host, got)
 		}
 	}
+	w.awaitNoBoot()
 	w.assign("node-a", `trap 'echo saved; exit 0' TERM
 echo "$TPU_WORKER_ID $TPU_WORKER_HOSTNAMES $JAX_PROCESS_ID $JAX_PLATFORMS"; sleep 1000 & wait`)
 	for host := range machines {
@@ -268,6 +281,7 @@ func testGroup(t *testing.T, w *world) {
 	if len(byInstance) != len(machines) || len(slices.Compact(slices.Sorted(slices.Values(addresses)))) != len(machines) {
 		t.Errorf("claimed %v by machines at %v, want a number for each", byInstance, addresses)
 	}
+	w.awaitNoBoot()
 	// A reboot finds its own number again.
 	before, _ := w.report("mig-b", 2)
 	i := slices.IndexFunc(machines, func(m cloud.Machine) bool { return loopback(m.Addresses[m.Worker]) == before.Address })

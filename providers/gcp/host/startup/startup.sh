@@ -6,12 +6,14 @@
 # systemd where there is one.
 #
 # What it is doing is in $root/status ("fetching", "verified", "installed",
-# "running" or "failed", with a reason), in the guest attribute fray/status, and
-# line by line in $root/boot.log and on the serial console.
+# "running" or "failed", with a reason), in the guest attribute fray/status, line by
+# line in $root/boot.log and on the serial console, and in the stack's bucket as
+# boot/SLICE/MACHINE, until the agent removes that.
 #
 # For rehearsals: FRAY_ROOT moves everything, FRAY_UNIT_DIR the unit (empty: no
 # systemd), GCE_METADATA_HOST and STORAGE_EMULATOR_HOST the two services, and
-# FRAY_BOOT_TRIES and FRAY_BOOT_PAUSE (seconds) say how often and when to retry.
+# FRAY_BOOT_TRIES and FRAY_BOOT_PAUSE (seconds) say how often and when to retry,
+# FRAY_BOOT_LIMIT (seconds) how long a short answer may take.
 set -u
 umask 022
 
@@ -20,6 +22,7 @@ units=${FRAY_UNIT_DIR-/etc/systemd/system}
 metadata=http://${GCE_METADATA_HOST:-169.254.169.254}/computeMetadata/v1/instance
 tries=${FRAY_BOOT_TRIES:-130} # half a minute apart in the end: an hour
 first_pause=${FRAY_BOOT_PAUSE:-1}
+limit=${FRAY_BOOT_LIMIT:-10}
 storage=${STORAGE_EMULATOR_HOST:-https://storage.googleapis.com}
 case $storage in
 *://*) ;;
@@ -30,6 +33,8 @@ why=''
 header=''
 data=''
 last=
+upload='' # where this machine's status is uploaded to; '': not known yet
+published=
 
 log() {
 	line="$(date -u +%Y-%m-%dT%H:%M:%SZ) fray: $*"
@@ -40,7 +45,16 @@ log() {
 # status STATE [REASON] reports how far this has come.
 status() {
 	state="$1${2:+: $2}"
-	[ "$state" = "$last" ] && return
+	[ "$state" = "$last" ] || show
+	case $1 in
+	installed) ;; # running follows at once, and one object takes one write a second
+	running) [ -z "$published" ] || publish ;; # at a reboot the agent may run already
+	*) publish ;;
+	esac
+}
+
+# show puts $state where it is seen without the bucket.
+show() {
 	last=$state
 	log "$state"
 	if printf '%s\n' "$state" 2>/dev/null >"$root/.status.new"; then
@@ -48,45 +62,74 @@ status() {
 	fi
 	header='Metadata-Flavor: Google'
 	data=$state
-	request PUT "$metadata/guest-attributes/fray/status" /dev/null
+	request PUT "$metadata/guest-attributes/fray/status"
 }
 
-# request METHOD URL FILE makes one request with $header and $data, and leaves
+# publish uploads $state, once for each call: what fails is tried again with the next
+# status, and delays the start by two short requests at most. In a shell of its own, it
+# leaves the variables of the step that it is called in.
+publish() {
+	[ -n "$upload" ] && [ "$state" != "$published" ] || return 0
+	if (
+		token || exit 1
+		data=$state
+		request POST "$storage/upload/storage/v1/$upload"
+		[ "$code" = 200 ] || { log "status not uploaded: $code" && exit 1; }
+	); then
+		published=$state
+	fi
+}
+
+# request METHOD URL [FILE] makes one request with $header and $data, and leaves
 # the HTTP status in $code; 000 if there was none, and then $why says why not.
+# Without FILE the answer is left in $body, and has to come within $limit seconds.
 # The header goes to the program without being seen in the list of processes.
 request() {
+	method=$1 url=$2 file=${3:-}
 	if command -v curl >/dev/null 2>&1; then
-		set -- "$1" "$2" "$3" -sS -K - -X "$1" --noproxy 169.254.169.254 --connect-timeout 10 \
-			--speed-limit 1024 --speed-time 30 -o "$3" -w '\n@%{http_code}@\n'
-		[ "$1" = PUT ] && set -- "$@" --data-binary "$data"
-		url=$2
-		shift 3
+		set -- -sS -K - -X "$method" --noproxy 169.254.169.254 --connect-timeout 10 -w '\n@%{http_code}@\n'
+		[ "$method" = GET ] || set -- "$@" -H 'Content-Type: text/plain' --data-binary "$data"
+		if [ -n "$file" ]; then
+			set -- "$@" --speed-limit 1024 --speed-time 30 -o "$file"
+		else
+			set -- "$@" --max-time "$limit"
+		fi
 		answer=$(printf 'header = "%s"\n' "$header" | curl "$@" "$url" 2>&1)
 	elif command -v python3 >/dev/null 2>&1; then
-		answer=$(FRAY_HEADER=$header FRAY_DATA=$data python3 -IS - "$@" 2>&1 <<'PYTHON'
-import os, shutil, sys, urllib.error, urllib.request
-method, url, path = sys.argv[1:]
+		answer=$(FRAY_HEADER=$header FRAY_DATA=$data python3 -IS - "$method" "$url" "$file" "$limit" 2>&1 <<'PYTHON'
+import os, shutil, signal, sys, urllib.error, urllib.request
+method, url, path, limit = sys.argv[1:]
 name, _, value = os.environ["FRAY_HEADER"].partition(": ")
-data = os.environ["FRAY_DATA"].encode() if method == "PUT" else None
-asked = urllib.request.Request(url, data=data, method=method, headers={name: value})
+headers, data = {name: value}, None
+if method != "GET":
+    headers["Content-Type"], data = "text/plain", os.environ["FRAY_DATA"].encode()
+asked = urllib.request.Request(url, data=data, method=method, headers=headers)
 status = 0
+def late(*_):
+    raise OSError(f"no answer within {limit} s")
 try:
+    if not path:
+        signal.signal(signal.SIGALRM, late)
+        signal.alarm(int(limit))
     try:
         answer = urllib.request.urlopen(asked, timeout=30)
     except urllib.error.HTTPError as error:
         answer = error
-    with answer, open(path, "wb") as out:
-        shutil.copyfileobj(answer, out, 1 << 20)
-        wanted, got = answer.headers.get("Content-Length"), out.tell()
-    if wanted and path != os.devnull and int(wanted) != got:
-        raise OSError(f"got {got} of {wanted} bytes")
+    with answer:
+        if not path:
+            sys.stdout.write(answer.read().decode(errors="replace"))
+        else:
+            with open(path, "wb") as out:
+                shutil.copyfileobj(answer, out, 1 << 20)
+                wanted, got = answer.headers.get("Content-Length"), out.tell()
+            if wanted and int(wanted) != got:
+                raise OSError(f"got {got} of {wanted} bytes")
     status = answer.status
 except Exception as error:
     print(error)
-    status = 0
     print("@000@")
     sys.exit(1)
-print(f"@{status}@")
+print(f"\n@{status}@")
 PYTHON
 		)
 	else
@@ -95,7 +138,8 @@ PYTHON
 		false
 	fi
 	result=$?
-	code=$(printf '%s\n' "$answer" | sed -n 's/^@\([0-9][0-9]*\)@$/\1/p')
+	code=$(printf '%s\n' "$answer" | sed -n '$s/^@\([0-9][0-9]*\)@$/\1/p')
+	body=$(printf '%s\n' "$answer" | sed '$d')
 	if [ "$result" -ne 0 ] || [ -z "$code" ]; then
 		code=000
 		why=$(printf '%s\n' "$answer" | sed '/^@[0-9]*@$/d' | tr '\n' ' ')
@@ -105,9 +149,9 @@ PYTHON
 # attribute NAME leaves an attribute of this machine in $value.
 attribute() {
 	header='Metadata-Flavor: Google'
-	request GET "$metadata/attributes/$1" "$root/boot/answer"
+	request GET "$metadata/attributes/$1"
 	case $code in
-	200) value=$(cat "$root/boot/answer") ;;
+	200) value=$body ;;
 	000) why="the metadata server does not answer: $why" && return 1 ;;
 	404) why="this machine has no metadata $1; it was not made by fray" && return 1 ;;
 	*) why="the metadata server answers $code for $1" && return 1 ;;
@@ -135,7 +179,7 @@ again() {
 alone() { ! command -v flock >/dev/null 2>&1 || flock -n "$1"; }
 
 make_root() {
-	why="cannot make $root: $(mkdir -p "$root/boot" "$root/bin" "$root/work" "$root/cache" 2>&1)" || return 1
+	why="cannot make $root: $(mkdir -p "$root/bin" "$root/work" "$root/cache" 2>&1)" || return 1
 	rm -f "$root"/bin/.new-* # of a run that was killed
 }
 
@@ -144,10 +188,26 @@ read_metadata() {
 		attribute fray-agent-object && object=$value &&
 		attribute fray-store && bucket=${value%%\?*} &&
 		attribute fray-slice && slice=$value || return 1
+	if attribute fray-boot-upload; then # for people: nothing else fails without it
+		target=$value
+		machine && upload=$target$name
+	fi
 	case $sum in
 	*[!0-9a-f]* | '') why="metadata fray-agent-sha256 is '$sum', which is no SHA-256" && return 1 ;;
 	esac
 	program=$root/bin/fray-$sum
+}
+
+# machine leaves in $name what this machine states its status under: the number of its
+# host, which Cloud TPU gives it, else its own name.
+machine() {
+	attribute agent-worker-number && name=$value && return
+	attribute tpu-env && name=$(printf '%s\n' "$value" | sed -n "s/^WORKER_ID: *'\{0,1\}\([0-9][0-9]*\).*/\1/p") && [ -n "$name" ] && return
+	header='Metadata-Flavor: Google'
+	request GET "$metadata/name"
+	[ "$code" = 200 ] && name=$body && return
+	why="the metadata server answers $code for the name of this machine"
+	return 1
 }
 
 sha256() {
@@ -160,21 +220,21 @@ sha256() {
 
 token() {
 	header='Metadata-Flavor: Google'
-	request GET "$metadata/service-accounts/default/token" "$root/boot/answer"
+	request GET "$metadata/service-accounts/default/token"
 	case $code in
 	200) ;;
 	404) why='this machine has no service account; give its slice one with service_account' && return 1 ;;
 	000) why="no token from the metadata server: $why" && return 1 ;;
 	*) why="no token from the metadata server: it answers $code" && return 1 ;;
 	esac
-	header="Authorization: Bearer $(sed -n 's/.*"access_token" *: *"\([^"]*\)".*/\1/p' "$root/boot/answer")"
-	rm -f "$root/boot/answer"
+	header="Authorization: Bearer $(printf '%s\n' "$body" | sed -n 's/.*"access_token" *: *"\([^"]*\)".*/\1/p')"
+	body=
 }
 
 account() {
 	header='Metadata-Flavor: Google'
-	request GET "$metadata/service-accounts/default/email" "$root/boot/answer"
-	[ "$code" = 200 ] && cat "$root/boot/answer" || echo "this machine's service account"
+	request GET "$metadata/service-accounts/default/email"
+	[ "$code" = 200 ] && echo "$body" || echo "this machine's service account"
 }
 
 # room adds to $why that the disk is full, where it is.

@@ -1,0 +1,93 @@
+package apply
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/fray-ml/fray/providers"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state/store"
+)
+
+// bootStatuses are what machines state in the store of how far they have come, by slice
+// and by the last part of the object's key. See [store.BootKey].
+type bootStatuses map[string]map[string]string
+
+// with is a copy in which a machine states something else; "": nothing any more.
+func (b bootStatuses) with(slice, machine, status string) bootStatuses {
+	next := bootStatuses{}
+	maps.Copy(next, b)
+	of := map[string]string{}
+	maps.Copy(of, b[slice])
+	of[machine] = status
+	if status == "" {
+		delete(of, machine)
+	}
+	next[slice] = of
+	if len(of) == 0 {
+		delete(next, slice)
+	}
+	return next
+}
+
+// slices are those with any.
+func (b bootStatuses) slices() map[string]bool {
+	names := make(map[string]bool, len(b))
+	for name := range b {
+		names[name] = true
+	}
+	return names
+}
+
+// of are the statuses of those of a slice's hosts that are missing, and of machines
+// without a number.
+func (b bootStatuses) of(spec *schema.SliceSpec, missing []int) []providers.HostReport {
+	var reports []providers.HostReport
+	for _, machine := range slices.Sorted(maps.Keys(b[spec.Name])) {
+		r := providers.HostReport{Machine: machine, Status: b[spec.Name][machine]}
+		number, err := strconv.Atoi(machine)
+		if err == nil || spec.Hosts == 1 {
+			r.Host, r.Machine = number, ""
+		}
+		if r.Machine != "" || slices.Contains(missing, r.Host) {
+			reports = append(reports, r)
+		}
+	}
+	return reports
+}
+
+// machineOf is the last part of the key of such an object.
+func machineOf(key string) string { return key[strings.LastIndexByte(key, '/')+1:] }
+
+// isBoot reports whether a key is that of such an object.
+func isBoot(key string) bool { return strings.HasPrefix(key, store.BootPrefix) }
+
+// maxStatus is how much of a status people are shown, in characters.
+const maxStatus = 400
+
+// statusLine is a status in one line of bounded length: any process of the machine may have
+// written it.
+func statusLine(data []byte) string {
+	text := strings.Join(strings.FieldsFunc(strings.ToValidUTF8(string(data[:min(len(data), 8*maxStatus)]), "?"), func(r rune) bool {
+		return unicode.IsSpace(r) || !unicode.IsPrint(r)
+	}), " ")
+	if runes := []rune(text); len(runes) > maxStatus {
+		return string(runes[:maxStatus]) + "…"
+	}
+	return text
+}
+
+// complete adds to the reports at the provider those in the store of other hosts: a machine
+// writes its guest attribute first, so that this is never the older one.
+func complete(reports, stored []providers.HostReport) []providers.HostReport {
+	all := slices.Clone(reports)
+	for _, r := range stored {
+		if !slices.ContainsFunc(reports, func(other providers.HostReport) bool { return other.Host == r.Host && other.Machine == r.Machine }) {
+			all = append(all, r)
+		}
+	}
+	return all
+}
