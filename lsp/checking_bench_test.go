@@ -14,7 +14,7 @@ import (
 func BenchmarkKeystrokeWhileChecking(b *testing.B) {
 	for _, cores := range []int{1, 2} {
 		b.Run(fmt.Sprintf("cores=%d", cores), func(b *testing.B) {
-			p := startProcess(b, largeStack(benchBlocks, 1), time.Millisecond, cores)
+			p := startProcess(b, largeStack(benchBlocks, 1), 100*time.Millisecond, cores)
 			p.open("f00.hcl")
 			p.diagnostics("f00.hcl", none)
 			whole := p.check()
@@ -48,7 +48,7 @@ func (p *process) check() time.Duration {
 func (p *process) worked(most time.Duration) time.Duration {
 	const (
 		turn  = 2 * time.Millisecond
-		turns = 50 // without work: it has nothing to do
+		turns = 100 // without work, longer than the pause: it has nothing to do
 	)
 	last, idle := p.cpu(), 0
 	for until := last + most; last < until && idle < turns; {
