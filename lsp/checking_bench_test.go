@@ -71,7 +71,7 @@ func (e *editor) duringChecks(b *testing.B, p *process, kind keystroke, whole ti
 		start, before := time.Now(), p.cpu()
 		e.replace(kind.file, texts[0], texts[1])
 		e.diagnostics(kind.file, none)
-		took, used = append(took, time.Since(start)), append(used, p.cpu()-before)
+		took, used = append(took, time.Since(start)), append(used, p.answered(e.versions[kind.file])-before)
 		slices.Reverse(texts)
 	}
 	if texts[0] == kind.anew {
