@@ -70,6 +70,9 @@ func evaluateAll(s *eval.Session) (*decode.Decoding, *schema.Config, hcl.Diagnos
 		return whole, nil, s.Sorted()
 	}
 	lint.Check(s, config)
+	if s.Canceled() {
+		return nil, nil, hcl.Diagnostics{eval.CanceledError()}
+	}
 	return whole, config, s.Sorted()
 }
 

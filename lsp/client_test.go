@@ -36,6 +36,22 @@ func newEditor(t testing.TB, files map[string]string) *editor {
 
 func newEditorPausing(t testing.TB, files map[string]string, pause time.Duration) *editor {
 	t.Helper()
+	dir := directoryOf(t, files)
+	toServer, in := io.Pipe()
+	out, fromServer := io.Pipe()
+	e := connect(t, dir, out, in)
+	go func() {
+		err := Serve(context.Background(), Options{In: toServer, Out: fromServer, Dir: dir, Version: "test", Pause: pause})
+		_ = fromServer.Close()
+		e.ended <- err
+	}()
+	e.initialize()
+	return e
+}
+
+// directoryOf is a directory with some files.
+func directoryOf(t testing.TB, files map[string]string) string {
+	t.Helper()
 	dir := t.TempDir()
 	for name, text := range files {
 		path := filepath.Join(dir, name)
@@ -43,17 +59,15 @@ func newEditorPausing(t testing.TB, files map[string]string, pause time.Duration
 			t.Fatal(err)
 		}
 	}
-	toServer, in := io.Pipe()
-	out, fromServer := io.Pipe()
+	return dir
+}
+
+// connect is an editor over the streams of a server.
+func connect(t testing.TB, dir string, out io.Reader, in io.WriteCloser) *editor {
 	e := &editor{
 		t: t, dir: dir, texts: map[string]string{}, versions: map[string]int{}, ended: make(chan error, 1),
 		published: make(chan publishDiagnosticsParams, 1000), closeIn: func() { _ = in.Close() },
 	}
-	go func() {
-		err := Serve(context.Background(), Options{In: toServer, Out: fromServer, Dir: dir, Version: "test", Pause: pause})
-		_ = fromServer.Close()
-		e.ended <- err
-	}()
 	e.client = jrpc2.NewClient(channel.LSP(out, in), &jrpc2.ClientOptions{OnNotify: func(r *jrpc2.Request) {
 		var p publishDiagnosticsParams
 		if err := r.UnmarshalParams(&p); err != nil {
@@ -65,10 +79,14 @@ func newEditorPausing(t testing.TB, files map[string]string, pause time.Duration
 		e.closeIn()
 		_ = e.client.Close()
 	})
+	return e
+}
+
+func (e *editor) initialize() {
+	e.t.Helper()
 	var result initializeResult
 	e.call("initialize", json.RawMessage(`{"capabilities":{"textDocument":{"completion":{"completionItem":{"snippetSupport":true}}}}}`), &result)
 	e.notify("initialized", struct{}{})
-	return e
 }
 
 func (e *editor) call(method string, params, result any) {

@@ -39,6 +39,9 @@ const wholeUpTo = 150
 // longer than the time between two keys that are held down.
 const shortPart = 6
 
+// patience is how long those who type without a pause wait for findings in blocks that they do not type in.
+const patience = 2 * time.Second
+
 // ErrNotShutDown means that the editor went away without shutting the server down.
 var ErrNotShutDown = errors.New("the editor ended the connection without a shutdown request")
 
@@ -66,6 +69,7 @@ func Serve(ctx context.Context, options Options) error {
 	s := &server{options: options, stop: stop, uris: map[string]string{}, language: lang.Describe(options.Version)}
 	s.workspace = workspace.New(ctx, workspace.Options{
 		Base: options.Dir, Publish: s.publish, Whole: wholeUpTo, Pause: options.Pause, ShortPause: options.Pause / shortPart,
+		Patience: patience,
 	})
 	s.rpc = jrpc2.NewServer(s.handlers(), &jrpc2.ServerOptions{AllowPush: true})
 	s.rpc.Start(newStream(options.In, options.Out))

@@ -99,6 +99,9 @@ func (r Checker) Structure(bodies []*hclsyntax.Body, typ *language.BlockType, sr
 			r.attribute(b, a)
 		}
 		for _, child := range body.Blocks {
+			if src == nil && r.Canceled() {
+				break
+			}
 			r.childBlock(b, child)
 		}
 	}

@@ -8,10 +8,13 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-// ResolveAll finds the references of every expression of a module.
+// ResolveAll finds the references of every expression of a module, unless it is canceled.
 func (m *Module) ResolveAll() {
 	plain := func(x *Expression) { m.Resolve(x, Allowed{}) }
 	for _, name := range slices.Sorted(maps.Keys(m.Decls.Locals)) {
+		if m.Canceled() {
+			return
+		}
 		plain(m.Decls.Locals[name].Expression)
 	}
 	m.Decls.Fray.Walk(plain)
@@ -24,6 +27,9 @@ func (m *Module) ResolveAll() {
 	}
 	for _, some := range []map[string]*Block{m.Decls.Variables, m.Decls.Outputs} {
 		for _, name := range slices.Sorted(maps.Keys(some)) {
+			if m.Canceled() {
+				return
+			}
 			some[name].Walk(plain)
 		}
 	}
@@ -39,6 +45,9 @@ func (m *Module) ResolveAll() {
 		m.resolveRepeated(m.Decls.Data[name])
 	}
 	for _, decl := range m.Decls.Sorted(schema.Kinds()...) {
+		if m.Canceled() {
+			return
+		}
 		if decl.Addr.Kind == schema.KindJobGroup {
 			for _, name := range slices.Sorted(maps.Keys(decl.Block.Attrs)) {
 				plain(decl.Block.Attrs[name])

@@ -9,6 +9,9 @@ import (
 // reservations by base address, calls of modules by their path without a key.
 func (e *Decoder) blocks(into map[string]schema.Block) {
 	for addr, decl := range e.Decls.Addressed {
+		if e.Canceled() {
+			return
+		}
 		into[e.Global(addr).String()] = blockOf(decl)
 	}
 	for name, decl := range e.Decls.Calls {

@@ -13,7 +13,7 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-// Config decodes all declarations.
+// Config decodes all declarations, until it is canceled.
 func Config(s *eval.Session) (*Decoding, *schema.Config) {
 	w := New(s)
 	c := &schema.Config{Dir: s.Source.Dir(), Ranges: map[string]hcl.Range{}, Blocks: map[string]schema.Block{}, Outputs: map[string]schema.Output{}}
@@ -29,6 +29,9 @@ func Config(s *eval.Session) (*Decoding, *schema.Config) {
 	c.Variables = root.variableValues()
 	c.Desired.Providers = root.providers(&c.Desired)
 	for _, name := range slices.Sorted(maps.Keys(root.Decls.Outputs)) {
+		if s.Canceled() {
+			return w, c
+		}
 		c.Outputs[name] = root.Output(root.Decls.Outputs[name])
 	}
 	for _, e := range w.Order {

@@ -6,9 +6,12 @@ import (
 	"github.com/fray-ml/fray/lang/configs"
 )
 
-// ranges records where everything with an address stands.
+// ranges records where everything with an address stands, unless it is canceled.
 func (e *Decoder) ranges(into map[string]hcl.Range) {
 	for addr, decl := range e.Decls.Addressed {
+		if e.Canceled() {
+			return
+		}
 		name := e.Global(addr).String()
 		into[name] = decl.Block.Range()
 		attributeRanges(into, name+"#", decl.Block)

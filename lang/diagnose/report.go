@@ -16,8 +16,9 @@ type Report struct {
 
 // findings is what the reports of one evaluation share.
 type findings struct {
-	Diags hcl.Diagnostics
-	seen  map[reportKey]*hcl.Diagnostic
+	Diags    hcl.Diagnostics
+	seen     map[reportKey]*hcl.Diagnostic
+	canceled func() bool // nil: never
 }
 
 type reportKey struct {
@@ -33,6 +34,17 @@ type reportKey struct {
 func New() *Report {
 	return &Report{findings: &findings{seen: map[reportKey]*hcl.Diagnostic{}}}
 }
+
+// NewUntil is an empty report that has no reader once canceled returns true, which it then
+// does for ever. Those that report poll it about once for each block, and then end soon.
+func NewUntil(canceled func() bool) *Report {
+	r := New()
+	r.canceled = canceled
+	return r
+}
+
+// Canceled reports whether the report has no reader any more.
+func (r *Report) Canceled() bool { return r.canceled != nil && r.canceled() }
 
 // Add adds a diagnostic, unless its place and summary are there already.
 func (r *Report) Add(d *hcl.Diagnostic) {

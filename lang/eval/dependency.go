@@ -11,7 +11,7 @@ import (
 
 // jobDependencies finds what each job and service must wait for: depends_on,
 // and what its expressions refer to, through locals and modules too. Cycles are
-// reported.
+// reported. It is not complete once canceled.
 func (s *Session) jobDependencies() {
 	var all []schema.Address
 	for _, e := range s.Order {
@@ -20,6 +20,9 @@ func (s *Session) jobDependencies() {
 			stated[group] = e.DependsOn(group.Block)
 		}
 		for _, decl := range e.Decls.Sorted(schema.KindJob, schema.KindActorService) {
+			if s.Canceled() {
+				return
+			}
 			var uses []schema.Address
 			decl.Block.Walk(func(x *configs.Expression) { uses = append(uses, e.dependenciesOf(x)...) })
 			dependsOn := append(e.DependsOn(decl.Block), e.inherited...)
@@ -38,6 +41,9 @@ func (s *Session) jobDependencies() {
 
 func (s *Session) reportJobCycles(nodes []schema.Address) {
 	_, cycles := configs.Ordered(nodes, func(a schema.Address) []schema.Address {
+		if s.Canceled() {
+			return nil
+		}
 		e, decl := s.Declared(a)
 		var next []schema.Address
 		if a.Kind == schema.KindJobGroup {

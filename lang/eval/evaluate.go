@@ -22,10 +22,16 @@ func (s *Session) Evaluate() *hcl.Diagnostic {
 		m.CheckArguments()
 		m.ResolveAll()
 	}
+	if s.Canceled() {
+		return CanceledError()
+	}
 	s.evaluateNodes()
 	if s.Canceled() {
 		return CanceledError()
 	}
 	s.jobDependencies()
+	if s.Canceled() {
+		return CanceledError()
+	}
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 // evaluateNodes gives everything its value, and every declaration its
 // instances, in the order in which they need each other.
 func (s *Session) evaluateNodes() {
-	order, cycles := configs.Ordered(configs.AllNodes(s.Modules), configs.Node.Edges)
+	order, cycles := configs.Ordered(configs.AllNodes(s.Modules), s.edges)
 	broken := map[configs.Node]bool{}
 	for _, cycle := range cycles {
 		names := make([]string, 0, len(cycle))
@@ -34,6 +34,14 @@ func (s *Session) evaluateNodes() {
 			e.EvaluateSymbol(n.Symbol)
 		}
 	}
+}
+
+// edges are those of a node, none once canceled: then nothing is made of the order.
+func (s *Session) edges(n configs.Node) []configs.Node {
+	if s.Canceled() {
+		return nil
+	}
+	return n.Edges()
 }
 
 // EvaluateSymbol gives a symbol its value in one instance of its module.

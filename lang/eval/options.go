@@ -24,7 +24,7 @@ type Options struct {
 	Workspace string      // fray.workspace; "" is DefaultWorkspace
 	Data      Reader      // reads what data blocks name; nil: nothing is known of it
 	Partial   bool        // variables without a value are unknown rather than an error
-	Canceled  func() bool // nil: never; once true, the evaluation ends soon, with an error
+	Canceled  func() bool // nil: never; polled about once for each block; once true, the evaluation ends soon, with an error
 
 	Moment funcs.Moment // of the plan, and of its apply once that is begun
 

@@ -62,7 +62,7 @@ type Evaluator struct {
 // NewSession begins an evaluation.
 func NewSession(source *load.Source, opts Options, maxInstances int) *Session {
 	s := &Session{
-		Reporter:     Reporter{Report: diagnose.New()},
+		Reporter:     Reporter{Report: diagnose.NewUntil(opts.Canceled)},
 		Source:       source,
 		Options:      opts,
 		maxInstances: maxInstances,
@@ -75,9 +75,6 @@ func NewSession(source *load.Source, opts Options, maxInstances int) *Session {
 	}
 	return s
 }
-
-// Canceled reports whether the caller has no use for the result.
-func (s *Session) Canceled() bool { return s.Options.Canceled != nil && s.Options.Canceled() }
 
 // CanceledError is what stands for the result of an evaluation that was canceled.
 func CanceledError() *hcl.Diagnostic {

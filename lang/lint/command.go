@@ -3,7 +3,6 @@ package lint
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -14,9 +13,9 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-// lintWords warns of a command that was written as for a shell, which there is none
+// words warns of a command that was written as for a shell, which there is none
 // between fray and the program.
-func lintWords(e *eval.Evaluator, decl *configs.Declaration, j *schema.Job) {
+func (l *jobLint) words(e *eval.Evaluator, decl *configs.Declaration, j *schema.Job) {
 	x := decl.Block.Attr("command")
 	if x == nil || len(j.Command) == 0 || j.Labels["shell"] == "none" || hasSecret(j.Command) {
 		return
@@ -25,7 +24,7 @@ func lintWords(e *eval.Evaluator, decl *configs.Declaration, j *schema.Job) {
 	for _, word := range j.Command {
 		words = append(words, inClear(word))
 	}
-	what := shellWord(words)
+	what := l.shellWord(words)
 	if what == "" {
 		return
 	}
@@ -40,7 +39,7 @@ func hasSecret(words []schema.Text) bool {
 
 // shellWord is what of a command only a shell would read, as it is without one; "" for
 // nothing.
-func shellWord(words []string) string {
+func (l *jobLint) shellWord(words []string) string {
 	first := words[0]
 	if strings.ContainsAny(strings.TrimSpace(first), " \t\n") {
 		return fmt.Sprintf("the program would be one of the name %q", first)
@@ -48,9 +47,8 @@ func shellWord(words []string) string {
 	if isInterpreter(first) {
 		return ""
 	}
-	variable := regexp.MustCompile(`^[^\s'"{}]*(\$[A-Z_][A-Z0-9_]*|\$\{[A-Z_][A-Z0-9_]*\})[^\s'"{}]*$`)
 	for _, word := range words[1:] {
-		if found := variable.FindStringSubmatch(word); found != nil {
+		if found := l.env.FindStringSubmatch(word); found != nil {
 			return fmt.Sprintf("nothing puts a value in the place of %s", found[1])
 		}
 		if slices.Contains([]string{"&&", "||", "|", ">", ">>", "<", ";", "&", "2>&1"}, word) {

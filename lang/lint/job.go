@@ -14,11 +14,12 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-// jobLint has patterns of jobs that keep checkpoints, and of jobs that run alone.
+// jobLint has patterns of jobs that keep checkpoints, of jobs that run alone, and of those written for a shell.
 type jobLint struct {
 	*eval.Session
 	keeps *regexp.Regexp // of an argument, or the name or value of a variable
 	alone *regexp.Regexp // of the command, its arguments with spaces between
+	env   *regexp.Regexp // of an argument with a variable of the environment
 }
 
 // lintJobs warns of jobs, for all instances of one by the first.
@@ -26,18 +27,22 @@ func lintJobs(s *eval.Session, jobs []schema.Job) {
 	lint := jobLint{
 		Session: s,
 		keeps:   regexp.MustCompile(`(?i)checkpoint|ckpt|resume|restore|[a-z0-9]+://[^/]`),
+		env:     regexp.MustCompile(`^[^\s'"{}]*(\$[A-Z_][A-Z0-9_]*|\$\{[A-Z_][A-Z0-9_]*\})[^\s'"{}]*$`),
 		alone:   regexp.MustCompile(`(?:^| )(--?(?:num[-_]processes|num[-_]hosts|num[-_]nodes|nnodes|world[-_]size)[= ]1)(?: |$)`),
 	}
 	seen := map[schema.Address]bool{}
 	for i := range jobs {
 		j := &jobs[i]
+		if s.Canceled() {
+			return
+		}
 		if seen[j.Addr.Base()] {
 			continue
 		}
 		seen[j.Addr.Base()] = true
 		e, decl := s.Declared(j.Addr)
 		lint.hosts(e, decl, j)
-		lintWords(e, decl, j)
+		lint.words(e, decl, j)
 		if j.Addr.Kind == schema.KindJob && j.Resources.TPU != "" && j.Resources.Preemptible && meantFor(e, decl, j) == schema.ProviderGCP {
 			lint.preemption(e, decl, j)
 		}

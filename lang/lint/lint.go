@@ -19,7 +19,7 @@ import (
 
 // Check warns of what is legal and unwise, once everything else is right. The
 // warnings are a closed list (docs/errors.md), each with a way to silence it that
-// has more to report about the configuration than before.
+// has more to report about the configuration than before. Once canceled, some are missing.
 func Check(s *eval.Session, c *schema.Config) {
 	for _, m := range s.Modules {
 		if !isOurs(m) {
@@ -93,7 +93,7 @@ func usedNames(m *configs.Module) map[configs.Symbol]bool {
 }
 
 // eachExpression visits every expression of a module, with the variable that it
-// stands in.
+// stands in, unless it is canceled.
 func eachExpression(m *configs.Module, visit func(x *configs.Expression, of configs.Symbol)) {
 	plain := func(x *configs.Expression) { visit(x, configs.Symbol{}) }
 	d := m.Decls
@@ -101,6 +101,9 @@ func eachExpression(m *configs.Module, visit func(x *configs.Expression, of conf
 		plain(d.Locals[name].Expression)
 	}
 	for _, name := range d.VariableNames() {
+		if m.Canceled() {
+			return
+		}
 		d.Variables[name].Walk(func(x *configs.Expression) { visit(x, configs.Symbol{Root: configs.RootVar, Name: name}) })
 	}
 	blocks := slices.Concat([]*configs.Block{d.Fray, d.Controller}, d.Imports, d.Removals, d.Checks)
@@ -116,11 +119,17 @@ func eachExpression(m *configs.Module, visit func(x *configs.Expression, of conf
 		}
 	}
 	for _, decl := range d.Addressed {
+		if m.Canceled() {
+			return
+		}
 		if decl.Group == nil { // those of a group are in its block
 			blocks = append(blocks, decl.Block)
 		}
 	}
 	for _, b := range blocks {
+		if m.Canceled() {
+			return
+		}
 		b.Walk(plain)
 	}
 }

@@ -63,19 +63,23 @@ type finished struct {
 
 // loop checks the stack whenever it is marked: a small one wholly, of a large one what the
 // change affects, and the whole after a pause, a short one if the change affects more. A
-// newer edit makes the outcome of a running check stale, which then is dropped.
+// newer edit cancels a check of everything, unless edits have waited for one for too long.
 func (s *stack) loop(ctx context.Context) {
 	var (
 		quiet   <-chan time.Time
 		running chan finished
 		current check
-		stale   bool
+		edits   unchecked
 	)
 	defer func() {
 		if running != nil {
 			<-running
 		}
 	}()
+	start := func() {
+		running = s.start(current, edits.overdue(time.Now(), s.workspace.options.Patience))
+		edits.begin()
+	}
 	for {
 		select {
 		case <-ctx.Done():
@@ -86,40 +90,47 @@ func (s *stack) loop(ctx context.Context) {
 			v := s.workspace.view(s.dir)
 			current = check{view: v, dir: v.directory(s.dir)}
 			whole := s.whole.Swap(false)
+			edits.add(time.Now())
 			switch {
 			case current.dir.Size() <= s.workspace.options.Whole:
 				s.take(finished{current, current.run()})
-				stale = true // of a check that runs
-				continue
+				if running == nil {
+					edits = unchecked{}
+				}
 			case !s.complete:
 				quiet = time.After(0)
 			default:
-				quiet = time.After(s.affected(current, whole))
+				quiet = time.After(edits.wait(time.Now(), s.affected(current, whole), s.workspace.options.Patience))
 			}
-			stale = true
 		case <-quiet:
 			quiet = nil
 			if running == nil {
-				running, stale = s.start(current), false
+				start()
 			}
 		case done := <-running:
 			running = nil
 			switch {
-			case !stale && !done.run.canceled():
+			case !done.run.canceled() && !edits.behind():
 				s.take(done)
-			case stale && quiet == nil:
-				running, stale = s.start(current), false
+				edits.end()
+			case !done.run.canceled():
+				s.adopt(done)
+				edits.end()
+				quiet = time.After(edits.wait(time.Now(), s.affected(current, false), s.workspace.options.Patience))
+			case edits.behind() && quiet == nil:
+				start()
 			}
 		}
 	}
 }
 
-// start runs a check of all parts, which ends soon once the stack is marked again.
-func (s *stack) start(c check) chan finished {
+// start runs a check of all parts, which ends soon once the stack is marked again, unless it
+// is to end in any case.
+func (s *stack) start(c check, inAnyCase bool) chan finished {
 	edits := s.edits.Load()
 	c.canceled = func() bool {
 		runtime.Gosched() // requests of the editor come first
-		return s.edits.Load() != edits || s.workspace.ctx.Err() != nil
+		return !inAnyCase && s.edits.Load() != edits || s.workspace.ctx.Err() != nil
 	}
 	done := make(chan finished, 1)
 	s.workspace.work.Go(func() { done <- finished{c, c.run()} })
@@ -128,6 +139,12 @@ func (s *stack) start(c check) chan finished {
 
 // take publishes the outcome of a check of all parts.
 func (s *stack) take(f finished) {
+	s.adopt(f)
+	s.publish(f.run, f.report.diags)
+}
+
+// adopt keeps the outcome of a check of all parts.
+func (s *stack) adopt(f finished) {
 	read := map[string]bool{}
 	for path := range f.report.files {
 		read[filepath.Dir(path)] = true
@@ -142,16 +159,14 @@ func (s *stack) take(f finished) {
 			}
 		}
 	}
-	diags := f.report.diags
 	if !broken || f.report.valid {
-		s.findings.replace(f.run.dir, diags, nil)
+		s.findings.replace(f.run.dir, f.report.diags, nil)
 		s.findings.prune(f.run.dir)
 		s.checked, s.behind = f.run.dir, false
 	} else if !s.complete {
 		s.checked = f.run.dir // its blocks are checked once the syntax is right
 	}
 	s.complete = true
-	s.publish(f.run, diags)
 }
 
 // affected checks what a change affects, and returns the pause until everything is checked.

@@ -25,6 +25,9 @@ type Options struct {
 	// The pauses without edits after which everything is checked: the short one if an edit
 	// affects more blocks than are checked at once.
 	Pause, ShortPause time.Duration
+	// The longest that an edit waits for its check of everything to begin while others follow it, if not 0.
+	// That check newer edits do not cancel.
+	Patience time.Duration
 }
 
 // Published are all diagnostics of a file.
