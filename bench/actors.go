@@ -251,7 +251,15 @@ func (b actorBench) python() (string, error) {
 	if err := cmd.Run(); err != nil {
 		return "", fmt.Errorf("make the environment of the Python package: %w", err)
 	}
-	return filepath.Join(b.root, "python", ".venv", "bin", "python"), nil
+	python := filepath.Join(b.root, "python", ".venv", "bin", "python")
+	// As pip does where it installs a package. Where PYTHONDONTWRITEBYTECODE is set, as in
+	// many images, each process would otherwise compile the sources of this checkout anew.
+	compiled := exec.CommandContext(b.ctx, python, "-m", "compileall", "-q", filepath.Join(b.root, "python", "src"))
+	compiled.Stdout, compiled.Stderr = b.log, b.log
+	if err := compiled.Run(); err != nil {
+		return "", fmt.Errorf("compile the Python package: %w", err)
+	}
+	return python, nil
 }
 
 // telling is a line that a Python program of bench/actors prints.
