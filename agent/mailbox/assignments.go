@@ -12,15 +12,15 @@ import (
 	"github.com/fray-ml/fray/state/store"
 )
 
-// The time between two reads of the assignment: short after it has changed, and
-// very short for a moment when the host has nothing to do and has just reported that.
+// The time between two reads of the assignment: short after it has changed. One that is
+// expected is read at pollExpected at first, and then ever later, so that many hosts
+// which wait together leave the machine to what they wait for.
 const (
 	pollExpected = 5 * time.Millisecond
 	pollFast     = 50 * time.Millisecond
 	pollSlow     = 100 * time.Millisecond
-
-	pollExpectedFor = 2 * time.Second
-	pollFastFor     = 10 * time.Second
+	pollFastFor  = 10 * time.Second
+	pollShare    = 8 // of the time that has passed since it was expected
 )
 
 // Poller watches one slice's assignment.
@@ -41,7 +41,7 @@ func NewPoller(p *Poller) *Poller {
 	return p
 }
 
-// Expect has the assignment read very often for a moment: another one is likely.
+// Expect has the assignment read more often for a moment: another one is likely.
 func (p *Poller) Expect() {
 	select {
 	case p.expected <- struct{}{}:
@@ -88,13 +88,11 @@ func (p *Poller) Run(ctx context.Context, out chan<- state.Assignment) {
 // pollWait is the time until the next read, so long after the last change and after
 // one was expected.
 func pollWait(changed, expected time.Duration) time.Duration {
-	switch {
-	case expected < pollExpectedFor:
-		return pollExpected
-	case changed < pollFastFor:
-		return pollFast
+	wait := pollSlow
+	if changed < pollFastFor {
+		wait = pollFast
 	}
-	return pollSlow
+	return min(wait, max(pollExpected, expected/pollShare))
 }
 
 // poll returns the assignment if it changed since the last read. One that is
