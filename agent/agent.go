@@ -35,6 +35,7 @@ type agent struct {
 	lock     *os.File // nil for a packed task
 	state    *hostdir.State
 	reporter *mailbox.Reporter
+	poller   *mailbox.Poller
 	ports    ports.Gang // held while no task runs
 	report   state.HostReport
 
@@ -162,6 +163,7 @@ func serve(ctx context.Context, c Config, dir *hostdir.Dir, at place) error {
 	a.tasks = a.taskHost(keys)
 	a.report = a.firstReport(keys)
 	a.reporter = mailbox.NewReporter(a.reports(memory, at))
+	a.poller = mailbox.NewPoller(&mailbox.Poller{Store: c.Store, Slice: c.Slice, Log: c.Log})
 	if err := a.adopt(); err != nil {
 		return err
 	}
@@ -185,10 +187,7 @@ func serve(ctx context.Context, c Config, dir *hostdir.Dir, at place) error {
 	in := inputs{assignments: make(chan state.Assignment), notices: make(chan string)}
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
-	workers.Go(func() {
-		p := mailbox.Poller{Store: c.Store, Slice: c.Slice, Log: c.Log}
-		p.Run(watching, in.assignments)
-	})
+	workers.Go(func() { a.poller.Run(watching, in.assignments) })
 	workers.Go(func() { watchNotices(watching, c, in.notices) })
 	return a.loop(ctx, in)
 }
@@ -402,6 +401,7 @@ func (a *agent) observe(u task.Update) {
 	if u.Report.State.Ended() {
 		a.ended = true
 		a.reservePorts()
+		a.poller.Expect()
 	}
 	a.publish()
 }

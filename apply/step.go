@@ -18,14 +18,8 @@ import (
 	"github.com/fray-ml/fray/state/store"
 )
 
-// Pace of the loop: how soon to look again while something is under way, and
-// when all is well.
-const (
-	busyPace  = 40 * time.Millisecond
-	quietPace = 250 * time.Millisecond
-	// listPatience is [Config.Patience] by default.
-	listPatience = 500 * time.Millisecond
-)
+// listPatience is [Config.Patience] by default.
+const listPatience = 500 * time.Millisecond
 
 // Config is what a Stepper works with. Zero values: Parallelism 32, Now
 // time.Now, Scope nothing (see [Scope]), hooks none.
@@ -100,6 +94,7 @@ type Stepper struct {
 	events         *Recorder       // nil: they are not kept
 	eventsNotedFor *state.Document // up to which events were noted
 	lastStepTime   time.Duration   // the last step
+	called         time.Time       // when a call to a provider ended last
 	calls          int             // to providers that the last step began
 }
 
@@ -311,25 +306,6 @@ func (s *Stepper) refine() error {
 	return nil
 }
 
-// pace is when to step next: soon while anything is under way, at the plan's
-// wake time, or quietly.
-func (s *Stepper) pace(p *plan.Plan) time.Duration {
-	// Hosts look and report once in a write interval: more looks than a few
-	// in that time show nothing new, and a bucket charges for each.
-	interval := s.cfg.Store.WriteInterval()
-	next := max(quietPace, interval)
-	if len(p.Actions) > 0 || len(p.Pending) > 0 || len(s.exec.inFlight) > 0 {
-		next = max(busyPace, interval/4)
-	}
-	if s.saver.dirty(s.doc) {
-		next = min(next, max(s.untilSave(p), time.Millisecond))
-	}
-	if !p.Wake.IsZero() {
-		next = min(next, max(p.Wake.Sub(s.cfg.Now()), time.Millisecond))
-	}
-	return next
-}
-
 // foldResults folds finished actions into the state.
 func (s *Stepper) foldResults() {
 	for {
@@ -346,6 +322,9 @@ func (s *Stepper) fold(r result) {
 	s.exec.ended(r.action, r.err)
 	if errors.Is(r.err, errNotBegun) {
 		return
+	}
+	if !writes(r.action.Verb) {
+		s.called = s.cfg.Now()
 	}
 	if s.cfg.OnAction != nil {
 		s.cfg.OnAction(r.action, r.err)

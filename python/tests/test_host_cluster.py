@@ -139,11 +139,13 @@ def test_a_port_that_is_taken(start: Callable[..., Host]) -> None:
     assert "fray: the actor cannot be served: " in log
 
 
-def test_grpc_is_imported_only_to_register() -> None:
+def test_a_host_imports_only_what_it_needs() -> None:
+    """grpc is for registering, asyncio for asynchronous methods, difflib for mistakes."""
     program = """
 import sys
 import fray.host, fray._host_serve, fray.rpc.handle
-assert not [name for name in ("grpc", "numpy") if name in sys.modules], "too much"
+needless = [name for name in ("asyncio", "difflib", "grpc", "numpy", "subprocess") if name in sys.modules]
+assert not needless, needless
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

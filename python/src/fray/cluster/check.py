@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import math
 import re
@@ -160,6 +159,8 @@ def _canonical(tpu: str) -> str:
 def _of_tpu(tpu: str, path: str) -> Iterator[FieldError]:
     kinds = tpu_types()
     if tpu and _canonical(tpu) not in kinds:
+        import difflib  # rarely needed
+
         near = difflib.get_close_matches(tpu, kinds, 2)
         meant = (
             f"did you mean {' or '.join(near)}?" if near else 'write GENERATION-SIZE, such as "v5litepod-16"'

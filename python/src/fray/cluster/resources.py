@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from typing import TypeAlias
 
 from fray.cluster.errors import InvalidRequestError
@@ -28,6 +27,8 @@ def parse_size(text: str, field_name: str = "size") -> int:
     if match is None or factor is None:
         message = f'"{text}" is no size: write a number with a unit, such as "512m", "8g" or "1.5TiB"'
         raise InvalidRequestError.of(field_name, message)
+    from fractions import Fraction  # rarely needed
+
     size = int(Fraction(match[1].rstrip(".") if match[1] != "." else "0") * factor)
     if not 0 < size < 1 << 63:
         message = f'"{text}" is out of range: a size is at least one byte and less than 8 EiB'

@@ -5,7 +5,6 @@ Where calls wait is left to `_serving.mailbox`, and which of them run to `_servi
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import threading
 import time
@@ -48,6 +47,8 @@ from fray.rpc.errors import (
 )
 
 if TYPE_CHECKING:
+    import asyncio
+
     from fray.rpc._serving.methods import Method
     from fray.rpc._serving.stream import Sink
     from fray.rpc._transport.memory import Reservation
@@ -269,6 +270,8 @@ class ServerCall(Entry):
         task_call.set(self)
         if self.trace:
             _trace.enter(self.trace)
+        import asyncio  # see _serving.event_loop
+
         loop, timer = asyncio.get_running_loop(), None
         if self.deadline is not None:
             late = DeadlineError("the deadline passed while the method ran", ran=True)
@@ -312,6 +315,8 @@ class ServerCall(Entry):
 
     async def _produced_async(self, result: Any) -> Reply:
         """Do the same on the event loop, also for an asynchronous iterator."""
+        import asyncio
+
         try:
             stream = self._open()
             if iterates(result):

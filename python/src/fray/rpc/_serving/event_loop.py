@@ -1,15 +1,18 @@
 """An asyncio loop on a thread of its own, which starts when it is first needed.
 
-What runs on it is left to `_serving.mailbox` and `_serving.grpc`.
+Importing asyncio takes 10 ms, and many actors do without: it is imported here, and by code that runs on the
+loop. What that is is left to `_serving.mailbox` and `_serving.grpc`.
 """
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import asyncio
 
 
 class EventLoop:
@@ -32,10 +35,14 @@ class EventLoop:
 
     def run(self, coroutine: Coroutine[Any, Any, Any], seconds: float | None = None) -> Any:
         """Await a coroutine there, and wait for it. Raises TimeoutError after so many seconds."""
+        import asyncio
+
         return asyncio.run_coroutine_threadsafe(coroutine, self.get()).result(seconds)
 
     def get(self) -> asyncio.AbstractEventLoop:
         """Return the loop, which runs."""
+        import asyncio
+
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
@@ -61,6 +68,8 @@ class EventLoop:
 
     @staticmethod
     def _run(loop: asyncio.AbstractEventLoop) -> None:
+        import asyncio
+
         asyncio.set_event_loop(loop)
         try:
             loop.run_forever()

@@ -6,7 +6,6 @@ carrying items to `_serving.session` and `_serving.grpc`.
 
 from __future__ import annotations
 
-import asyncio
 import threading
 import time
 from collections import deque
@@ -19,6 +18,8 @@ from fray._pb import actor_pb2
 from fray.rpc.errors import ActorError, CancelledError, DeadlineError
 
 if TYPE_CHECKING:
+    import asyncio
+
     from fray.rpc._serving.reply import Reply
     from fray.rpc._transport.wire import Buffer
 
@@ -102,6 +103,8 @@ class ServerStream:
 
     async def put_async(self, data: bytes, buffers: Sequence[bytes]) -> None:
         """Do the same on an event loop. Raises StoppedError."""
+        import asyncio  # see _serving.event_loop
+
         with self._lock:
             self._add(data, buffers)
         while True:

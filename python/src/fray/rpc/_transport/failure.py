@@ -5,7 +5,6 @@ The classes of errors are left to `errors`.
 
 from __future__ import annotations
 
-import difflib
 import traceback
 from collections.abc import Iterable
 from types import TracebackType
@@ -73,4 +72,6 @@ def near(name: str, names: Iterable[str]) -> list[str]:
     """Return the names that one was perhaps meant to be, the nearest first."""
     if len(name) > _MAX_NAME:
         return []
+    import difflib  # rarely needed
+
     return difflib.get_close_matches(name, list(names), _MAX_NEAR)

@@ -7,7 +7,6 @@ and write each other's memory anyway. Everything else goes through the connectio
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import fcntl
 import mmap
 import os
@@ -67,6 +66,8 @@ class Offered:
         """Begin to use it for a payload; return all of it. It is kept for others once no view is left."""
         self.token, self.complete = secrets.token_bytes(_TOKEN), False
         self.memory[:_TOKEN] = self.token
+        import ctypes  # rarely needed
+
         whole: Any = (ctypes.c_ubyte * self.size).from_buffer(self.memory)
         weakref.finalize(whole, _kept.give, self).atexit = False
         return memoryview(whole).cast("B")
