@@ -31,7 +31,7 @@ const (
 )
 
 // Variables is what the names of all variables of a host of actors begin with.
-const Variables = registry.Variables
+const Variables = "FRAY_ACTOR_"
 
 // Actor is one incarnation of an actor, or one that is awaited.
 type Actor struct {
@@ -80,7 +80,7 @@ func actorsOf(endpoints []*registry.Endpoint, doc *state.Document) []Actor {
 	}
 	alive := map[[2]string]bool{}
 	for _, job := range doc.Jobs {
-		for _, name := range registry.NamesOf(job.Spec) {
+		for _, name := range job.Spec.ActorNames() {
 			alive[[2]string{job.Spec.Namespace, name}] = alive[[2]string{job.Spec.Namespace, name}] || !job.Status.Ended()
 		}
 	}
@@ -89,7 +89,7 @@ func actorsOf(endpoints []*registry.Endpoint, doc *state.Document) []Actor {
 		if job.Status.Ended() && job.Status != schema.JobFailed {
 			continue // it was deleted, or is done
 		}
-		for _, name := range registry.NamesOf(job.Spec) {
+		for _, name := range job.Spec.ActorNames() {
 			if registered[key{job.ID, name}] || job.Status.Ended() && alive[[2]string{job.Spec.Namespace, name}] {
 				continue
 			}

@@ -296,7 +296,7 @@ func TestLaunchedGroupIsNotHeldByTheOneBefore(t *testing.T) {
 func TestNotAllThatEndedIsRemembered(t *testing.T) {
 	const more = 5
 	now := time.Date(2026, 11, 2, 3, 4, 5, 0, time.UTC)
-	doc := &state.Document{Lineage: "abcdefghijklmnopqrstuvwxyz", Jobs: map[schema.Address]*state.Job{}, Past: map[string]*state.Job{}}
+	doc := &state.Document{Lineage: "abcdefghijklmnopqrstuvwxyz", Jobs: map[schema.Address]*state.Job{}, Former: state.Former{Past: map[string]*state.Job{}}}
 	for i := range launch.MaxRemembered + more {
 		spec := launchedJob("j" + strconv.Itoa(i))
 		ended := &state.Job{
