@@ -90,7 +90,7 @@ func (a *actor) waiting(ctx context.Context) (until time.Time, ok bool) {
 func (a *actor) unsentError(c *call, problem *rpcerror.Error) *rpcerror.Error {
 	switch {
 	case c.loss != nil && problem != nil && problem.Code == rpcerror.CodeActorDead:
-		return rpcerror.Died(c.loss, problem)
+		return rpcerror.Died(problem)
 	case c.loss != nil:
 		return c.loss
 	case problem != nil:

@@ -84,11 +84,8 @@ func (e *Error) Error() string {
 
 // Died is the error of a call that may have run in an actor which has died for good since. It is
 // of [CodeMaybeExecuted], and its cause of [CodeActorDead]: errors.Is finds both.
-func Died(loss, death *Error) *Error {
-	e := *loss
-	e.Code, e.Ran, e.Cause = CodeMaybeExecuted, true, death
-	e.Message = death.Message + "; the call may have run"
-	return &e
+func Died(death *Error) *Error {
+	return &Error{Code: CodeMaybeExecuted, Message: death.Message + "; the call may have run", Ran: true, Cause: death}
 }
 
 // IsActorDead reports whether an error is of an actor that is dead for good: of a call that did not
