@@ -27,6 +27,7 @@ const (
 	Creating   Status = "CREATING"   // its first attempt has not registered yet
 	Ready      Status = "READY"      // it is registered
 	Restarting Status = "RESTARTING" // another attempt is on its way
+	Stopping   Status = "STOPPING"   // its job is being stopped for good
 	Failed     Status = "FAILED"     // its job has failed for good
 )
 
@@ -64,6 +65,13 @@ func actorsOf(endpoints []*registry.Endpoint, doc *state.Document) []Actor {
 	for addr, job := range doc.Jobs {
 		jobs[job.ID] = addr
 	}
+	declared := make(map[schema.Address]bool, len(doc.Desired.Jobs))
+	for i := range doc.Desired.Jobs {
+		declared[doc.Desired.Jobs[i].Addr] = true
+	}
+	isStopping := func(addr schema.Address, job *state.Job) bool {
+		return !job.Status.Ended() && (job.Stop || job.Launch == nil && !declared[addr])
+	}
 	var actors []Actor
 	type key struct{ job, name string }
 	registered := map[key]bool{}
@@ -73,10 +81,14 @@ func actorsOf(endpoints []*registry.Endpoint, doc *state.Document) []Actor {
 			continue // no controller has led since its task ended
 		}
 		registered[key{e.JobID, e.Name}] = true
-		actors = append(actors, Actor{
+		one := Actor{
 			Name: e.Name, Namespace: e.Namespace, Status: Ready, Address: e.Address, ID: e.ID,
 			Job: addr, JobID: e.JobID, Attempt: e.Attempt, Task: e.Task, Metadata: e.Metadata, Since: e.At,
-		})
+		}
+		if job := doc.Jobs[addr]; isStopping(addr, job) {
+			one.Status, one.Reason = Stopping, job.Reason
+		}
+		actors = append(actors, one)
 	}
 	alive := map[[2]string]bool{}
 	for _, job := range doc.Jobs {
@@ -94,7 +106,7 @@ func actorsOf(endpoints []*registry.Endpoint, doc *state.Document) []Actor {
 				continue
 			}
 			actors = append(actors, Actor{
-				Name: name, Namespace: job.Spec.Namespace, Status: awaited(job), Reason: whyAwaited(job),
+				Name: name, Namespace: job.Spec.Namespace, Status: awaited(job, isStopping(addr, job)), Reason: whyAwaited(job),
 				Job: addr, JobID: job.ID, Attempt: job.Attempt,
 			})
 		}
@@ -106,11 +118,14 @@ func actorsOf(endpoints []*registry.Endpoint, doc *state.Document) []Actor {
 }
 
 // awaited is the status of an actor that is not registered.
-func awaited(job *state.Job) Status {
+func awaited(job *state.Job, stopping bool) Status {
+	last := job.Last()
 	switch {
 	case job.Status.Ended():
 		return Failed
-	case job.Attempt > 1:
+	case stopping:
+		return Stopping
+	case job.Attempt > 1, last != nil && (last.StopGeneration != 0 || last.Outcome != ""):
 		return Restarting
 	}
 	return Creating

@@ -171,7 +171,7 @@ func (d *Jobs) carryOut(want *schema.Job, j *state.Job, change *plan.Change) {
 	case d.isOverdueStart(want, j):
 		d.unschedulable(want)
 	case j.Stop && !j.Status.Ended():
-		if d.Released(addr, planchange.Decided(state.CauseStopped)) {
+		if d.Released(addr, state.Termination{Cause: state.CauseStopped, Text: stoppedText(j)}) {
 			e := d.Edit(addr)
 			e.Status, e.Reason, e.Ready, e.Stop, e.StopBy = schema.JobStopped, stoppedText(j), false, false, ""
 		}
