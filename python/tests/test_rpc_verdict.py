@@ -1,4 +1,4 @@
-"""A call in flight when its actor dies for good: its error says that it may have run, and that the actor is dead."""
+"""A call in flight when its actor dies for good: it may have run, and the actor is dead."""
 
 from __future__ import annotations
 
@@ -90,12 +90,6 @@ def test_nothing_will_be_known(mortal: bool, silent: bool) -> None:
     fates = Fates(Fate(DEATH), mortal=mortal)
     assert ended(fates, Lost(), silent=silent) == [MaybeExecutedError]
     assert not fates.asked
-
-
-def test_a_call_that_is_given_up_meanwhile() -> None:
-    call = Lost()
-    call.fail(ActorError("given up"))
-    assert ended(Fates(Fate(undecided=True)), call)  # and nothing waits for it any more
 
 
 def test_it_is_both_wherever_it_goes() -> None:

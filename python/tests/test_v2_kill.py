@@ -73,7 +73,7 @@ def test_a_killed_actor_ends_amid_its_call(client: Client, tmp_path: Path) -> No
     running = keeper.hold.remote(str(begun))
     eventually(begun.exists, PATIENCE)
     client.kill(keeper)
-    with pytest.raises(ActorDeadError, match='"keeper" .*; the call may have run') as caught:
+    with pytest.raises(ActorDeadError, match=r'"keeper" .*; the call may have run') as caught:
         running.result(PATIENCE)
     assert isinstance(caught.value, MaybeExecutedError)
     assert caught.value.ran
