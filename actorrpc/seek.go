@@ -117,7 +117,7 @@ func (a *actor) failed(err error) {
 		a.problem = problem
 	}
 	if !final(problem.Code) {
-		if isDecided(problem) {
+		if problem.Code == rpcerror.CodeUnknownActor && problem.Cause == nil { // it may come back
 			a.failLost(func(*call) bool { return true })
 		}
 		return

@@ -12,9 +12,8 @@ import (
 // cluster decides that once the task's host has reported its end.
 const verdictTime = 5 * time.Second
 
-// awaitVerdict ends a call that may have run and is not sent again: once it is known whether its
-// actor is dead for good, or at once where no resolver knows, and where the server may live and
-// was only silent. It needs the lock.
+// awaitVerdict ends a call that may have run and is not sent again: once it is known whether its actor is
+// dead for good, or at once where no resolver knows, or the server was only silent. It needs the lock.
 func (a *actor) awaitVerdict(c *call) {
 	if _, known := a.resolver.(resolver.Coroner); !known || c.silent {
 		c.fail(c.loss)
@@ -27,11 +26,11 @@ func (a *actor) awaitVerdict(c *call) {
 // failLost ends calls that wait for a verdict: their actor is not dead. It needs the lock.
 func (a *actor) failLost(selected func(*call) bool) {
 	a.queue.filter(func(c *call) bool {
-		out := c.needsVerdict && selected(c)
-		if out {
-			c.fail(c.loss)
+		if !c.needsVerdict || !selected(c) {
+			return false
 		}
-		return out
+		c.fail(c.loss)
+		return true
 	})
 }
 
@@ -42,14 +41,8 @@ func (a *actor) restarted(now resolver.Endpoint) {
 	a.failLost(func(c *call) bool { return !c.endpoint.Still(now) })
 }
 
-// undecided reports whether a call that may have run must not be sent yet, if at all. It needs the
-// actor's lock.
+// undecided reports whether a call that may have run must not be sent yet. It needs the actor's lock.
 func (c *call) undecided() bool { return c.needsDeclaration || c.needsVerdict }
-
-// isDecided reports whether a resolver that knows of no such actor knows that it may come back.
-func isDecided(problem *rpcerror.Error) bool {
-	return problem.Code == rpcerror.CodeUnknownActor && problem.Cause == nil
-}
 
 // missing is why the actor has no endpoint, or the member of its name that is meant.
 func (a *actor) missing(ctx context.Context) error {

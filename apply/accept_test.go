@@ -250,14 +250,14 @@ func TestAcceptRecordsWhoRemovedAnActor(t *testing.T) {
 	by := func(doc *state.Document) [3]string {
 		return [3]string{doc.Jobs[actor.Addr].RemovedBy, doc.Jobs[plain.Addr].RemovedBy, doc.Jobs[launched.Addr].RemovedBy}
 	}
-	removed := apply.Accept(doc, apply.Request{By: "ann@desk"})
-	if got := by(removed); got != [3]string{"ann@desk", "", ""} {
+	removed := apply.Accept(doc, apply.Request{By: "ann@laptop"})
+	if got := by(removed); got != [3]string{"ann@laptop", "", ""} {
 		t.Errorf("removed by %q", got)
 	}
-	if got := by(apply.Accept(removed, apply.Request{By: "bob@desk"})); got[0] != "ann@desk" {
+	if got := by(apply.Accept(removed, apply.Request{By: "bob@laptop"})); got[0] != "ann@laptop" {
 		t.Errorf("after another apply it was removed by %q", got[0])
 	}
-	if got := by(apply.Accept(removed, apply.Request{By: "bob@desk", Desired: schema.Desired{Jobs: []schema.Job{actor}}})); got[0] != "" {
+	if got := by(apply.Accept(removed, apply.Request{By: "bob@laptop", Desired: schema.Desired{Jobs: []schema.Job{actor}}})); got[0] != "" {
 		t.Errorf("declared again, it was removed by %q", got[0])
 	}
 	if doc.Jobs[actor.Addr].RemovedBy != "" {

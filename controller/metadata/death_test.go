@@ -41,8 +41,8 @@ func TestDeath(t *testing.T) {
 	ending.EndedAt, ending.Attempts[0].StopGeneration = time.Time{}, 7
 	ended := hosting("a-7", schema.JobRunning, "", 0)
 	ended.EndedAt, ended.Attempts[0].Tasks = time.Time{}, []state.Task{{State: schema.TaskFailed}}
-	removed := &state.RemovedActors{Namespace: "rl", Names: []string{"counter"}, At: time.Date(2026, 11, 21, 12, 9, 0, 0, time.UTC), By: "ann@desk"}
-	gone := `actor "counter" was removed from the configuration by apply of ann@desk at 2026-11-21T12:09:00Z`
+	removed := &state.RemovedActors{Namespace: "rl", Names: []string{"counter"}, At: time.Date(2026, 11, 21, 12, 9, 0, 0, time.UTC), By: "ann@laptop"}
+	gone := `actor "counter" was removed from the configuration by apply of ann@laptop at 2026-11-21T12:09:00Z`
 	tests := []struct {
 		name      string
 		hosts     []*state.Job

@@ -41,8 +41,8 @@ class Lost:
 class Fates:
     """What is known of an actor, one after the other; the last one stays."""
 
-    def __init__(self, *fates: Fate, mortal: bool = True) -> None:
-        self.fates, self.is_mortal = list(fates), mortal
+    def __init__(self, *fates: Fate, learns: bool = True) -> None:
+        self.fates, self.learns_fate = list(fates), learns
         self.asked: list[str] = []
 
     def verdict(self, incarnation: str) -> Fate:
@@ -85,9 +85,9 @@ def test_it_is_never_decided(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ended(Fates(Fate(undecided=True)), Lost()) == [MaybeExecutedError]
 
 
-@pytest.mark.parametrize(("mortal", "silent"), [(False, False), (True, True)])
-def test_nothing_will_be_known(mortal: bool, silent: bool) -> None:
-    fates = Fates(Fate(DEATH), mortal=mortal)
+@pytest.mark.parametrize(("learns", "silent"), [(False, False), (True, True)])
+def test_nothing_will_be_known(learns: bool, silent: bool) -> None:
+    fates = Fates(Fate(DEATH), learns=learns)
     assert ended(fates, Lost(), silent=silent) == [MaybeExecutedError]
     assert not fates.asked
 

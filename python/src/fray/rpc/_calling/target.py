@@ -122,7 +122,7 @@ class Target:
         return self.prefer.place.partition("/")[0] if self.pinned and self.prefer is not None else ""
 
     @property
-    def is_mortal(self) -> bool:
+    def learns_fate(self) -> bool:
         """Whether it becomes known that the actor is dead for good."""
         return self.directory.knows_fates and bool(self.directory.namespace)
 

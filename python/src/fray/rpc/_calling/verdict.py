@@ -34,7 +34,7 @@ class Verdicts:
 
         `silent`: its server need not be dead.
         """
-        if silent or not self._target.is_mortal:
+        if silent or not self._target.learns_fate:
             future.fail_maybe()
             return
         self._calls.append((future, monotonic() + _LONGEST))
