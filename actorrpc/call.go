@@ -28,6 +28,7 @@ type queued struct {
 	rejection        *rpcerror.Error // the last answer by which it did not run
 	loss             *rpcerror.Error // how it ended where it may have run, if it is not sent again
 	needsDeclaration bool            // it is sent again only if its method turns out to declare that
+	needsVerdict     bool            // it is not sent again: it waits for whether its actor is dead for good
 	retried          int             // of RPCOptions.Retries
 	dropped          bool            // its caller has given it up
 	via              transport       // where it was sent

@@ -81,6 +81,7 @@ type delivery struct {
 	attempt uint32
 	sends   int
 	arrived bool // may have, over a connection that broke
+	silent  bool // the server was: it need not be dead
 	receipt *wire.Receipt
 	payload payload
 }

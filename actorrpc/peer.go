@@ -112,6 +112,7 @@ func (p *peer) connect(ctx context.Context, a *dialAttempt) {
 		}
 		p.config.Log.Debug("connecting failed", "address", p.address, "error", err)
 		for _, d := range p.takeOutUndeliverable(ctx, err, !time.Now().Before(limit)) {
+			d.silent = a.silent
 			d.owner.lost(maybeExecuted())
 		}
 		p.mu.Lock()

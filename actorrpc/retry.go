@@ -121,12 +121,12 @@ func (a *actor) lost(c *call, err *rpcerror.Error) {
 	switch {
 	case c.dropped: // its caller ends it with the reason
 	case c.inbox.begun(): // what its loop has had is not taken back
-		c.fail(err)
+		a.awaitVerdict(c)
 	case c.repeatable():
 		c.findBy = time.Time{}
 		a.enqueue(c)
 	case a.declaration(c.method) == declaredNot || c.sends >= maxSends:
-		c.fail(err)
+		a.awaitVerdict(c)
 	default:
 		c.needsDeclaration, c.findBy = true, time.Time{}
 		a.enqueue(c)
@@ -203,6 +203,7 @@ func (c *call) repeatableAsDeclared() bool {
 // that, and fails those that are not to be sent again: others wait for them.
 func (a *actor) failUnlessRepeatable(ctx context.Context, via transport, e resolver.Endpoint) {
 	a.mu.Lock()
+	a.failLost(func(*call) bool { return true }) // an actor answers here: it is not dead
 	needed := slices.ContainsFunc(a.queue.calls, func(c *call) bool { return c.needsDeclaration })
 	a.mu.Unlock()
 	if !needed {

@@ -89,6 +89,8 @@ func (a *actor) waiting(ctx context.Context) (until time.Time, ok bool) {
 // unsentError is the error of a call that could not be sent.
 func (a *actor) unsentError(c *call, problem *rpcerror.Error) *rpcerror.Error {
 	switch {
+	case c.loss != nil && problem != nil && problem.Code == rpcerror.CodeActorDead:
+		return rpcerror.Died(problem)
 	case c.loss != nil:
 		return c.loss
 	case problem != nil:
@@ -115,6 +117,9 @@ func (a *actor) failed(err error) {
 		a.problem = problem
 	}
 	if !final(problem.Code) {
+		if problem.Code == rpcerror.CodeUnknownActor && problem.Cause == nil { // it may come back
+			a.failLost(func(*call) bool { return true })
+		}
 		return
 	}
 	a.resolver.Forget(a.key.name)
@@ -144,6 +149,7 @@ func (a *actor) findAndSend(ctx context.Context) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	a.restarted(endpoint)
 	if wait := a.rejectedAt(endpoint); wait > 0 {
 		a.pause(ctx, wait)
 		return false, nil
@@ -177,13 +183,16 @@ func (a *actor) findAndSend(ctx context.Context) (done bool, err error) {
 func (a *actor) find(ctx context.Context) (resolver.Endpoint, error) {
 	endpoints, err := a.resolver.Resolve(ctx, a.key.name)
 	if err != nil {
+		if a.key.member != "" && rpcerror.CodeOf(err) == rpcerror.CodeUnknownActor {
+			err = a.missing(ctx) // others of the name may be yet to come
+		}
 		return resolver.Endpoint{}, err
 	}
 	if a.key.member != "" {
 		endpoints = slices.DeleteFunc(endpoints, func(e resolver.Endpoint) bool { return e.Member != a.key.member })
 	}
 	if len(endpoints) == 0 {
-		return resolver.Endpoint{}, rpcerror.UnknownActorOf(a.key.name, nil)
+		return resolver.Endpoint{}, a.missing(ctx)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -250,7 +259,7 @@ func (a *actor) sendBacklog(via transport, endpoint resolver.Endpoint) bool {
 	defer via.flush()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.unsettled.Load() > 0 {
+	if a.unsettled.Load() > 0 || slices.ContainsFunc(a.queue.calls, (*call).undecided) {
 		return false
 	}
 	a.transport, a.endpoint, a.lastTransport, a.lastResolved = via, endpoint, via, endpoint

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -23,6 +24,8 @@ type Request struct {
 	// KeepRecorded it stays the one that it was, if any job does.
 	Recorded     string
 	KeepRecorded bool
+	// By is who asks, for people.
+	By string
 	// Explanation has the causes of changes; nil: no more causes than before are known.
 	Explanation *Explanation
 }
@@ -61,6 +64,7 @@ func Accept(doc *state.Document, req Request) *state.Document {
 	if next.Recorded = req.Recorded; req.KeepRecorded && len(next.Desired.Jobs) > 0 {
 		next.Recorded = doc.Recorded
 	}
+	markRemoved(next, req.By)
 	for addr, j := range next.Jobs {
 		replace, stop := named(req.Replace, addr), named(req.Stop, addr)
 		if !replace && !stop {
@@ -79,6 +83,26 @@ func Accept(doc *state.Document, req Request) *state.Document {
 		change.Explain(next, req.Explanation.Causes)
 	}
 	return next
+}
+
+// markRemoved records who removed hosts of actors from the configuration: calls of these
+// actors end with that.
+func markRemoved(next *state.Document, by string) {
+	declared := make(map[schema.Address]bool, len(next.Desired.Jobs))
+	for i := range next.Desired.Jobs {
+		declared[next.Desired.Jobs[i].Addr] = true
+	}
+	for addr, j := range next.Jobs {
+		remover := ""
+		if j.Launch == nil && !declared[addr] && len(j.Spec.ActorNames()) > 0 {
+			remover = cmp.Or(j.RemovedBy, by)
+		}
+		if remover != j.RemovedBy {
+			marked := *j
+			marked.RemovedBy = remover
+			next.Jobs[addr] = &marked
+		}
+	}
 }
 
 func named(by []schema.Address, addr schema.Address) bool {

@@ -237,3 +237,30 @@ func TestScopeWaitsForSlicesOnTheirWayOut(t *testing.T) {
 		t.Errorf("doubts %v are waited for, want that of mine-0 alone", got)
 	}
 }
+
+// Who removed an actor from the configuration is recorded, until it is declared again.
+func TestAcceptRecordsWhoRemovedAnActor(t *testing.T) {
+	actor := schema.Job{Addr: schema.Address{Kind: schema.KindActorService, Name: "counter"}}
+	actor.Environment.Env = map[string]schema.Text{schema.ActorNamesVariable: schema.Plain(`["counter"]`)}
+	plain := schema.Job{Addr: schema.Address{Kind: schema.KindJob, Name: "plain"}}
+	launched := schema.Job{Addr: schema.LaunchedAddress(schema.KindJob, "default", "", "b"), Environment: actor.Environment}
+	doc := &state.Document{Jobs: map[schema.Address]*state.Job{
+		actor.Addr: {Spec: &actor}, plain.Addr: {Spec: &plain}, launched.Addr: {Spec: &launched, Launch: &state.Launch{}},
+	}}
+	by := func(doc *state.Document) [3]string {
+		return [3]string{doc.Jobs[actor.Addr].RemovedBy, doc.Jobs[plain.Addr].RemovedBy, doc.Jobs[launched.Addr].RemovedBy}
+	}
+	removed := apply.Accept(doc, apply.Request{By: "ann@laptop"})
+	if got := by(removed); got != [3]string{"ann@laptop", "", ""} {
+		t.Errorf("removed by %q", got)
+	}
+	if got := by(apply.Accept(removed, apply.Request{By: "bob@laptop"})); got[0] != "ann@laptop" {
+		t.Errorf("after another apply it was removed by %q", got[0])
+	}
+	if got := by(apply.Accept(removed, apply.Request{By: "bob@laptop", Desired: schema.Desired{Jobs: []schema.Job{actor}}})); got[0] != "" {
+		t.Errorf("declared again, it was removed by %q", got[0])
+	}
+	if doc.Jobs[actor.Addr].RemovedBy != "" {
+		t.Error("the given document was changed")
+	}
+}

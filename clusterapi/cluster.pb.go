@@ -4022,9 +4022,12 @@ func (*UnregisterResponse) Descriptor() ([]byte, []int) {
 }
 
 type LookupRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Namespace     string                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"` // "": the caller's
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Name      string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Namespace string                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"` // "": the caller's
+	// job_id: of the job that hosted the endpoint which the caller means, of several of the name. ActorNotFound
+	// then has what became of that one.
+	JobId         string `protobuf:"bytes,3,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4073,6 +4076,13 @@ func (x *LookupRequest) GetNamespace() string {
 	return ""
 }
 
+func (x *LookupRequest) GetJobId() string {
+	if x != nil {
+		return x.JobId
+	}
+	return ""
+}
+
 // ActorNotFound is a detail of the status NOT_FOUND of Lookup.
 type ActorNotFound struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
@@ -4081,7 +4091,9 @@ type ActorNotFound struct {
 	Near      []string               `protobuf:"bytes,3,rep,name=near,proto3" json:"near,omitempty"` // names that are registered there and spelled alike
 	// death: the actor of that name was deleted, or has failed for good, and no job is to host it again;
 	// who deleted it, or why it failed. "": none is known to have been there, or it may come back.
-	Death         string `protobuf:"bytes,4,opt,name=death,proto3" json:"death,omitempty"`
+	Death string `protobuf:"bytes,4,opt,name=death,proto3" json:"death,omitempty"`
+	// undecided: the run that hosted the actor is ending, and whether another follows is not known yet.
+	Undecided     bool `protobuf:"varint,5,opt,name=undecided,proto3" json:"undecided,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4142,6 +4154,13 @@ func (x *ActorNotFound) GetDeath() string {
 		return x.Death
 	}
 	return ""
+}
+
+func (x *ActorNotFound) GetUndecided() bool {
+	if x != nil {
+		return x.Undecided
+	}
+	return false
 }
 
 type ListActorsRequest struct {
@@ -5029,15 +5048,17 @@ const file_clusterapi_cluster_proto_rawDesc = "" +
 	"\bactor_id\x18\x01 \x01(\tR\aactorId\".\n" +
 	"\x11UnregisterRequest\x12\x19\n" +
 	"\bactor_id\x18\x01 \x01(\tR\aactorId\"\x14\n" +
-	"\x12UnregisterResponse\"A\n" +
+	"\x12UnregisterResponse\"X\n" +
 	"\rLookupRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
-	"\tnamespace\x18\x02 \x01(\tR\tnamespace\"k\n" +
+	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x15\n" +
+	"\x06job_id\x18\x03 \x01(\tR\x05jobId\"\x89\x01\n" +
 	"\rActorNotFound\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04near\x18\x03 \x03(\tR\x04near\x12\x14\n" +
-	"\x05death\x18\x04 \x01(\tR\x05death\"I\n" +
+	"\x05death\x18\x04 \x01(\tR\x05death\x12\x1c\n" +
+	"\tundecided\x18\x05 \x01(\bR\tundecided\"I\n" +
 	"\x11ListActorsRequest\x12\x16\n" +
 	"\x06prefix\x18\x01 \x01(\tR\x06prefix\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\"L\n" +

@@ -15,6 +15,7 @@ import (
 	"github.com/fray-ml/fray/plan/render"
 	"github.com/fray-ml/fray/release"
 	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/stack"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/terminal"
 )
@@ -61,7 +62,7 @@ type Change struct {
 
 // Request is the change of a document, as apply takes it.
 func (c *Change) Request(doc *state.Document) apply.Request {
-	return apply.Request{Desired: c.Desired(doc), Replace: c.Replace, Stop: c.Stop, Unlaunch: c.Unlaunch, UnlaunchAll: c.UnlaunchAll, Recorded: c.Recorded, KeepRecorded: c.KeepsRecorded}
+	return apply.Request{Desired: c.Desired(doc), Replace: c.Replace, Stop: c.Stop, Unlaunch: c.Unlaunch, UnlaunchAll: c.UnlaunchAll, Recorded: c.Recorded, KeepRecorded: c.KeepsRecorded, By: stack.UserAtHost()}
 }
 
 // Read reads what the options plan a change of, and returns both. A destroy and a refresh

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"encoding/json"
 	"slices"
 )
 
@@ -22,6 +23,20 @@ func (j *Job) HostsActor() bool {
 	_, class := j.Environment.Env[ActorClassVariable]
 	_, names := j.Environment.Env[ActorNamesVariable]
 	return class || names
+}
+
+// ActorNames are the actors that the job states that it hosts: so they are known before
+// they register.
+func (j *Job) ActorNames() []string {
+	if j == nil {
+		return nil
+	}
+	text, ok := j.Environment.Env[ActorNamesVariable]
+	var names []string
+	if !ok || text.IsUnknown() || text.IsSensitive() || json.Unmarshal([]byte(text.String()), &names) != nil {
+		return nil
+	}
+	return names
 }
 
 // ActorPort is the port that actors are called at.

@@ -51,8 +51,7 @@ type Document struct {
 	// Those that were seen whole have none.
 	Conditions map[schema.ProviderName]ProviderCondition `json:"conditions,omitempty"`
 
-	// Past are launched jobs whose name was taken by a newer one, by id, as they ended.
-	Past map[string]*Job `json:"past,omitempty"`
+	Former
 	// Paused says that nothing is to be changed for now, nil: it is not.
 	Paused *Pause `json:"paused,omitempty"`
 
@@ -64,6 +63,22 @@ type Document struct {
 	MovedTo string `json:"moved_to,omitempty"`
 	// Unmanaged are the slices that `fray state rm` left running, by name.
 	Unmanaged map[string]Unmanaged `json:"unmanaged,omitempty"`
+}
+
+// Former is what is not there any more, and what clients still ask for.
+type Former struct {
+	// Past are launched jobs whose name was taken by a newer one, by id, as they ended.
+	Past map[string]*Job `json:"past,omitempty"`
+	// RemovedActors are actors that the configuration declares no more, by the id of the job that hosted them.
+	RemovedActors map[string]RemovedActors `json:"removed_actors,omitempty"`
+}
+
+// RemovedActors are actors of one declared job, and why they are gone.
+type RemovedActors struct {
+	Namespace string    `json:"namespace"`
+	Names     []string  `json:"names"`
+	At        time.Time `json:"at"`
+	By        string    `json:"by,omitempty"` // who removed them from the configuration, "" if that is not known
 }
 
 // Unmanaged is a slice that carries the stack's mark and is none of its
@@ -229,6 +244,8 @@ type JobRequests struct {
 	// Stop asks for the job to end and stay so; StopBy is who asked, "" if that was not recorded.
 	Stop   bool   `json:"stop,omitempty"`
 	StopBy string `json:"stop_by,omitempty"`
+	// RemovedBy is who removed the job from the configuration, "" if it is declared or that is not known.
+	RemovedBy string `json:"removed_by,omitempty"`
 	// YieldsTo is the job that its slices are given up for, zero if they are
 	// not; Yields counts how often it has done so. That spends no budget.
 	YieldsTo schema.Address `json:"yields_to,omitzero"`
@@ -310,6 +327,7 @@ func (d *Document) CloneAround() *Document {
 	c.ZoneHealth = CloneMap(d.ZoneHealth)
 	c.Conditions = CloneMap(d.Conditions)
 	c.Past = CloneMap(d.Past)
+	c.RemovedActors = CloneMap(d.RemovedActors)
 	return &c
 }
 

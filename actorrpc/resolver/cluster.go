@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"google.golang.org/grpc/codes"
@@ -52,6 +53,7 @@ var (
 	_ Resolver = (*Cluster)(nil)
 	_ Lister   = (*Cluster)(nil)
 	_ Awaiter  = (*Cluster)(nil)
+	_ Coroner  = (*Cluster)(nil)
 )
 
 // NewCluster makes a resolver of a namespace's names; "" is the one that
@@ -91,7 +93,7 @@ func (r *Cluster) Resolve(ctx context.Context, name string) ([]Endpoint, error) 
 	if found := endpointsOf(listed.GetActors()); len(found) > 0 {
 		return found, nil
 	}
-	missing := r.missing(ctx, name)
+	missing := r.missing(ctx, name, "")
 	r.mu.Lock()
 	if missing.Code == rpcerror.CodeUnknownActor && !w.seen {
 		w.missing = missing
@@ -100,9 +102,19 @@ func (r *Cluster) Resolve(ctx context.Context, name string) ([]Endpoint, error) 
 	return nil, missing
 }
 
-// missing is the cluster's error of a name that is not registered, with suggestions of names.
-func (r *Cluster) missing(ctx context.Context, name string) *rpcerror.Error {
-	e, err := r.api.Lookup(ctx, &clusterapi.LookupRequest{Name: name, Namespace: r.namespace})
+// Missing is why the actor of a name that was that member is not there.
+func (r *Cluster) Missing(ctx context.Context, name, member string) *rpcerror.Error {
+	job, _, ofJob := strings.Cut(member, "/")
+	if !ofJob {
+		job = ""
+	}
+	return r.missing(ctx, name, job)
+}
+
+// missing is the cluster's error of a name that is not registered, or not by a job, with suggestions
+// of names.
+func (r *Cluster) missing(ctx context.Context, name, job string) *rpcerror.Error {
+	e, err := r.api.Lookup(ctx, &clusterapi.LookupRequest{Name: name, Namespace: r.namespace, JobId: job})
 	if err == nil { // it has come this moment
 		return &rpcerror.Error{Code: rpcerror.CodeUnavailable, Message: fmt.Sprintf("actor %q has just come to %s", name, e.GetAddress())}
 	}
@@ -123,9 +135,12 @@ func clusterError(name string, err error) *rpcerror.Error {
 		if missing, ok := detail.(*clusterapi.ActorNotFound); ok {
 			text := fmt.Sprintf("no actor %q is registered in namespace %q", missing.GetName(), missing.GetNamespace())
 			e := &rpcerror.Error{Code: rpcerror.CodeUnknownActor, Message: text, Actor: name, Suggestions: missing.GetNear()}
-			if death := missing.GetDeath(); death != "" {
+			switch death := missing.GetDeath(); {
+			case death != "":
 				e.Message += ": " + death
 				e.Cause = &rpcerror.Error{Code: rpcerror.CodeActorDead, Message: death, Actor: name}
+			case missing.GetUndecided():
+				e.Cause = &rpcerror.Error{Code: rpcerror.CodeStopping, Message: "its run is ending; whether another follows is not decided", Actor: name}
 			}
 			return e
 		}

@@ -116,6 +116,13 @@ type Group struct {
 	JobID string // whose end ends the waiting; ""
 }
 
+// Coroner is a Resolver that knows why actors are gone, and whether they come back.
+type Coroner interface {
+	// Missing is why the actor of a name that was that member is not there; "" is any member. Its cause is
+	// of CodeActorDead if it does not come back, and of CodeStopping while that is not decided.
+	Missing(ctx context.Context, name, member string) *rpcerror.Error
+}
+
 // Awaiter is a [Resolver] that hears of the ends of jobs.
 type Awaiter interface {
 	// Await waits until there are as many endpoints as a group has, and fails at

@@ -82,6 +82,19 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
+// Died is the error of a call that may have run in an actor which has died for good since. It is
+// of [CodeMaybeExecuted], and its cause of [CodeActorDead]: errors.Is finds both.
+func Died(death *Error) *Error {
+	return &Error{Code: CodeMaybeExecuted, Message: death.Message + "; the call may have run", Ran: true, Cause: death}
+}
+
+// IsActorDead reports whether an error is of an actor that is dead for good: of a call that did not
+// begin, or by [Died] of one that may have run.
+func IsActorDead(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && (e.Code == CodeActorDead || e.Code == CodeMaybeExecuted && e.Cause != nil && e.Cause.Code == CodeActorDead)
+}
+
 // Is makes errors.Is(err, &Error{Code: c}) true for errors of that code. Those of
 // [CodeDeadline] and [CodeCancelled] are also the errors of a context for that.
 func (e *Error) Is(target error) bool {

@@ -35,8 +35,8 @@ func actorListCommand(a *terminal.Terminal) *cobra.Command {
 		Short: "The actors of the stack, and where they listen",
 		Long: `List the actors whose names begin with PREFIX: those that are registered (READY),
 and those that a job is to host but that are not registered: CREATING before the
-first time, RESTARTING after, FAILED once the job has failed for good. Actors that
-were deleted, or are done, are not listed. Several actors may share a name; calls
+first time, RESTARTING after, STOPPING while the job is being stopped for good, FAILED
+once it has failed for good. Actors that were deleted, or are done, are not listed. Several actors may share a name; calls
 of it go to the newest.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

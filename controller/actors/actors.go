@@ -27,11 +27,12 @@ const (
 	Creating   Status = "CREATING"   // its first attempt has not registered yet
 	Ready      Status = "READY"      // it is registered
 	Restarting Status = "RESTARTING" // another attempt is on its way
+	Stopping   Status = "STOPPING"   // its job is being stopped for good
 	Failed     Status = "FAILED"     // its job has failed for good
 )
 
 // Variables is what the names of all variables of a host of actors begin with.
-const Variables = registry.Variables
+const Variables = "FRAY_ACTOR_"
 
 // Actor is one incarnation of an actor, or one that is awaited.
 type Actor struct {
@@ -64,6 +65,13 @@ func actorsOf(endpoints []*registry.Endpoint, doc *state.Document) []Actor {
 	for addr, job := range doc.Jobs {
 		jobs[job.ID] = addr
 	}
+	declared := make(map[schema.Address]bool, len(doc.Desired.Jobs))
+	for i := range doc.Desired.Jobs {
+		declared[doc.Desired.Jobs[i].Addr] = true
+	}
+	isStopping := func(addr schema.Address, job *state.Job) bool {
+		return !job.Status.Ended() && (job.Stop || job.Launch == nil && !declared[addr])
+	}
 	var actors []Actor
 	type key struct{ job, name string }
 	registered := map[key]bool{}
@@ -73,14 +81,18 @@ func actorsOf(endpoints []*registry.Endpoint, doc *state.Document) []Actor {
 			continue // no controller has led since its task ended
 		}
 		registered[key{e.JobID, e.Name}] = true
-		actors = append(actors, Actor{
+		one := Actor{
 			Name: e.Name, Namespace: e.Namespace, Status: Ready, Address: e.Address, ID: e.ID,
 			Job: addr, JobID: e.JobID, Attempt: e.Attempt, Task: e.Task, Metadata: e.Metadata, Since: e.At,
-		})
+		}
+		if job := doc.Jobs[addr]; isStopping(addr, job) {
+			one.Status, one.Reason = Stopping, job.Reason
+		}
+		actors = append(actors, one)
 	}
 	alive := map[[2]string]bool{}
 	for _, job := range doc.Jobs {
-		for _, name := range registry.NamesOf(job.Spec) {
+		for _, name := range job.Spec.ActorNames() {
 			alive[[2]string{job.Spec.Namespace, name}] = alive[[2]string{job.Spec.Namespace, name}] || !job.Status.Ended()
 		}
 	}
@@ -89,12 +101,12 @@ func actorsOf(endpoints []*registry.Endpoint, doc *state.Document) []Actor {
 		if job.Status.Ended() && job.Status != schema.JobFailed {
 			continue // it was deleted, or is done
 		}
-		for _, name := range registry.NamesOf(job.Spec) {
+		for _, name := range job.Spec.ActorNames() {
 			if registered[key{job.ID, name}] || job.Status.Ended() && alive[[2]string{job.Spec.Namespace, name}] {
 				continue
 			}
 			actors = append(actors, Actor{
-				Name: name, Namespace: job.Spec.Namespace, Status: awaited(job), Reason: whyAwaited(job),
+				Name: name, Namespace: job.Spec.Namespace, Status: awaited(job, isStopping(addr, job)), Reason: whyAwaited(job),
 				Job: addr, JobID: job.ID, Attempt: job.Attempt,
 			})
 		}
@@ -106,11 +118,14 @@ func actorsOf(endpoints []*registry.Endpoint, doc *state.Document) []Actor {
 }
 
 // awaited is the status of an actor that is not registered.
-func awaited(job *state.Job) Status {
+func awaited(job *state.Job, stopping bool) Status {
+	last := job.Last()
 	switch {
 	case job.Status.Ended():
 		return Failed
-	case job.Attempt > 1:
+	case stopping:
+		return Stopping
+	case job.Attempt > 1, last != nil && (last.StopGeneration != 0 || last.Outcome != ""):
 		return Restarting
 	}
 	return Creating

@@ -41,7 +41,7 @@ func Outputs(ctx context.Context, s store.Store, doc *state.Document, name strin
 func Names(doc *state.Document) []string {
 	var names []string
 	for _, job := range doc.Jobs {
-		names = append(names, registry.NamesOf(job.Spec)...)
+		names = append(names, job.Spec.ActorNames()...)
 	}
 	return names
 }
@@ -70,7 +70,7 @@ func outputsOf(endpoints []*registry.Endpoint, doc *state.Document, name string)
 		found = append(found, o)
 	}
 	for _, job := range doc.Jobs {
-		if slices.Contains(registry.NamesOf(job.Spec), name) {
+		if slices.Contains(job.Spec.ActorNames(), name) {
 			found = append(found, Output{JobID: job.ID}) // the first task has these names
 		}
 	}

@@ -66,7 +66,9 @@ func (a *Server) Apply(ctx context.Context, req *clusterapi.ApplyRequest) (*clus
 		if err != nil {
 			return nil, err
 		}
-		next := apply.Accept(doc, in.Request)
+		request := in.Request
+		request.By = by
+		next := apply.Accept(doc, request)
 		p, digest, err := reconcile.Proposed(&next.Desired, next, now)
 		switch {
 		case err != nil:

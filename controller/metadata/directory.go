@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -90,13 +91,17 @@ func (m *Server) takeOver(ctx context.Context, saver *registry.Saver) ([]*regist
 	}
 }
 
-// death is why the actor of a name is dead, "" unless it is known to be.
-func (d *directory) death(namespace, name string) string {
+// fate is what is known of the future of the actor of a name, or of the one that a job hosted.
+func (d *directory) fate(namespace, name, job string) fate {
 	v := d.view()
 	if v == nil {
-		return ""
+		return fate{undecided: true}
 	}
-	return death(name, d.hosts.of(v.Doc, actorName{namespace, name}))
+	hosts := d.hosts.of(v.Doc, actorName{namespace, name})
+	if job == "" {
+		return fateOf(name, hosts)
+	}
+	return fateOf(name, slices.DeleteFunc(slices.Clone(hosts), func(h host) bool { return h.id != job }))
 }
 
 // view is what the loop last saw under this lease, nil before that.

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -118,11 +119,16 @@ func (m *Server) Lookup(ctx context.Context, r *clusterapi.LookupRequest) (*clus
 	}
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	if found := d.reg.Named(namespace, r.GetName()); len(found) > 0 {
+	found := d.reg.Named(namespace, r.GetName())
+	if r.GetJobId() != "" {
+		found = slices.DeleteFunc(slices.Clone(found), func(e *registry.Endpoint) bool { return e.JobID != r.GetJobId() })
+	}
+	if len(found) > 0 {
 		return found[len(found)-1].Wire, nil
 	}
+	is := d.fate(namespace, r.GetName(), r.GetJobId())
 	return nil, actorMissing(&clusterapi.ActorNotFound{
-		Name: r.GetName(), Namespace: namespace, Near: d.reg.Suggestions(namespace, r.GetName()), Death: d.death(namespace, r.GetName()),
+		Name: r.GetName(), Namespace: namespace, Near: d.reg.Suggestions(namespace, r.GetName()), Death: is.death, Undecided: is.undecided,
 	})
 }
 

@@ -8,6 +8,7 @@ package sessions
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"maps"
 	"sync"
@@ -68,17 +69,17 @@ func (s *Sessions) Hold(id string) (release func()) {
 
 // over are the jobs whose session no call has held for the lease. since is when this
 // process began to lead: earlier, others may have been held elsewhere.
-func (s *Sessions) over(doc *state.Document, now, since time.Time) []schema.Address {
+func (s *Sessions) over(doc *state.Document, now, since time.Time) []ending {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var found []schema.Address
+	var found []ending
 	for addr, j := range doc.Jobs {
 		l := j.Launch
 		if l == nil || l.Session == "" || l.Detached || j.Status.Ended() || j.Stop {
 			continue
 		}
 		if _, ended := s.ended[l.Session]; ended {
-			found = append(found, addr)
+			found = append(found, ending{addr, "the end of " + creator(l)})
 			continue
 		}
 		if s.held[l.Session] > 0 {
@@ -89,10 +90,24 @@ func (s *Sessions) over(doc *state.Document, now, since time.Time) []schema.Addr
 			left = latest(l.At, since)
 		}
 		if now.Sub(latest(left, since)) >= Lease {
-			found = append(found, addr)
+			found = append(found, ending{addr, fmt.Sprintf("the loss of %s: nothing was heard of it for %s", creator(l), Lease)})
 		}
 	}
 	return found
+}
+
+// ending is a job that ends with its client, and what happened to that, for people.
+type ending struct {
+	addr schema.Address
+	by   string
+}
+
+// creator is the client that launched a job, for people.
+func creator(l *state.Launch) string {
+	if l.By == "" {
+		return fmt.Sprintf("client %s, which created it", l.Session)
+	}
+	return fmt.Sprintf("client %s of %s, which created it", l.Session, l.By)
 }
 
 // forget drops what is known of sessions that were over long ago: what they launched has
@@ -126,8 +141,8 @@ func (s *Sessions) Reap(ctx context.Context, stack access.State, log *slog.Logge
 			continue
 		}
 		err := stack.Do(ctx, func(doc *state.Document, _ time.Time) (*state.Document, error) {
-			for _, addr := range s.over(doc, time.Now(), since) {
-				doc = launch.Terminated(doc, addr, "the end of the client that created it")
+			for _, one := range s.over(doc, time.Now(), since) {
+				doc = launch.Terminated(doc, one.addr, one.by)
 			}
 			return doc, nil
 		})
@@ -135,8 +150,8 @@ func (s *Sessions) Reap(ctx context.Context, stack access.State, log *slog.Logge
 			log.Warn("jobs of a client that has gone are not ended yet", "error", err.Error())
 			continue
 		}
-		for _, addr := range over {
-			log.Info("ending a job whose client has gone", "job", addr.String())
+		for _, one := range over {
+			log.Info("ending a job whose client has gone", "job", one.addr.String(), "because of", one.by)
 		}
 	}
 }

@@ -144,3 +144,24 @@ func TestAClientEndsItsSession(t *testing.T) {
 		}
 	})
 }
+
+// The reason of a job that ends with its client names that, and says what became of it.
+func TestWhyAJobEndsWithItsClient(t *testing.T) {
+	led(t, map[string]state.Launch{"closed": {Session: "one", By: "ann"}, "lost": {Session: "two"}}, func(s *Sessions, at *stack, _ func(string) bool) {
+		s.Hold("two")()
+		s.End("one")
+		time.Sleep(Lease + pace)
+		synctest.Wait()
+		at.mu.Lock()
+		defer at.mu.Unlock()
+		for addr, j := range at.doc.Jobs {
+			want := map[string]string{
+				"closed": "the end of client one of ann, which created it",
+				"lost":   "the loss of client two, which created it: nothing was heard of it for 30s",
+			}[addr.Name]
+			if j.StopBy != want {
+				t.Errorf("%s: stopped by %q, want %q", addr.Name, j.StopBy, want)
+			}
+		}
+	})
+}

@@ -30,7 +30,7 @@ func makeUp(n int, now time.Time) *Snapshot {
 		random: rand.New(rand.NewPCG(uint64(n), 1)), now: now, hosts: map[string][]plan.Host{},
 		doc: &state.Document{
 			Lineage: "k3v9q2m7x1zt8w4r", Serial: 4711, Revision: 12, Epoch: 3, Jobs: map[schema.Address]*state.Job{},
-			Slices: map[string]*state.Slice{}, Resources: map[schema.Address]state.Resource{}, Past: map[string]*state.Job{},
+			Slices: map[string]*state.Slice{}, Resources: map[schema.Address]state.Resource{}, Former: state.Former{Past: map[string]*state.Job{}},
 			ZoneHealth: map[string]state.ZoneHealth{
 				"europe-west4-b/v5p-32/spot": {Kind: schema.ErrorCapacity, Reason: "There is no more capacity in the zone \"europe-west4-b\"; you can try again in another zone", Failures: 4, At: now.Add(-time.Minute), Until: now.Add(7 * time.Minute)},
 			},

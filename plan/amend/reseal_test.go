@@ -42,7 +42,7 @@ func sealedState(t *testing.T, key schema.Sealer) *state.Document {
 	stale := schema.Trigger{Addr: one, Path: "command", Digest: "v1:of an earlier command"}
 	desired.Jobs[1].Lifecycle.TriggeredBy = []schema.Trigger{on}
 	doc := &state.Document{
-		Desired: desired, Jobs: map[schema.Address]*state.Job{}, Past: map[string]*state.Job{},
+		Desired: desired, Jobs: map[schema.Address]*state.Job{}, Former: state.Former{Past: map[string]*state.Job{}},
 		Outputs: map[string]schema.Output{"o": {Sensitive: true, Secret: secret("out")}},
 	}
 	for i := range desired.Jobs {

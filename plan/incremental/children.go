@@ -25,6 +25,7 @@ func (p *Planner) noteLaunches(d *reconcile.Reconciler) {
 	for _, j := range d.Next.Past {
 		sooner(j.EndedAt.Add(launch.Retention))
 	}
+	sooner(launch.ForgetActorsAt(d.Next.RemovedActors))
 	for _, r := range d.Next.Resources {
 		if r.Launch != nil {
 			p.parents[r.Launch.Parent] = true

@@ -2,9 +2,9 @@ package incremental
 
 import (
 	"slices"
-	"time"
 
 	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/launch"
 	"github.com/fray-ml/fray/plan/reconcile"
 	"github.com/fray-ml/fray/plan/snapshot"
 	"github.com/fray-ml/fray/schema"
@@ -58,7 +58,8 @@ func (p *Planner) learn(d *reconcile.Reconciler) {
 	p.plan, p.last, p.focus, p.takedown = d.Plan, nil, focus{}, nil
 	if !separable(d) {
 		if p.takedown = newTakedown(d); p.takedown != nil {
-			p.last, p.desired, p.index, p.members, p.families, p.forget = d.Next, *d.Desired, nil, nil, nil, time.Time{}
+			p.last, p.desired, p.index, p.members, p.families = d.Next, *d.Desired, nil, nil, nil
+			p.forget = launch.ForgetActorsAt(d.Next.RemovedActors)
 		}
 		return
 	}

@@ -296,7 +296,7 @@ func TestLaunchedGroupIsNotHeldByTheOneBefore(t *testing.T) {
 func TestNotAllThatEndedIsRemembered(t *testing.T) {
 	const more = 5
 	now := time.Date(2026, 11, 2, 3, 4, 5, 0, time.UTC)
-	doc := &state.Document{Lineage: "abcdefghijklmnopqrstuvwxyz", Jobs: map[schema.Address]*state.Job{}, Past: map[string]*state.Job{}}
+	doc := &state.Document{Lineage: "abcdefghijklmnopqrstuvwxyz", Jobs: map[schema.Address]*state.Job{}, Former: state.Former{Past: map[string]*state.Job{}}}
 	for i := range launch.MaxRemembered + more {
 		spec := launchedJob("j" + strconv.Itoa(i))
 		ended := &state.Job{
@@ -323,5 +323,24 @@ func TestNotAllThatEndedIsRemembered(t *testing.T) {
 	}
 	if again := launch.Wanted(&next.Desired, next, now); len(again.Jobs) != launch.MaxRemembered+1 {
 		t.Errorf("then %d jobs are wanted, want as many as before", len(again.Jobs))
+	}
+}
+
+// While a job is being stopped, its reason says who asked for that.
+func TestAJobThatIsBeingStoppedSaysByWhom(t *testing.T) {
+	w := up(t, configuration(newJob("boss")))
+	child := launchedJob("child", hosting(`["counter"]`))
+	w.mustLaunch("", child)
+	w.run(20 * time.Second)
+	w.doc = launch.Terminated(w.doc, child.Addr, "the end of client one of ann, which created it")
+	w.save()
+	w.step(time.Millisecond)
+	const by = "stopped by the end of client one of ann, which created it"
+	if got, want := w.doc.Jobs[child.Addr].Reason, "attempt 1 is being stopped: "+by; got != want {
+		t.Errorf("while it is being stopped: %q, want %q", got, want)
+	}
+	w.settle(time.Minute)
+	if got := w.doc.Jobs[child.Addr]; got.Status != schema.JobStopped || got.Reason != by || got.Last().Reason != by {
+		t.Errorf("afterwards: %s, %q, attempt %q; want %q", got.Status, got.Reason, got.Last().Reason, by)
 	}
 }

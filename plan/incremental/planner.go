@@ -65,6 +65,9 @@ func (p *Planner) Diff(desired *schema.Desired, doc *state.Document, obs *plan.O
 	if doc == p.last && sameDeclarations(desired, &p.declared) && (p.forget.IsZero() || now.Before(p.forget)) {
 		if made := p.next(doc, obs, now); made != nil {
 			p.plan = made
+			if p.forget.IsZero() || len(made.Next.RemovedActors) > launch.MaxRemembered {
+				p.forget = launch.ForgetActorsAt(made.Next.RemovedActors)
+			}
 			return made
 		}
 	}

@@ -171,7 +171,7 @@ func (d *Jobs) carryOut(want *schema.Job, j *state.Job, change *plan.Change) {
 	case d.isOverdueStart(want, j):
 		d.unschedulable(want)
 	case j.Stop && !j.Status.Ended():
-		if d.Released(addr, planchange.Decided(state.CauseStopped)) {
+		if d.Released(addr, state.Termination{Cause: state.CauseStopped, Text: stoppedText(j)}) {
 			e := d.Edit(addr)
 			e.Status, e.Reason, e.Ready, e.Stop, e.StopBy = schema.JobStopped, stoppedText(j), false, false, ""
 		}
@@ -217,6 +217,7 @@ func restartAttrs(attrs []plan.AttrChange) []string {
 // takeOver records the new spec without touching what runs.
 func (d *Jobs) takeOver(want *schema.Job) *state.Job {
 	e := d.Edit(want.Addr)
+	d.recordRemovedActors(e, want)
 	spec := *want // of its own, or it would keep every other job of this desired
 	e.Spec, e.Causes = &spec, nil
 	if digest, err := schema.DigestOf(want); err == nil {
@@ -395,6 +396,9 @@ func (d *Jobs) removeJob(addr schema.Address) {
 	}
 	d.Unstage(addr)
 	if d.Released(addr, planchange.Decided(state.CauseJobRemoved)) {
+		if j := d.Next.Jobs[addr]; j.Launch == nil {
+			d.recordRemovedActors(j, nil)
+		}
 		delete(d.MutableJobs(), addr)
 		d.EditedJobs = append(d.EditedJobs, addr)
 		d.Tally(addr)

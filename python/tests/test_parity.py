@@ -29,14 +29,6 @@ DIFFERENCES: dict[str, tuple[Any, str]] = {
         "dead",
         "the error of a call says that the actor has failed for good, with the constructor's error as reason",
     ),
-    "kill_does_not_wait_for_a_running_call": (
-        "lost",
-        "the error says that the call may have run, which Ray's does not",
-    ),
-    "waiting_calls_end_when_their_actor_is_killed": (
-        ["lost", "lost", "lost"],
-        "the error says that they may have run, since it is not known how far their process had come",
-    ),
     "wrong_arguments": (
         "BadArgumentsError",
         "an error of its own, so that it is not taken for a TypeError within the method",

@@ -57,11 +57,14 @@ def machine() -> Iterator[tuple[LocalCluster, Client]]:
 def test_fact_29_max_restarts_means_exactly_that(machine: tuple[LocalCluster, Client], restarts: int) -> None:
     cluster, client = machine
     counter = client.create_actor(Counter, name="counter", options=ActorOptions(max_restarts=restarts))
-    for _ in range(restarts + 1):
+    for attempt in range(restarts + 1):
         assert counter.increment() == 1  # 24: state is reset
         pid = counter.pid()
-        with pytest.raises(errors.MaybeExecutedError):
+        with pytest.raises(errors.MaybeExecutedError) as caught:
             counter.exit(3)
+        assert isinstance(caught.value, errors.ActorDeadError) == (attempt == restarts), (
+            "only the last is final"
+        )
         eventually(lambda: not Path(f"/proc/{pid}").exists() or os.name != "posix", PATIENCE)  # noqa: B023
     eventually(lambda: client.actor_status("counter") is ActorStatus.FAILED, PATIENCE)
     (job,) = cluster.list_jobs()
@@ -94,7 +97,7 @@ def test_fact_29_preemptions_do_not_count(machine: tuple[LocalCluster, Client]) 
 def test_fact_29_a_clean_exit_is_the_end(machine: tuple[LocalCluster, Client]) -> None:
     cluster, client = machine
     counter = client.create_actor(Counter, name="counter")
-    with pytest.raises(errors.MaybeExecutedError):
+    with pytest.raises(errors.ActorDiedError, match=r'"counter" has ended: .*; the call may have run'):
         counter.exit(0)
     with pytest.raises(errors.ActorDeadError, match=r'"counter" has ended: job .* exited with status 0'):
         counter.increment()

@@ -15,7 +15,7 @@ from controller import TOKEN, Controller
 from created import PATIENCE, Counter
 from fray.cluster import ActorNotFoundError, JobId, JobStatus, LocalCluster, RefusedError
 from fray.rpc import ActorServer
-from fray.rpc.errors import MaybeExecutedError, UnknownMethodError
+from fray.rpc.errors import ActorDeadError, MaybeExecutedError, UnknownMethodError
 from fray.v2 import (
     ActorOptions,
     ActorStatus,
@@ -73,8 +73,11 @@ def test_a_killed_actor_ends_amid_its_call(client: Client, tmp_path: Path) -> No
     running = keeper.hold.remote(str(begun))
     eventually(begun.exists, PATIENCE)
     client.kill(keeper)
-    with pytest.raises(MaybeExecutedError):
+    with pytest.raises(ActorDeadError, match=r'"keeper" .*; the call may have run') as caught:
         running.result(PATIENCE)
+    assert isinstance(caught.value, MaybeExecutedError)
+    assert caught.value.ran
+    assert isinstance(caught.value.cause, ActorDeadError)
     assert status_of(client, "keeper") is None
     assert made.read_text() == "x", "it was made again"
     with pytest.raises(ActorNotFoundError, match="keeper"):

@@ -18,8 +18,8 @@ _WORDS: tuple[tuple[type[BaseException], str], ...] = (
     (ActorCreationError, engine.UNMADE),
     (AlreadyExistsError, engine.TAKEN),
     (ActorNotFoundError, engine.UNKNOWN),
-    (errors.MaybeExecutedError, engine.LOST),
     (errors.ActorDeadError, engine.DEAD),
+    (errors.MaybeExecutedError, engine.LOST),
     (CancelledError, engine.CANCELLED),
     (TimeoutError, engine.TIMEOUT),
 )

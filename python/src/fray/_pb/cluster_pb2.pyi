@@ -1945,18 +1945,24 @@ class LookupRequest(_message.Message):
 
     NAME_FIELD_NUMBER: _builtins.int
     NAMESPACE_FIELD_NUMBER: _builtins.int
+    JOB_ID_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     namespace: _builtins.str
     """"": the caller's"""
+    job_id: _builtins.str
+    """job_id: of the job that hosted the endpoint which the caller means, of several of the name. ActorNotFound
+    then has what became of that one.
+    """
     def __init__(
         self,
         *,
         name: _builtins.str = ...,
         namespace: _builtins.str = ...,
+        job_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "namespace", b"namespace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["job_id", b"job_id", "name", b"name", "namespace", b"namespace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1972,12 +1978,15 @@ class ActorNotFound(_message.Message):
     NAMESPACE_FIELD_NUMBER: _builtins.int
     NEAR_FIELD_NUMBER: _builtins.int
     DEATH_FIELD_NUMBER: _builtins.int
+    UNDECIDED_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     namespace: _builtins.str
     death: _builtins.str
     """death: the actor of that name was deleted, or has failed for good, and no job is to host it again;
     who deleted it, or why it failed. "": none is known to have been there, or it may come back.
     """
+    undecided: _builtins.bool
+    """undecided: the run that hosted the actor is ending, and whether another follows is not known yet."""
     @_builtins.property
     def near(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """names that are registered there and spelled alike"""
@@ -1989,10 +1998,11 @@ class ActorNotFound(_message.Message):
         namespace: _builtins.str = ...,
         near: _abc.Iterable[_builtins.str] | None = ...,
         death: _builtins.str = ...,
+        undecided: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["death", b"death", "name", b"name", "namespace", b"namespace", "near", b"near"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["death", b"death", "name", b"name", "namespace", b"namespace", "near", b"near", "undecided", b"undecided"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

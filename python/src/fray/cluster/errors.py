@@ -58,11 +58,12 @@ class ActorNotFoundError(NotFoundError):
     """No actor of that name is registered in the namespace.
 
     `death` is why, if it was there and is gone for good: who deleted it, or why it failed; else "".
+    `undecided`: its run is ending, and whether another follows is not known yet.
     """
 
-    def __init__(self, message: str = "", death: str = "") -> None:
-        super().__init__(message, death)
-        self.message, self.death = message, death
+    def __init__(self, message: str = "", death: str = "", undecided: bool = False) -> None:
+        super().__init__(message, death, undecided)
+        self.message, self.death, self.undecided = message, death, undecided
 
     def __str__(self) -> str:
         return self.message

@@ -11,7 +11,7 @@ from itertools import count
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
-from fray.rpc.errors import Code, UnavailableError
+from fray.rpc.errors import ActorDeadError, Code, UnavailableError
 from fray.rpc.future import ActorFuture
 from fray.rpc.waiting import await_some
 
@@ -71,7 +71,7 @@ class ActorPool:
 
     No work is done twice, unless the options of a call allow it: if an actor dies, the result of its call is
     the error, such as MaybeExecutedError, and the actor stays, as it is started again. It leaves the pool
-    when a call could not reach it at all. The rest of the work goes to the others.
+    when it is dead for good, or a call could not reach it at all. The rest of the work goes to the others.
     """
 
     def __init__(self, actors: Iterable[ActorHandle] | Group) -> None:
@@ -246,7 +246,7 @@ class ActorPool:
                 del self._busy[future]
                 self._ended.append(number)
                 error = future.exception() if future.failed else None
-                if error is None or error.code not in _GONE:
+                if error is None or (error.code not in _GONE and not isinstance(error, ActorDeadError)):
                     self._idle.append(actor)
         while self._idle and self._queued:
             number = self._queued.popleft()

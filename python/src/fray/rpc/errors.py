@@ -272,6 +272,21 @@ class ActorDeadError(ActorError):
     code = Code.ACTOR_DEAD
 
 
+class ActorDiedError(MaybeExecutedError, ActorDeadError):
+    """The actor died for good while it had the call, which may have run: both errors in one.
+
+    Its `code` is that of MaybeExecutedError, and its `cause` the ActorDeadError.
+    """
+
+    def __init__(self, message: str, *, cause: ActorError | None = None, **fields: Any) -> None:
+        super().__init__(message, cause=cause or ActorDeadError(message), **{**fields, "ran": True})
+
+    @classmethod
+    def of(cls, death: str) -> ActorDiedError:
+        """Return the error of a call that may have run in an actor, of which the death is known."""
+        return cls(f"{death}; the call may have run", cause=ActorDeadError(death))
+
+
 _CLASSES: tuple[type[ActorError], ...] = (
     ApplicationError,
     UnknownActorError,
@@ -304,6 +319,8 @@ def of_wire(wire: actor_pb2.Error, depth: int = _MAX_CAUSES, *, pickles: bool = 
     known = 1 <= wire.code <= len(_CLASSES)
     kind = _CLASSES[wire.code - 1] if known else InternalError
     cause = of_wire(wire.cause, depth - 1) if depth > 1 and wire.HasField("cause") else None
+    if kind is MaybeExecutedError and isinstance(cause, ActorDeadError):
+        kind = ActorDiedError
     error = kind(
         wire.message,
         ran=wire.ran,

@@ -13,7 +13,7 @@ from time import monotonic
 
 from fray.cluster.errors import ClusterUnavailableError
 from fray.rpc._calling.gcp_api import Listing, Machine, Machines, PartialListError, Urls
-from fray.rpc._calling.resolve import Endpoint, RouteTable, completed
+from fray.rpc._calling.resolve import Endpoint, Fate, RouteTable, completed
 from fray.rpc.options import ConnectionSettings, RpcOptions
 from fray.rpc.resolver import BaseResolver
 
@@ -27,6 +27,8 @@ class LabelDirectory:
 
     What is known of zones that a list leaves out stays known.
     """
+
+    knows_fates = False
 
     def __init__(self, machines: Machines, namespace: str) -> None:
         self.namespace = namespace
@@ -87,9 +89,9 @@ class LabelDirectory:
             return str(PartialListError(self._unlisted))
         return f'no machine that runs has the labels {_ACTOR}{name} and {_NAMESPACE} = "{self.namespace}"'
 
-    def death(self, name: str) -> str:  # noqa: ARG002
-        """Return "": a machine of that name may come."""
-        return ""
+    def fate(self, name: str, job_id: str = "") -> Fate:  # noqa: ARG002
+        """Return that nothing is known: a machine of that name may come."""
+        return Fate()
 
     def _take(self, listing: Listing) -> None:
         found: dict[str, list[Endpoint]] = {}

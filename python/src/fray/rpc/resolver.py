@@ -99,7 +99,7 @@ class BaseResolver:
     def lookup(self, name: str) -> ActorHandle:
         """Return a handle of the actor of a name, see Resolver.lookup."""
         if not self.directory.endpoints(name):
-            raise ActorNotFoundError(self.directory.missing(name), self.directory.death(name))
+            raise ActorNotFoundError(self.directory.missing(name), self.directory.fate(name).death)
         return self.existing(name)
 
     def handle(self, name: str, url: str = "") -> ActorHandle:

@@ -188,11 +188,11 @@ class ActorServer:
             tag_lines()
         return ActorId(named.incarnation)
 
-    def unregister(self, name: str, *, lost: bool = False) -> None:
+    def unregister(self, name: str, *, lost: bool = False, death: str = "") -> None:
         """Let it not be called any more. Calls that wait are rejected, one that runs is answered.
 
         A name that is not registered changes nothing. With `lost` calls that run end with MaybeExecutedError,
-        as if the process had died.
+        as if the process had died; with `death`, why it does not come back, with ActorDiedError.
 
         Raises:
             ClusterError: the cluster could not remove the name. Calls by it go on.
@@ -201,7 +201,7 @@ class ActorServer:
             known = self._registered.pop(name, None)
         if known is not None:
             self._registry().unregister(known)
-        actor = self._core.remove(name, lost)
+        actor = self._core.remove(name, lost, death)
         if actor is not None and self._core.mailbox_of(actor.value) is None:
             actor.mailbox.stop()
 

@@ -327,10 +327,10 @@ class LocalActor:
         """End it for good; callers get no results of calls that run."""
         self._end(JobStatus.STOPPED, "killed", lost=True)
 
-    def _withdraw(self, lost: bool) -> None:
-        """Unregister it; `lost`: callers get no results of calls that run."""
+    def _withdraw(self, lost: bool, death: str = "") -> None:
+        """Unregister it; `lost`: callers get no results of calls that run. `death`: why it stays so."""
         for name in self._registered or []:
-            self.server.unregister(name, lost=lost)
+            self.server.unregister(name, lost=lost, death=death)
 
     def _end(
         self,
@@ -345,8 +345,9 @@ class LocalActor:
                 return
             self._status, self._error = status, error
             # First, so that calls which are rejected from now on end with the reason.
-            self._actors.note_death(self, death_of(self.name, self._job_id, status, why))
-            self._withdraw(lost)
+            death = death_of(self.name, self._job_id, status, why)
+            self._actors.note_death(self, death)
+            self._withdraw(lost, death)
             self._registered = []
             self._changed.notify_all()
         self._actors.forget(self, failed=lost and status is JobStatus.FAILED)

@@ -247,11 +247,13 @@ class LocalCluster:
                 bad = (JobStatus.FAILED, JobStatus.STOPPED)
                 return [job.info() for job in jobs if raise_on_failure and job.status in bad]
 
-            done = self._block_until(lambda: bool(failed()) or all(j.status.ended for j in jobs), timeout)
+            # A job that was stopped has ended once its processes have drained, as on a cluster.
+            is_over = self._scheduler.is_over
+            done = self._block_until(lambda: bool(failed()) or all(map(is_over, jobs)), timeout)
             if failed():
                 raise JobFailedError(failed())
             if not done:
-                living = ", ".join(job.job_id for job in jobs if not job.status.ended)
+                living = ", ".join(job.job_id for job in jobs if not is_over(job))
                 raise WaitTimeoutError(f"{living} had not ended after {timeout} s")
             infos = [job.info() for job in jobs]
         return infos[0] if isinstance(job_id, str) else infos

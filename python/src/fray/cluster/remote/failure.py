@@ -81,7 +81,7 @@ def details_of(err: grpc.RpcError) -> str:
 
 def _not_found(err: grpc.RpcError, text: str) -> NotFoundError:
     for value in _details(err, "fray.cluster.v1.ActorNotFound", pb.ActorNotFound.FromString):
-        return ActorNotFoundError(text, value.death)
+        return ActorNotFoundError(text, value.death, value.undecided)
     return NotFoundError(text)
 
 

@@ -69,10 +69,16 @@ class FrayMetadata:
 
     def lookup(self, name: str) -> ActorEndpoint:
         """Return the newest endpoint of a name."""
+        return self.lookup_of_job(name, "")
+
+    def lookup_of_job(self, name: str, job_id: str) -> ActorEndpoint:
+        """Return the newest endpoint of a name, of those that a job hosts; "": of any."""
         if not self._namespace():
             raise ActorNotFoundError(f'there is no actor "{name}": {_UNFOUNDED}')
         try:
-            return endpoint_of(self._connection.call(self._connection.metadata.Lookup, self._named(name)))
+            return endpoint_of(
+                self._connection.call(self._connection.metadata.Lookup, self._named(name, job_id))
+            )
         except ActorNotFoundError:
             raise
         except NotFoundError as err:  # of a controller that adds no details
@@ -107,5 +113,5 @@ class FrayMetadata:
 
         return Watch(changes)
 
-    def _named(self, name: str) -> pb.LookupRequest:
-        return pb.LookupRequest(name=name, namespace=self._namespace())
+    def _named(self, name: str, job_id: str = "") -> pb.LookupRequest:
+        return pb.LookupRequest(name=name, namespace=self._namespace(), job_id=job_id)

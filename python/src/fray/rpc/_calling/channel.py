@@ -259,7 +259,7 @@ class Channel:
                 else:
                     refused = None
                 gone = refused is not None and monotonic() - refused >= _GONE
-                self._give_up(lambda f, g=gone or silent: g or self._overdue(f, began))
+                self._give_up(lambda f, g=gone or silent: g or self._overdue(f, began), silent)
                 silent, settings = False, self.settings
                 sleep(pause)
                 pause = min(_LONGEST, 2 * pause)
@@ -287,11 +287,11 @@ class Channel:
     def _overdue(self, future: OngoingCall[Any], began: float) -> bool:
         return monotonic() - began >= future.options.resolve_timeout or future.route.left(self.address)
 
-    def _give_up(self, over: Any) -> None:
+    def _give_up(self, over: Any, silent: bool = False) -> None:
         given = [(seq, future) for seq, future in self._outstanding.items() if over(future)]
         for seq, _ in given:
             self._outstanding.pop(seq, None)
-        _give_back(future for _, future in given)
+        _give_back((future for _, future in given), silent)
 
     def _resume(self, connection: Connection) -> None:
         given: list[OngoingCall[Any]] = []
@@ -343,10 +343,10 @@ class Channel:
             connection.close()
 
 
-def _give_back(futures: Iterable[OngoingCall[Any]]) -> None:
+def _give_back(futures: Iterable[OngoingCall[Any]], silent: bool = False) -> None:
     """Let routes decide about calls whose server is lost."""
     for future in futures:
-        future.route.lost(future)
+        future.route.lost(future, silent)
 
 
 class Channels:

@@ -44,6 +44,15 @@ class Endpoint(NamedTuple):
         return f"actor://{self.address}/{self.name}"
 
 
+class Fate(NamedTuple):
+    """What is known of the future of an actor that has no endpoint."""
+
+    death: str = ""
+    """Why it is gone for good, "" if it may come, or that is not known."""
+    undecided: bool = False
+    """Whether that will be known soon: its run is ending."""
+
+
 class RouteTable:
     """The routes of a directory, so that all handles of an actor share one; `make` makes one."""
 
@@ -70,6 +79,11 @@ class Directory(Protocol):
     """Knows where actors are. All methods may be used from any thread."""
 
     routes: RouteTable
+
+    @property
+    def knows_fates(self) -> bool:
+        """Whether it learns that an actor is gone for good."""
+        ...
 
     @property
     def namespace(self) -> str:
@@ -110,8 +124,11 @@ class Directory(Protocol):
         """Return why there is no endpoint of a name, as text."""
         ...
 
-    def death(self, name: str) -> str:
-        """Return why the actor of a name is gone for good, "" if it may come, or that is not known."""
+    def fate(self, name: str, job_id: str = "") -> Fate:
+        """Return whether the actor of a name, which has no endpoint, is gone for good.
+
+        `job_id`: of the job that hosted the one which is meant, of several of the name.
+        """
         ...
 
 
@@ -119,6 +136,7 @@ class FixedDirectory:
     """All actors are at one address."""
 
     namespace = ""
+    knows_fates = False
 
     def __init__(self, address: str) -> None:
         self.address = address
@@ -139,9 +157,9 @@ class FixedDirectory:
         del name
         sleep(timeout)
 
-    def death(self, name: str) -> str:  # noqa: ARG002
-        """Return "": there is no record of deaths."""
-        return ""
+    def fate(self, name: str, job_id: str = "") -> Fate:  # noqa: ARG002
+        """Return that nothing is known: there is no record of deaths."""
+        return Fate()
 
     def missing(self, name: str) -> str:
         """Return that an actor is not at the address, as text."""

@@ -20,7 +20,7 @@ from fray._locks import Changes
 from fray.cluster.attached import attached
 from fray.cluster.errors import ActorNotFoundError, ClusterError
 from fray.cluster.watch import Watch
-from fray.rpc._calling.resolve import Endpoint, RouteTable, completed
+from fray.rpc._calling.resolve import Endpoint, Fate, RouteTable, completed
 from fray.rpc._transport import fork as _fork
 
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ _log = logging.getLogger("fray.rpc")
 
 class ClusterDirectory:
     """What is registered in a namespace. It is read from memory once the watch has reported all there is."""
+
+    knows_fates = True
 
     def __init__(self, cluster: Cluster, metadata: Metadata, namespace: str) -> None:
         """Make the directory of a namespace; "": the one that the cluster's first launch founds."""
@@ -123,15 +125,19 @@ class ClusterDirectory:
             pass
         return f'no actor "{name}" is registered in namespace {self.namespace}'
 
-    def death(self, name: str) -> str:
-        """Return why the actor of a name is gone for good, see Directory.death."""
+    def fate(self, name: str, job_id: str = "") -> Fate:
+        """Return whether the actor of a name is gone for good, see Directory.fate."""
+        lookup = getattr(self.metadata, "lookup_of_job", None) if job_id else None
         try:
-            self.metadata.lookup(name)
+            if lookup is not None:
+                lookup(name, job_id)
+            else:
+                self.metadata.lookup(name)
         except ActorNotFoundError as err:
-            return err.death
+            return Fate(err.death, err.undecided)
         except ClusterError:
             pass
-        return ""
+        return Fate(undecided=True)
 
     def _watch(self) -> None:
         if not self.namespace:

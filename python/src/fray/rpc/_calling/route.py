@@ -19,10 +19,20 @@ from fray.rpc._calling.backlog import Backlog
 from fray.rpc._calling.channel import Channel, channels
 from fray.rpc._calling.resolve import Endpoint
 from fray.rpc._calling.target import Target
+from fray.rpc._calling.verdict import Verdicts
 from fray.rpc._transport import fork as _fork
 from fray.rpc._transport import writer as _writer
 from fray.rpc._transport.amid import Interruptions
-from fray.rpc.errors import ActorError, CancelledError, Code, DeniedError, UnavailableError, cancelled
+from fray.rpc.errors import (
+    ActorDeadError,
+    ActorDiedError,
+    ActorError,
+    CancelledError,
+    Code,
+    DeniedError,
+    UnavailableError,
+    cancelled,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -84,6 +94,7 @@ class Route:
         self._channel: Channel | None = None  # calls go there at once
         self._last: Channel | None = None  # where earlier ones went
         self._backlog = Backlog()
+        self._verdicts = Verdicts(self._target)
         self._delivering = allocate_lock()  # held by the thread that finds the actor
         self._starting = False  # such a thread is about to begin
         self._target.reset()
@@ -215,8 +226,11 @@ class Route:
         else:
             future.fail(error)
 
-    def lost(self, future: OngoingCall[Any]) -> None:
-        """Take back a call whose server is lost, if that cannot have it or it may run twice; else end it."""
+    def lost(self, future: OngoingCall[Any], silent: bool = False) -> None:
+        """Take back a call whose server is lost, if that cannot have it or it may run twice; else end it.
+
+        `silent`: the server did not answer any more, and need not be dead.
+        """
         unavailable = UnavailableError("the connection broke before the call was sent")
         if future.cancelled_by:
             future.fail(CancelledError("the call was cancelled", ran=future.sent is not None))
@@ -226,7 +240,7 @@ class Route:
             future.may_have_run, future.since = True, 0.0
             self._give_back(future, unavailable)
         else:
-            future.fail_maybe()
+            self._verdicts.await_verdict(future, silent)
 
     def run_again(self, future: OngoingCall[Any], error: ActorError) -> None:
         """Take back a call whose method raised and is to run again."""
@@ -394,7 +408,8 @@ class Route:
         with self._lock:
             calls = self._backlog.clear()
         for future in calls:
-            future.fail(_renewed(error))
+            died = future.may_have_run and isinstance(error, ActorDeadError)
+            future.fail(ActorDiedError.of(error.message) if died else _renewed(error))
 
     def _learn_methods(self, channel: Channel) -> None:
         """Ask which methods may run twice, for the time when the connection is lost."""

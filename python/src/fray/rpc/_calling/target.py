@@ -9,11 +9,11 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from fray.cluster.errors import ClusterError
-from fray.rpc._calling.resolve import Endpoint
+from fray.rpc._calling.resolve import Endpoint, Fate
 from fray.rpc.errors import ActorDeadError, ActorError, StaleError, UnavailableError, UnknownActorError
 
 if TYPE_CHECKING:
-    from fray.rpc._calling.resolve import Directory
+    from fray.rpc._calling.resolve import Directory, Fate
 
 _FIRST, _LONGEST = 0.02, 1.0  # seconds between two tries
 _FORGIVEN = 5.0  # seconds after which a failure does not delay the next try any more
@@ -113,8 +113,28 @@ class Target:
 
     def dead(self) -> ActorError | None:
         """Return why the actor, which was not found, will not come back, if so."""
-        death = self.directory.death(self.name) if self.was_there else ""
+        death = self.directory.fate(self.name, self._job_id).death if self.was_there else ""
         return ActorDeadError(death) if death else None
+
+    @property
+    def _job_id(self) -> str:
+        """The job that hosts the one of several actors of the name that is meant, "" for any."""
+        return self.prefer.place.partition("/")[0] if self.pinned and self.prefer is not None else ""
+
+    @property
+    def learns_fate(self) -> bool:
+        """Whether it becomes known that the actor is dead for good."""
+        return self.directory.knows_fates and bool(self.directory.namespace)
+
+    def verdict(self, incarnation: str) -> Fate:
+        """Return what became of an incarnation that was lost: dead, undecided or neither."""
+        try:
+            found = self._choose(self.directory.endpoints(self.name))
+        except ClusterError:
+            return Fate(undecided=True)
+        if found is not None:
+            return Fate(undecided=found.incarnation == incarnation)
+        return self.directory.fate(self.name, self._job_id)
 
     def unknown(self) -> ActorError:
         """Return the error for an actor that is nowhere."""

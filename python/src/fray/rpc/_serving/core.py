@@ -31,6 +31,7 @@ from fray.rpc._transport.names import random_name
 from fray.rpc._transport.transfer import PARTS_FROM
 from fray.rpc._transport.wire import DEFAULT_MAX_MESSAGE, payload_of
 from fray.rpc.errors import (
+    ActorDiedError,
     ActorError,
     BadArgumentsError,
     BusyError,
@@ -119,8 +120,11 @@ class Core:
             self._actors = {**self._actors, actor.name: actor}
             return True
 
-    def remove(self, name: str, lost: bool = False) -> Actor | None:
-        """Remove an actor, and reject calls that wait for it; `lost`: give up those that run, too."""
+    def remove(self, name: str, lost: bool = False, death: str = "") -> Actor | None:
+        """Remove an actor, and reject calls that wait for it; `lost`: give up those that run, too.
+
+        `death`: why it does not come back, if so.
+        """
         with self._lock:
             actor = self._actors.get(name)
             self._actors = {n: a for n, a in self._actors.items() if n != name}
@@ -131,7 +135,11 @@ class Core:
             if call.actor is actor:
                 call.drop(StoppingError("the actor was unregistered"))
                 if lost:
-                    call.abandon(MaybeExecutedError("the actor failed while the call ran", ran=True))
+                    call.abandon(
+                        ActorDiedError.of(death)
+                        if death
+                        else MaybeExecutedError("the actor failed while the call ran", ran=True)
+                    )
         return actor
 
     def mailbox_of(self, value: object) -> Mailbox | None:
