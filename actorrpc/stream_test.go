@@ -62,6 +62,7 @@ func (f *feed) Break(n int) (iter.Seq2[int, error], error) {
 	if n < 0 {
 		return nil, errors.New("below zero")
 	}
+	f.runs.Add(1)
 	return func(yield func(int, error) bool) {
 		for i := range n {
 			if !yield(i, nil) {
@@ -433,6 +434,21 @@ func TestStreamOfAServerThatIsLost(t *testing.T) {
 		close(former.gate)
 		if begun {
 			<-former.left // it was ended, as its caller does not come back
+		}
+	}
+}
+
+// A stream that fails is made again only if no item of it has come.
+func TestStreamThatFailsIsRetriedBeforeItsFirstItem(t *testing.T) {
+	for _, test := range []struct{ items, runs int }{{0, 3}, {2, 1}} {
+		f := newFeed()
+		server, _ := serve(t, host.Config{}, map[string]any{"feed": f})
+		h := lookup(t, dialed(t, actorrpc.Config{}, server.Address()), "feed")
+		options := actorrpc.RPCOptions{Retries: 2, RetryErrors: &actorrpc.ErrorFilter{}}
+		got, err := collect(actorrpc.Stream[int](t.Context(), h, "break", test.items, options))
+		expect(t, got, err, test.items, rpcerror.CodeApplication)
+		if runs := f.runs.Load(); int(runs) != test.runs {
+			t.Errorf("a stream that fails after %d items ran %d times, want %d", test.items, runs, test.runs)
 		}
 	}
 }
