@@ -133,7 +133,7 @@ def appending(path: str) -> int:
 def obey(server: ActorServer, records: Records, order: list[str]) -> str:
     match order:
         case ["host", name, life]:
-            server.register(name, Counter(records, life))
+            server.register(name, Counter(records, life), max_concurrency=1)
             return "hosted"
         case ["drop", name]:
             server.unregister(name)
