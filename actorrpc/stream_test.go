@@ -452,3 +452,29 @@ func TestStreamThatFailsIsRetriedBeforeItsFirstItem(t *testing.T) {
 		}
 	}
 }
+
+// A stream may have ended when its loop is cancelled: the error is that of the cancellation.
+func TestLoopThatIsCancelledAfterItsStreamHasEnded(t *testing.T) {
+	f := newFeed()
+	server, _ := serve(t, host.Config{}, map[string]any{"feed": f})
+	h := lookup(t, dialed(t, actorrpc.Config{}, server.Address()), "feed")
+	for _, test := range []struct {
+		cause error
+		code  rpcerror.Code
+	}{{context.Canceled, rpcerror.CodeCancelled}, {context.DeadlineExceeded, rpcerror.CodeDeadline}} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		var got []int
+		var last error
+		for n, err := range actorrpc.Stream[int](ctx, h, "count", 3) {
+			if last = err; err != nil {
+				break
+			}
+			got = append(got, n)
+			if _, err := actorrpc.Call[int](t.Context(), h, "one"); err != nil { // it runs, and is answered, after the stream
+				t.Fatal(err)
+			}
+			cancel(test.cause)
+		}
+		expect(t, got, last, 1, test.code)
+	}
+}
