@@ -12,13 +12,13 @@ class Blob:
 
     def __init__(self, data: Any) -> None:
         """Use any buffer."""
-        self.data = memoryview(data)
+        self.data = bytes(data)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Blob) and self.data == other.data
 
     def __hash__(self) -> int:
-        return hash(bytes(self.data))
+        return hash(self.data)
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         return Blob, (PickleBuffer(self.data),)

@@ -199,6 +199,11 @@ class OngoingCall(StandardFuture[T]):
         self.inbox: Inbox | None = None  # of a call that is answered by a stream, once that has begun
 
     @property
+    def unsent(self) -> bool:
+        """Whether no server can have it: certain once the connection is lost."""
+        return not self.arrived and (self.sent is None or not self.sent.may_have_arrived)
+
+    @property
     def failed(self) -> bool:
         return self._error is not None
 
