@@ -64,7 +64,8 @@ class Outcome:
         took = 1000 * (time.monotonic() - self.began)
         line = (
             f"{self.caller} {self.seq} {self.kind} {self.code} {self.life} {self.count} {took:.0f}"
-            f" {1000 * self.timeout:.0f} {self.retries} {self.items} {self.window} {str(self.pickled).lower()}\n"
+            f" {1000 * self.timeout:.0f} {self.retries} {self.items} {self.window}"
+            f" {str(self.pickled).lower()}\n"
         )
         os.write(files.outcomes, line.encode())
 

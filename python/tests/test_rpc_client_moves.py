@@ -13,9 +13,10 @@ from actors import PATIENCE
 from fray._pb.actor_pb2 import Call
 from fray.cluster import LocalCluster
 from fray.rpc import ActorServer, FixedResolver
-from fray.rpc._channel import Channel, channels
-from fray.rpc._connection import Connection
-from fray.rpc._outcome import Answer
+from fray.rpc._calling.channel import Channel, channels
+from fray.rpc._calling.connection import Connection
+from fray.rpc._calling.outcome import Answer
+from fray.rpc._calling.resolve import FixedDirectory
 from fray.rpc.errors import UnavailableError
 
 
@@ -69,8 +70,9 @@ def test_calls_that_never_left_run_before_later_ones_elsewhere(monkeypatch: pyte
         refusing.bind(("127.0.0.1", 0))
         former = f"127.0.0.1:{refusing.getsockname()[1]}"
         resolver = FixedResolver(former)
+        directory = cast("FixedDirectory", resolver.directory)
         handle = resolver.lookup("log")
-        settings = handle._route.directory.settings(handle._route.settings)
+        settings = directory.settings(handle._route.settings)
         jammed = Jammed()
         channel = channels().at(former, settings)
         channel._connection = cast("Connection", jammed)
@@ -79,7 +81,7 @@ def test_calls_that_never_left_run_before_later_ones_elsewhere(monkeypatch: pyte
         while len(channel._outstanding) < 2:  # another thread sends them
             threading.Event().wait(0.001)
         jammed.closed = True
-        resolver.directory.address = server.address
+        directory.address = server.address
         last = handle.note.remote(2)
         assert held_or_run.wait(PATIENCE)
         for future in first:

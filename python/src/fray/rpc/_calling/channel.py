@@ -305,7 +305,9 @@ class Channel:
     def _resume(self, connection: Connection) -> None:
         with self._lock:
             if connection.peer.peer != self._peer:
-                _give_back(list(self._outstanding.values()))  # before what is sent from now on could overtake them
+                _give_back(
+                    list(self._outstanding.values())
+                )  # before what is sent from now on could overtake them
                 self._outstanding.clear()
             _give_back(self._blamed())
             self._adopt(connection)

@@ -316,7 +316,9 @@ class Route:
         What is queued would overtake them. Return whether any have come back.
         """
         last, pause = self._last, _TURN
-        while last is not None and last is not channel and not self.returned and last.has_unsent_calls_of(self):
+        while (
+            last is not None and last is not channel and not self.returned and last.has_unsent_calls_of(self)
+        ):
             sleep(pause)
             pause = min(_LONGEST_TURN, 2 * pause)
         return bool(self.returned)
