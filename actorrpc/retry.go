@@ -135,14 +135,15 @@ func (a *actor) lost(c *call, err *rpcerror.Error) {
 }
 
 // runAgain has a call whose method returned an error, or raised, sent once more, if it is to be, and
-// reports whether it is. It comes before calls that were not sent; those that were do not wait for it.
+// reports whether it is. It comes before calls that were not sent; those that were do not wait for it. A stream
+// of which items have come is not made again: what its loop has had is not taken back.
 func (a *actor) runAgain(c *call, err *rpcerror.Error, declared *wire.Retry) bool {
 	selected := declared.GetMatches()
 	if c.options.RetryErrors != nil {
 		selected = c.options.RetryErrors.selects(err)
 	}
 	a.mu.Lock()
-	if !selected || c.dropped || !c.retry(int(declared.GetRetries())) {
+	if !selected || c.dropped || c.inbox.begun() || !c.retry(int(declared.GetRetries())) {
 		a.mu.Unlock()
 		return false
 	}

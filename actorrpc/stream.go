@@ -2,6 +2,7 @@ package actorrpc
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 
@@ -82,9 +83,7 @@ func (c *call) loop(ctx context.Context, client *Client, each func(arrival) (mor
 	}()
 	for {
 		if ctx.Err() != nil {
-			c.end(context.Cause(ctx))
-			<-c.done
-			return c.err.Typed()
+			return c.cutShort(context.Cause(ctx))
 		}
 		over := c.ended()
 		one, ack, ok := c.inbox.take()
@@ -105,6 +104,20 @@ func (c *call) loop(ctx context.Context, client *Client, each func(arrival) (mor
 		case <-ctx.Done():
 		}
 	}
+}
+
+// cutShort ends the call, as its loop does before it has all items, and returns the error of that.
+func (c *call) cutShort(cause error) error {
+	c.end(cause)
+	<-c.done
+	if c.err != nil {
+		return c.err.Typed()
+	}
+	err := &rpcerror.Error{Code: rpcerror.CodeCancelled, Message: "the loop was cancelled after the stream had ended", Ran: true}
+	if errors.Is(cause, context.DeadlineExceeded) {
+		err.Code, err.Message = rpcerror.CodeDeadline, "the deadline passed after the stream had ended, and before the loop had all items"
+	}
+	return c.named(err)
 }
 
 // acknowledge reports to the server how many items were taken; 0: it need not know.

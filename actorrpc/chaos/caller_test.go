@@ -32,6 +32,7 @@ type calling struct {
 	orders   orders
 	handles  []actorrpc.Handle
 	outcomes *os.File
+	received *os.File
 	stop     chan struct{}
 }
 
@@ -67,10 +68,14 @@ func call(in io.Reader, out io.Writer) error {
 	client := actorrpc.NewClient(names, config)
 	defer func() { _ = client.Close() }()
 	c := &calling{orders: o, stop: make(chan struct{})}
-	if c.outcomes, err = os.OpenFile(o.Outcomes, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err != nil {
+	if c.outcomes, err = appending(o.Outcomes); err != nil {
 		return err
 	}
 	defer c.outcomes.Close()
+	if c.received, err = appending(o.Received); err != nil {
+		return err
+	}
+	defer c.received.Close()
 	for _, name := range o.Actors {
 		h, err := client.WaitFor(context.Background(), name)
 		if err != nil {
@@ -116,12 +121,13 @@ func (c *calling) obey(in io.Reader, out io.Writer) error {
 // run calls in all ways that there are.
 func (c *caller) run() {
 	for {
-		h := c.handles[c.random.IntN(len(c.handles))]
+		n := c.random.IntN(len(c.handles))
+		h := c.handles[n]
 		var payload []byte
 		if c.random.IntN(16) == 0 {
 			payload = make([]byte, 1+c.random.IntN(largePayload))
 		}
-		switch way := c.random.IntN(20); {
+		switch way := c.random.IntN(24); {
 		case way < 12:
 			c.single(h, payload, ordinaryTimeout)
 		case way < 14:
@@ -132,8 +138,12 @@ func (c *caller) run() {
 			c.pipeline(h, 2+c.random.IntN(30), c.short())
 		case way < 19:
 			c.single(h, payload, c.short())
-		default:
+		case way < 20:
 			c.cancelled(h)
+		case way < 23:
+			c.stream(n)
+		default:
+			c.streams()
 		}
 		select {
 		case <-time.After(time.Duration(c.random.IntN(20)) * time.Millisecond):
@@ -212,13 +222,20 @@ func (c *caller) note(seq int, timeout time.Duration, began time.Time, text stri
 func (c *caller) noteRetried(seq int, options actorrpc.RPCOptions, began time.Time, text string, err error) {
 	o := outcome{
 		caller: c.name, seq: seq, kind: outcomeOK, code: "-", life: "-", took: time.Since(began), timeout: options.Timeout, retries: options.Retries,
+		items: noStream,
 	}
+	if err != nil {
+		o.failed(err)
+	} else if _, scanned := fmt.Sscan(text, &o.life, &o.count); scanned != nil {
+		o.kind = outcomeOther
+	}
+	_, _ = c.outcomes.WriteString(o.line())
+}
+
+// failed notes the error of a call.
+func (o *outcome) failed(err error) {
 	failure, typed := errors.AsType[*rpcerror.Error](err)
 	switch {
-	case err == nil:
-		if _, scanned := fmt.Sscan(text, &o.life, &o.count); scanned != nil {
-			o.kind = outcomeOther
-		}
 	case !typed:
 		o.kind, o.code = outcomeOther, strings.ReplaceAll(err.Error(), " ", "_")
 	case failure.Ran:
@@ -226,5 +243,4 @@ func (c *caller) noteRetried(seq int, options actorrpc.RPCOptions, began time.Ti
 	default:
 		o.kind, o.code = outcomeNot, string(failure.Code)
 	}
-	_, _ = c.outcomes.WriteString(o.line())
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -22,7 +23,15 @@ func TestChaos(t *testing.T) {
 	w.populate(t)
 	w.all("go", "going")
 	n := &nemesis{world: w, random: rand.New(rand.NewPCG(w.seed, 7))}
-	n.rage(w.storm(t.Context()))
+	i, err := newIntruder(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	storm := w.storm(t.Context())
+	var intruding sync.WaitGroup
+	intruding.Go(func() { i.intrude(storm) })
+	n.rage(storm)
+	intruding.Wait()
 	w.note("calm")
 	w.goHome()
 	w.all("stop", "stopped")
@@ -41,6 +50,7 @@ func TestChaos(t *testing.T) {
 			t.Errorf("there was no %s", f)
 		}
 	}
+	i.report(t)
 	w.verdict(t)
 }
 
@@ -71,6 +81,21 @@ func (w *world) outcomes() ([]outcome, error) {
 		all = append(all, some...)
 	}
 	return all, nil
+}
+
+// items are those of all streams, as servers made and callers took them.
+func (w *world) items() (produced, received []item, err error) {
+	if produced, err = readLines(w.orders().Produced, itemOf); err != nil {
+		return nil, nil, err
+	}
+	for _, c := range w.callers {
+		some, err := readLines(filepath.Join(w.dir, "received-"+c.name), itemOf)
+		if err != nil {
+			return nil, nil, err
+		}
+		received = append(received, some...)
+	}
+	return produced, received, nil
 }
 
 // enough is an error unless so many calls of each caller returned in the storm that
@@ -163,7 +188,22 @@ func (w *world) verdict(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("%d calls, %d executions, outcomes %v", len(outcomes), len(executions), tally(outcomes))
-	wrong := append(judge(executions, outcomes), gaps(outcomes)...)
+	produced, received, err := w.items()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d streams: %d items produced, %d received", streamsOf(outcomes), len(produced), len(received))
+	pickles := 0
+	for _, o := range outcomes {
+		if o.pickled && o.kind == outcomeOK {
+			pickles++
+		}
+	}
+	t.Logf("%d calls and streams with values of own classes", pickles)
+	if proven := w.identity != "" && w.python != ""; proven != (pickles > 0) {
+		w.problem("%d pickles were carried, and peers have proven their namespace: %t", pickles, proven)
+	}
+	wrong := slices.Concat(judge(executions, outcomes), gaps(outcomes), judgeStreams(executions, outcomes, produced, received))
 	if len(wrong) > 50 {
 		wrong = wrong[:50]
 	}

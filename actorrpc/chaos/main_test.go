@@ -1,13 +1,16 @@
 // Package chaos proves the promise of actors with real processes: whatever happens
 // to servers, connections and the register of names, a call that returned was
 // executed exactly once, one that is reported as perhaps executed at most once, any
-// other not at all, and each incarnation saw the calls of a caller in their order.
+// other not at all, and each incarnation saw the calls of a caller in their order. A
+// loop over a stream had the items of one execution, each once and in order, all of them
+// if it came to the end. Pickles were read of peers of the namespace only.
 //
 // It has tests only. TestChaos (below) starts servers in Go and in Python (server_test.go,
 // python/tests/chaos_server.py) behind proxies (front_test.go), callers of both
 // (caller_test.go, python/tests/chaos_caller.py) and a register of names
-// (registry_test.go), lets a seeded nemesis loose on them (nemesis_test.go) and then
-// compares what was executed with what was reported (oracle_test.go).
+// (registrytest), lets a seeded nemesis loose on them (nemesis_test.go) and a client of
+// another namespace (intruder_test.go), and then compares what was executed and produced
+// with what was reported and received (oracle_test.go, oraclestream_test.go).
 package chaos
 
 import (

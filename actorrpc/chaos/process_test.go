@@ -41,7 +41,9 @@ const envOrders = "FRAY_CHAOS_ORDERS"
 // orders say what a process is to do. Both languages read them.
 type orders struct {
 	Executed  string   `json:"executed"` // file to which servers append a line for each call
+	Produced  string   `json:"produced"` // likewise, for each item of a stream
 	Outcomes  string   `json:"outcomes"` // and callers one for each that they made
+	Received  string   `json:"received"` // likewise, for each item that they took
 	Callers   []string `json:"callers"`  // of this process
 	Actors    []string `json:"actors"`
 	Seed      uint64   `json:"seed"`

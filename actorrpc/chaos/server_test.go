@@ -21,11 +21,14 @@ import (
 // counter is an actor that must not run a call twice. It writes each into a file
 // before it returns.
 type counter struct {
-	executed *os.File
-	life     string
-	n        int
-	failed   map[string]failures // by caller: of the last call that was to fail
+	records
+	life   string
+	n      int
+	failed map[string]failures // by caller: of the last call that was to fail
 }
+
+// records are the files in which servers write what they do.
+type records struct{ executed, produced *os.File }
 
 // failures are how often a call has failed in a life.
 type failures struct{ seq, times int }
@@ -44,12 +47,17 @@ func (c *counter) Add(caller string, seq int, data []byte, takes int) (string, e
 		<-time.After(half)
 		defer func() { <-time.After(half) }()
 	}
-	c.n++
-	line := fmt.Sprintf("%s %d %s %d\n", caller, seq, c.life, c.n)
-	if _, err := c.executed.WriteString(line); err != nil {
+	if err := c.count(caller, seq); err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("%s %d %s", c.life, c.n, strings.Repeat("x", len(data))), nil
+}
+
+// count records a call.
+func (c *counter) count(caller string, seq int) error {
+	c.n++
+	_, err := fmt.Fprintf(c.executed, "%s %d %s %d\n", caller, seq, c.life, c.n)
+	return err
 }
 
 // Flaky is Add, and fails so often in this life after the call counts.
@@ -101,17 +109,21 @@ func serve(in io.Reader, out io.Writer) error {
 	if err := srv.Start(ctx); err != nil {
 		return err
 	}
-	executed, err := os.OpenFile(o.Executed, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
+	var files records
+	if files.executed, err = appending(o.Executed); err != nil {
 		return err
 	}
-	defer executed.Close()
+	defer files.executed.Close()
+	if files.produced, err = appending(o.Produced); err != nil {
+		return err
+	}
+	defer files.produced.Close()
 	fmt.Fprintln(out, "ready", srv.Address(), used())
 	var orders sync.WaitGroup
 	orders.Go(func() {
 		defer stop()
 		for s := bufio.NewScanner(in); s.Scan() && ctx.Err() == nil; {
-			fmt.Fprintln(out, obey(ctx, srv, s.Text(), executed))
+			fmt.Fprintln(out, obey(ctx, srv, s.Text(), files))
 		}
 	})
 	<-ctx.Done()
@@ -120,13 +132,18 @@ func serve(in io.Reader, out io.Writer) error {
 	return srv.Shutdown(end)
 }
 
+// appending opens a file to which several processes write.
+func appending(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+}
+
 // obey carries out one order.
-func obey(ctx context.Context, srv *host.Server, order string, executed *os.File) string {
+func obey(ctx context.Context, srv *host.Server, order string, files records) string {
 	verb, name, _ := strings.Cut(order, " ")
 	switch verb {
 	case "host":
 		name, life, _ := strings.Cut(name, " ")
-		if _, err := srv.Register(name, &counter{executed: executed, life: life, failed: map[string]failures{}}, host.Options{}); err != nil {
+		if _, err := srv.Register(name, &counter{records: files, life: life, failed: map[string]failures{}}, host.Options{}); err != nil {
 			return "failed " + err.Error()
 		}
 		return "hosted"

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -35,6 +36,7 @@ type world struct {
 	programs string // directory of the programs in Python
 	seed     uint64
 	identity string // file that connections are secured by; "": plain text
+	stranger string // file with the identity of another namespace; ""
 	registry *registrytest.Registry
 	// registryBusy is held while it is down.
 	registryBusy sync.Mutex
@@ -101,7 +103,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	if w.seed%2 == 1 {
-		if w.identity, err = writeIdentity(w.dir); err != nil {
+		if w.identity, w.stranger, err = writeIdentities(w.dir); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -115,16 +117,24 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// writeIdentity writes what an agent does for its tasks.
-func writeIdentity(dir string) (file string, err error) {
+// writeIdentities writes what an agent does for its tasks, those of the namespace and those of another.
+func writeIdentities(dir string) (own, other string, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	authority, err := identity.NewAuthority(key, "chaos")
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
+	if own, err = writeIdentity(dir, authority, namespace); err != nil {
+		return "", "", err
+	}
+	other, err = writeIdentity(dir, authority, "elsewhere")
+	return own, other, err
+}
+
+func writeIdentity(dir string, authority *identity.Authority, namespace string) (file string, err error) {
 	private, public, err := keys.NewIdentityKey()
 	if err != nil {
 		return "", err
@@ -133,7 +143,7 @@ func writeIdentity(dir string) (file string, err error) {
 	if err != nil {
 		return "", err
 	}
-	file = filepath.Join(dir, "identity.pem")
+	file = filepath.Join(dir, namespace+".pem")
 	return file, os.WriteFile(file, identity.File(private, certificate, [][]byte{authority.Certificate()}), 0o600)
 }
 
@@ -161,7 +171,10 @@ func (w *world) problem(format string, args ...any) {
 }
 
 func (w *world) orders() orders {
-	return orders{Executed: filepath.Join(w.dir, "executed"), Seed: w.seed, Keepalive: keepalive.Seconds(), Patience: keepPatience.Seconds()}
+	return orders{
+		Executed: filepath.Join(w.dir, "executed"), Produced: filepath.Join(w.dir, "produced"), Seed: w.seed,
+		Keepalive: keepalive.Seconds(), Patience: keepPatience.Seconds(),
+	}
 }
 
 // populate starts two servers of each language, each with an actor, and the callers.
@@ -206,7 +219,7 @@ func (w *world) populate(t *testing.T) {
 func (w *world) caller(l language, i, share int) (*callingProcess, error) {
 	name := fmt.Sprintf("%s%d", l, i)
 	o := w.orders()
-	o.Outcomes = filepath.Join(w.dir, "outcomes-"+name)
+	o.Outcomes, o.Received = filepath.Join(w.dir, "outcomes-"+name), filepath.Join(w.dir, "received-"+name)
 	o.Seed = w.seed*100 + uint64(i)
 	for n := range share {
 		o.Callers = append(o.Callers, fmt.Sprintf("%s.%d", name, n))
@@ -216,6 +229,7 @@ func (w *world) caller(l language, i, share int) (*callingProcess, error) {
 		o.Actors = append(o.Actors, actor)
 	}
 	w.mu.Unlock()
+	slices.Sort(o.Actors)
 	p, err := start(w, l, roleCaller, "caller/1", o)
 	if err != nil {
 		return nil, err

@@ -13,7 +13,9 @@ import threading
 import time
 from typing import Any
 
-from chaos_server import say, used
+from chaos_server import appending, say, used
+from chaos_streams import Asked, Files, Outcome, follow
+from chaos_values import Blob, Receipt, Ticket
 from fray.cluster import current_cluster
 from fray.rpc import ActorFuture, ActorHandle, ActorPool, ClusterResolver, ConnectionSettings
 from fray.rpc.errors import ActorError, UnavailableError
@@ -25,11 +27,15 @@ LONGEST = 20_000
 """Microseconds that a call takes, so that servers die within calls."""
 
 
+class OwnTicket(Ticket):
+    """Is of the main program, so that its code goes with it."""
+
+
 class Caller:
     """Makes calls, one after the other or many at once, and numbers them."""
 
-    def __init__(self, name: str, handles: list[ActorHandle], outcomes: int, seed: str) -> None:
-        self._name, self._handles, self._outcomes = name, handles, outcomes
+    def __init__(self, name: str, handles: list[ActorHandle], files: Files, seed: str) -> None:
+        self._name, self._handles, self._files = name, handles, files
         self._random = random.Random(seed)
         self._seq = 0
 
@@ -41,10 +47,11 @@ class Caller:
     def run(self, stop: threading.Event) -> None:
         """Call in all ways that there are."""
         while not stop.wait(self._random.random() * 0.04):
-            handle = self._random.choice(self._handles)
+            actor = self._random.randrange(len(self._handles))
+            handle = self._handles[actor]
             large = self._random.randrange(16) == 0
             payload = bytes(self._random.randrange(1, LARGE)) if large else None
-            way = self._random.randrange(20)
+            way = self._random.randrange(28)
             if way < 9:
                 self._single(handle, payload, TIMEOUT)
             elif way < 11:
@@ -56,8 +63,14 @@ class Caller:
                 self._pipeline(handle, self._random.randrange(2, 32), timeout)
             elif way < 19:
                 self._single(handle, payload, self._random.uniform(0.001, 0.3))
-            else:
+            elif way < 20:
                 self._cancelled(handle)
+            elif way < 22:
+                self._pickled(handle)
+            elif way < 27:
+                self._stream(actor)
+            else:
+                self._streams()
 
     def _takes(self) -> int:
         """Return how long a call is to take, in microseconds: most no time, so that many are made."""
@@ -118,6 +131,48 @@ class Caller:
 
             self._note(seq, TIMEOUT, time.monotonic(), unmade)
 
+    def _pickled(self, handle: ActorHandle) -> None:
+        """Send a value of an own class, and have one returned. Actors in Go and unknown peers take none."""
+        self._seq += 1
+        began = time.monotonic()
+        data = Blob(bytes(self._random.randrange(LARGE))) if self._random.randrange(4) == 0 else None
+        kind = self._random.choice([Ticket, OwnTicket])
+        ticket = kind(self._name, self._seq, data)
+        keep = handle.options(timeout=TIMEOUT).keep
+
+        def result() -> str:
+            receipt = keep(ticket)
+            if type(receipt) is not Receipt or type(receipt.ticket) is not kind or receipt.ticket != ticket:
+                raise TypeError(f"{ticket} came back as {receipt}")
+            return f"{receipt.life} {receipt.count}"
+
+        self._note(self._seq, TIMEOUT, began, result, pickled=True)
+
+    def _stream(self, actor: int) -> None:
+        """Have an actor make a stream."""
+        asked = self._ask(actor)
+        later = self._handles[actor + 1 :]  # two loops that call each other's actors would wait for ever
+
+        def meanwhile(taken: int) -> None:
+            if asked.between and later and taken % 8 == 0:
+                self._single(self._random.choice(later), None, TIMEOUT)
+
+        follow(self._files, self._name, asked, asked.start(self._name), meanwhile)
+
+    def _streams(self) -> None:
+        """Have two actors make several streams at once, of which each runs when its turn has come."""
+        asked = []
+        for actor in self._random.choices(range(len(self._handles)), k=self._random.randrange(2, 6)):
+            asked.append(self._ask(actor))
+        began = [each.start(self._name) for each in asked]
+        for each, stream in zip(asked, began, strict=True):
+            follow(self._files, self._name, each, stream, lambda _: None)
+
+    def _ask(self, actor: int) -> Asked:
+        """Draw a stream."""
+        self._seq += 1
+        return Asked.drawn(self._random, self._handles[actor], self._seq)
+
     def _cancelled(self, handle: ActorHandle) -> None:
         """Give a call up after a moment."""
         self._seq += 1
@@ -127,32 +182,29 @@ class Caller:
         future.cancel()
         self._note(self._seq, TIMEOUT, began, future.result)
 
-    def _note(self, seq: int, timeout: float, began: float, result: Any, retries: int = 0) -> None:
-        kind, code, life, count = "ok", "-", "-", 0
-        try:
-            text = result()
-            life, number = text.split()[:2]
-            count = int(number)
-        except ActorError as err:
-            kind, code = "maybe" if err.ran else "not", err.code.value
-        except Exception as err:
-            kind, code = "other", repr(err).replace(" ", "_")
-        took = 1000 * (time.monotonic() - began)
-        line = f"{self._name} {seq} {kind} {code} {life} {count} {took:.0f} {1000 * timeout:.0f} {retries}\n"
-        os.write(self._outcomes, line.encode())
+    def _note(
+        self, seq: int, timeout: float, began: float, result: Any, retries: int = 0, pickled: bool = False
+    ) -> None:
+        outcome = Outcome(self._name, seq, timeout, retries, pickled=pickled, began=began)
+        with outcome.failures():
+            outcome.life, number = result().split()[:2]
+            outcome.count = int(number)
+        outcome.write(self._files)
 
 
 def main(orders: dict[str, Any]) -> None:
     faulthandler.register(signal.SIGQUIT)
-    outcomes = os.open(orders["outcomes"], os.O_APPEND | os.O_CREAT | os.O_WRONLY, 0o600)
-    settings = ConnectionSettings(peer="", keepalive=orders["keepalive"], patience=orders["patience"])
+    files = Files(appending(orders["outcomes"]), appending(orders["received"]))
+    settings = ConnectionSettings(
+        peer="", keepalive=orders["keepalive"], patience=orders["patience"], allow_pickle=True
+    )
     resolver = ClusterResolver(current_cluster(), settings=settings)
     handles = [resolver.wait_for_actor(name) for name in orders["actors"]]
     names = orders["callers"]
-    calm = Caller(names[0] + ".calm", handles, outcomes, "")
+    calm = Caller(names[0] + ".calm", handles, files, "")
     stop, threads = threading.Event(), []
     for name in names:
-        caller = Caller(name, handles, outcomes, f"{orders['seed']} {name}")
+        caller = Caller(name, handles, files, f"{orders['seed']} {name}")
         threads.append(threading.Thread(target=caller.run, args=[stop]))
     for line in sys.stdin:
         match line.strip():

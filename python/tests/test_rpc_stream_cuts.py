@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from actors import PATIENCE
 from fray._pb import actor_pb2
 from fray.cluster import LocalCluster
-from fray.rpc import ActorServer, FixedResolver, method
+from fray.rpc import ActorServer, ConnectionSettings, FixedResolver, method
 from fray.rpc.codec import encode_result
 from fray.rpc.errors import MaybeExecutedError
+from identities import make_identity
 from scripted import Scripted, packed
 from streamed import Cutter, collect
+from valued import Point
 
 
 class Feed:
@@ -26,6 +29,10 @@ class Feed:
     def count(self, n: int) -> Iterator[int]:
         self.runs += 1
         yield from range(n)
+
+    def points(self) -> Iterator[Point]:
+        yield Point(1, 2)
+        assert self.gate.wait(PATIENCE)
 
     def gated(self) -> Iterator[int]:
         self.runs += 1
@@ -115,6 +122,33 @@ def test_a_server_that_is_lost(feed: Feed, server: ActorServer, begun: bool) -> 
             lose()
             assert list(future) == [0]
             assert other.runs == 1
+
+
+def test_pickled_items_that_have_come_are_read_after_their_server_is_lost(
+    feed: Feed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FRAY_ACTOR_IDENTITY", mine := make_identity(tmp_path, "mine"))
+    settings = ConnectionSettings(identity=mine, allow_pickle=True)
+    with (
+        LocalCluster() as cluster,
+        ActorServer(cluster, allow_pickle=True) as server,
+        ActorServer(cluster) as next_server,
+        Cutter(server.address) as network,
+    ):
+        server.register("feed", feed)
+        next_server.register("feed", Feed())
+        handle = FixedResolver(network.address, settings=settings).lookup("feed")
+        stream = handle.points.remote().result()
+        come = threading.Event()
+        if stream._watch(come.set):
+            assert come.wait(PATIENCE)
+        network.target = next_server.address
+        network.cut()
+        assert list(handle.options(idempotent=True).count(2)) == [0, 1]
+        assert next(stream) == Point(1, 2)
+        with pytest.raises(MaybeExecutedError):
+            next(stream)
+        feed.gate.set()
 
 
 def items(seq: int, first: int, *values: int) -> actor_pb2.Frame:

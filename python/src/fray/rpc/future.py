@@ -249,7 +249,7 @@ class ActorFuture(OngoingCall[T]):
 
     def read_item(self, item: Arrival) -> Any:
         """Decode an item. Raises ActorError."""
-        return self._read(item.codec, item.data, item.buffers)
+        return self._read(*item)
 
     def _decoded(self) -> T:
         value = self._value
@@ -267,7 +267,10 @@ class ActorFuture(OngoingCall[T]):
         reply = answer.reply
         try:
             return cast(
-                "T", self._read(reply.codec, payload_of(answer.buffers, reply.result), answer.buffers)
+                "T",
+                self._read(
+                    reply.codec, payload_of(answer.buffers, reply.result), answer.buffers, answer.pickles
+                ),
             )
         except ActorError as err:
             self._error = err
@@ -275,10 +278,10 @@ class ActorFuture(OngoingCall[T]):
         self._answer = None
         raise self._error
 
-    def _read(self, codec: int, data: Buffer, buffers: Sequence[memoryview]) -> Any:
+    def _read(self, codec: int, data: Buffer, buffers: Sequence[memoryview], pickles: bool) -> Any:
         """Decode a result. Raises ActorError."""
         try:
-            return read_result(codec, data, buffers, self.route.settings, self.route.on_actor, self.pickles)
+            return read_result(codec, data, buffers, self.route.settings, self.route.on_actor, pickles)
         except ActorError as err:
             data, buffers = b"", ()  # the traceback refers to them
             raise err.at(self.route.name, self.call.method) from err.__cause__

@@ -146,6 +146,15 @@ class Channel:
         """Return whether calls of a route are unanswered, and a caller waits for them."""
         return any(future.route is route and not future.done() for future in list(self._outstanding.values()))
 
+    def has_unsent_calls_of(self, route: object) -> bool:
+        """Return whether there are calls of a route that its broken connection never sent."""
+        if self.connected:
+            return False
+        return any(
+            future.route is route and not future.done() and future.unsent
+            for future in list(self._outstanding.values())
+        )
+
     # Connections
 
     @property
@@ -289,17 +298,18 @@ class Channel:
 
     def _give_up(self, over: Any, silent: bool = False) -> None:
         given = [(seq, future) for seq, future in self._outstanding.items() if over(future)]
-        for seq, _ in given:
-            self._outstanding.pop(seq, None)
         _give_back((future for _, future in given), silent)
+        for seq, _ in given:  # only now: a route looks here for calls that are to come back
+            self._outstanding.pop(seq, None)
 
     def _resume(self, connection: Connection) -> None:
-        given: list[OngoingCall[Any]] = []
         with self._lock:
             if connection.peer.peer != self._peer:
-                given = list(self._outstanding.values())
+                _give_back(
+                    list(self._outstanding.values())
+                )  # before what is sent from now on could overtake them
                 self._outstanding.clear()
-            _give_back(given + self._blamed())  # before what is sent from now on could overtake them
+            _give_back(self._blamed())
             self._adopt(connection)
             for future in list(self._outstanding.values()):
                 future.arrived |= future.sent is not None and future.sent.may_have_arrived

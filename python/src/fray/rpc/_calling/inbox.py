@@ -26,6 +26,8 @@ class Arrival(NamedTuple):
     codec: int
     data: bytes
     buffers: Sequence[memoryview]
+    pickles: bool
+    """It may be unpickled: the server that sent it has proven the namespace."""
 
 
 class Inbox:
@@ -45,8 +47,13 @@ class Inbox:
         self.taken = 0
         """How many a loop took."""
 
-    def add(self, items: actor_pb2.Items, buffers: Sequence[memoryview]) -> None:
+    def add(self, items: actor_pb2.Items, buffers: Sequence[memoryview], pickles: bool) -> None:
         """Add items that arrived; some may have before, by another connection.
+
+        Args:
+            items: The items.
+            buffers: All of theirs.
+            pickles: Whether they may be unpickled.
 
         Raises:
             MalformedFrameError: they do not follow those that came, or are more than are taken.
@@ -62,12 +69,12 @@ class Inbox:
                 if len(own) != len(results):
                     raise MalformedFrameError("items of a stream have other buffers than came")
                 for data, count in zip(results, own, strict=True):
-                    arrivals.append(Arrival(codec, data, buffers[at : at + count]))
+                    arrivals.append(Arrival(codec, data, buffers[at : at + count], pickles))
                     at += count
                 if at != len(buffers):
                     raise MalformedFrameError("items of a stream have other buffers than came")
             else:
-                arrivals = [Arrival(codec, data, ()) for data in results]
+                arrivals = [Arrival(codec, data, (), pickles) for data in results]
             if skipped:
                 del arrivals[:skipped]
             room = self._items - (self.received - self._acked)

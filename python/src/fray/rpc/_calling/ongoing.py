@@ -159,7 +159,6 @@ class OngoingCall(StandardFuture[T]):
         "may_have_run",
         "number",
         "options",
-        "pickles",
         "plain",
         "retried",
         "route",
@@ -197,8 +196,12 @@ class OngoingCall(StandardFuture[T]):
         self.may_have_run = False  # on a server that is lost
         self.arrived = False  # perhaps, over an earlier connection to the same server
         self.plain: Plain | None = None  # its arguments by msgpack, while pickle may be refused
-        self.pickles = False  # what its server answers may be unpickled
         self.inbox: Inbox | None = None  # of a call that is answered by a stream, once that has begun
+
+    @property
+    def unsent(self) -> bool:
+        """Whether no server can have it: certain once the connection is lost."""
+        return not self.arrived and (self.sent is None or not self.sent.may_have_arrived)
 
     @property
     def failed(self) -> bool:
@@ -334,9 +337,8 @@ class OngoingCall(StandardFuture[T]):
 
     def answered(self, answer: Answer) -> None:
         """Take what became of the call, on the thread of the connection's reader: without waiting."""
-        self.pickles = answer.pickles
         if answer.items is not None:
-            self._streamed(answer.items, answer.buffers)
+            self._streamed(answer.items, answer.buffers, answer.pickles)
             return
         reply = answer.reply
         channel = cast("CallChannel", self.channel)
@@ -392,13 +394,13 @@ class OngoingCall(StandardFuture[T]):
         """Whether items of its stream have come: what its loop has had is not taken back."""
         return self.inbox is not None and self.inbox.received > 0
 
-    def _streamed(self, items: actor_pb2.Items, buffers: Sequence[memoryview]) -> None:
+    def _streamed(self, items: actor_pb2.Items, buffers: Sequence[memoryview], pickles: bool) -> None:
         """Take items of a stream, on the thread of the connection's reader. Raises MalformedFrameError."""
         inbox = self.inbox
         if inbox is None:
             inbox = Inbox(self.options.stream_window)
         if not self._finished:
-            inbox.add(items, buffers)
+            inbox.add(items, buffers, pickles)
         if self.inbox is None:
             self.inbox = inbox
             self._begin()

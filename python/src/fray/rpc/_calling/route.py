@@ -234,7 +234,7 @@ class Route:
         unavailable = UnavailableError("the connection broke before the call was sent")
         if future.cancelled_by:
             future.fail(CancelledError("the call was cancelled", ran=future.sent is not None))
-        elif not future.arrived and (future.sent is None or not future.sent.may_have_arrived):
+        elif future.unsent:
             self._give_back(future, unavailable)
         elif future.may_repeat():
             future.may_have_run, future.since = True, 0.0
@@ -324,6 +324,19 @@ class Route:
             sleep(pause)
             pause = min(_LONGEST_TURN, 2 * pause)
 
+    def _others_come_back(self, channel: Channel) -> bool:
+        """Wait for earlier calls that never left, over a connection to another server that broke.
+
+        What is queued would overtake them. Return whether any have come back.
+        """
+        last, pause = self._last, _TURN
+        while (
+            last is not None and last is not channel and not self.returned and last.has_unsent_calls_of(self)
+        ):
+            sleep(pause)
+            pause = min(_LONGEST_TURN, 2 * pause)
+        return bool(self.returned)
+
     def _note(self, future: OngoingCall[Any], error: ActorError) -> None:
         """Note which endpoint failed a call, and why; end a call whose actor its server does not know."""
         last = self._last
@@ -352,6 +365,8 @@ class Route:
             return False
         target.forgive()
         channel = channels().at(endpoint.address, self.settings)
+        if self._others_come_back(channel):
+            return False
         try:
             channel.connect(self.settings.connect_timeout)
         except UnavailableError as err:
