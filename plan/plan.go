@@ -95,6 +95,9 @@ func (h *Host) SameReport(o *Host) bool {
 // monitored. It does not change: the next one is another value.
 type Heartbeat struct{ heardAt time.Duration }
 
+// HeardAt is the time that it was made with.
+func (b *Heartbeat) HeardAt() time.Duration { return b.heardAt }
+
 // NewHeartbeat is that of a host heard at a time.
 func NewHeartbeat(heard time.Duration) *Heartbeat { return &Heartbeat{heardAt: heard} }
 

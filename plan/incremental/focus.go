@@ -1,9 +1,7 @@
 package incremental
 
 import (
-	"math"
 	"slices"
-	"time"
 
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/plan/capacity"
@@ -196,7 +194,7 @@ func (p *Planner) near(in *snapshot.Input) (*near, bool) {
 		}
 	}
 	for i := range p.seen {
-		if len(p.seen[i]) > 0 && !p.focus.isAsListed(p.seen[i], n, math.MaxInt) {
+		if len(p.seen[i]) > 0 && !p.focus.isAsListed(p.seen[i], n, allHosts) {
 			mark(i)
 		}
 	}
@@ -259,30 +257,34 @@ func (f *focus) listedOf(seen observation) []listedSlice {
 	return found
 }
 
+// countedHosts are the hosts of a slice whose silence a plan wakes up for.
+type countedHosts uint8
+
+const (
+	allHosts countedHosts = iota
+	firstHosts
+)
+
 // isAsListed reports whether slices are listed as they were, and none of their hosts has been
-// silent for too long. It notes when one of the first hosts of each will have been.
-func (f *focus) isAsListed(seen observation, n *near, hosts int) bool {
-	left := time.Duration(-1)
+// silent for too long. It notes when one of those that count will have been.
+func (f *focus) isAsListed(seen observation, n *near, hosts countedHosts) bool {
+	heard := never
 	for k := range seen {
 		s := &seen[k]
 		if s.listed != f.look || !sameStatus(s.at, s.status) {
 			return false
 		}
-		for i := range s.hosts {
-			if s.hosts[i].Lives() {
-				continue
-			}
-			until := snapshot.HostTimeout - s.hosts[i].SilentFor(n.in.Obs.Monitored)
-			if until <= 0 {
-				return false
-			}
-			if i < hosts && (left < 0 || until < left) {
-				left = until
-			}
+		if n.untilSilent(s.earliest) <= 0 {
+			return false
+		}
+		if hosts == firstHosts {
+			heard = min(heard, s.first)
+		} else {
+			heard = min(heard, s.earliest)
 		}
 	}
-	if left >= 0 && (n.wake.IsZero() || n.in.Now.Add(left).Before(n.wake)) {
-		n.wake = n.in.Now.Add(left)
+	if heard != never {
+		n.wakeAt(n.in.Now.Add(n.untilSilent(heard)))
 	}
 	return true
 }
@@ -301,7 +303,7 @@ func (f *focus) readMail(obs *plan.Observed) (changed []int) {
 		if obs.Assignments[name].Object != s.assigned || !slices.EqualFunc(hosts, s.hosts, same) {
 			changed = append(changed, s.job)
 		}
-		s.hosts = hosts
+		s.hear(hosts)
 	}
 	follows := f.mail != 0 && obs.Look == f.mail+1
 	f.mail = obs.Look
@@ -347,7 +349,8 @@ func (f *focus) observed(in *snapshot.Input, listed []listedSlice) *plan.Observe
 		part.Inventories[l.provider] = inv
 		there[l.status.Spec.Name] = true
 	}
-	part.Assignments, part.Hosts, part.Booting = map[string]plan.Assigned{}, map[string][]plan.Host{}, map[string]bool{}
+	part.Assignments, part.Hosts = make(map[string]plan.Assigned, len(f.others)), make(map[string][]plan.Host, len(f.others))
+	part.Booting = map[string]bool{}
 	for name := range f.others {
 		a, assigned := in.Obs.Assignments[name]
 		if assigned {
@@ -371,7 +374,7 @@ func (f *focus) observed(in *snapshot.Input, listed []listedSlice) *plan.Observe
 // with those that wait for them, and with all slices that are not a steady job's.
 func (p *Planner) recordsOf(doc *state.Document, obs *plan.Observed, jobs []int) *state.Document {
 	part := *doc
-	part.Jobs, part.Slices = map[schema.Address]*state.Job{}, map[string]*state.Slice{}
+	part.Jobs, part.Slices = make(map[schema.Address]*state.Job, 2*len(jobs)), make(map[string]*state.Slice, len(p.focus.others))
 	add := func(i int) {
 		addr := p.desired.Jobs[i].Addr
 		part.Jobs[addr] = doc.Jobs[addr]

@@ -22,6 +22,17 @@ type near struct {
 	wake   time.Time       // when time alone changes something
 }
 
+// untilSilent is how long a host that was heard last at a time may still be silent.
+func (n *near) untilSilent(heard time.Duration) time.Duration {
+	return snapshot.HostTimeout - max(0, n.in.Obs.Monitored-heard)
+}
+
+func (n *near) wakeAt(t time.Time) {
+	if n.wake.IsZero() || t.Before(n.wake) {
+		n.wake = t
+	}
+}
+
 // isMissing reports whether lists leave slices out that are to stay: how many do so counts
 // among all.
 func isMissing(d *snapshot.Evidence) bool {

@@ -1,7 +1,9 @@
 package incremental
 
 import (
+	"math"
 	"slices"
+	"time"
 
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/plan/capacity"
@@ -30,9 +32,29 @@ type observedSlice struct {
 	// What focus knows of it.
 	job      int // its owner
 	shape    capacity.Shape
-	listed   int // in which look it was listed last
+	first    time.Duration // when its first host was heard last, see [plan.Heartbeat]; never: it is known to live
+	earliest time.Duration // the same of the host that has been silent for longest
+	listed   int           // in which look it was listed last
 	provider schema.ProviderName
 	at       *schema.SliceStatus // as it was listed then
+}
+
+// never is when a host was heard last that is known to live.
+const never = time.Duration(math.MaxInt64)
+
+// hear takes in what the hosts of a slice report.
+func (s *observedSlice) hear(hosts []plan.Host) {
+	s.hosts, s.first, s.earliest = hosts, never, never
+	for i := range hosts {
+		if hosts[i].Lives() {
+			continue
+		}
+		heard := hosts[i].Heartbeat.HeardAt()
+		s.earliest = min(s.earliest, heard)
+		if i == 0 {
+			s.first = heard
+		}
+	}
 }
 
 // observationOf returns what is to stay as it is for a job to be steady, nil for
@@ -51,7 +73,9 @@ func observationOf(d *reconcile.Reconciler, j *state.Job) observation {
 			lifecycle.Unheard(st, hosts) >= 0 || d.Next.Slices[name] != d.Doc.Slices[name] {
 			return nil
 		}
-		seen = append(seen, observedSlice{name: name, status: st, assigned: d.Obs.Assignments[name].Object, hosts: hosts})
+		s := observedSlice{name: name, status: st, assigned: d.Obs.Assignments[name].Object}
+		s.hear(hosts)
+		seen = append(seen, s)
 	}
 	return seen
 }

@@ -120,7 +120,8 @@ func (t *takedown) judge(d *reconcile.Reconciler, i int) {
 		if !listed || acting || d.Next.Slices[name] == nil || d.Next.Slices[name] != d.Doc.Slices[name] {
 			return
 		}
-		s := observedSlice{name: name, status: st, assigned: d.Obs.Assignments[name].Object, hosts: d.Obs.Hosts[name]}
+		s := observedSlice{name: name, status: st, assigned: d.Obs.Assignments[name].Object}
+		s.hear(d.Obs.Hosts[name])
 		if !isUndisputed(d, j, &s) {
 			return
 		}
@@ -200,7 +201,7 @@ func (t *takedown) near(in *snapshot.Input) (*near, bool) {
 	}
 	for i := range t.jobs {
 		job := &t.jobs[i]
-		if job.held && !t.focus.isAsListed(job.seen, n, 1) {
+		if job.held && !t.focus.isAsListed(job.seen, n, firstHosts) {
 			mark(i)
 		}
 		if !job.held && !job.gone {
@@ -263,7 +264,7 @@ func (t *takedown) settle(d *reconcile.Reconciler, jobs []int) bool {
 		t.remove(i)
 	}
 	if len(gone) > 0 { // the plan was still about them
-		t.changes = slices.DeleteFunc(slices.Clone(t.changes), func(c plan.Change) bool { return t.jobs[t.index[c.Addr]].gone })
+		t.changes = t.changesWithout(gone)
 	}
 	for _, i := range jobs {
 		if !t.jobs[i].gone {
@@ -272,6 +273,18 @@ func (t *takedown) settle(d *reconcile.Reconciler, jobs []int) bool {
 	}
 	t.focus.noteOthers(d)
 	return true
+}
+
+// changesWithout are the changes of the jobs that have not gone, in address order as jobs
+// are. Earlier plans keep theirs.
+func (t *takedown) changesWithout(gone []int) []plan.Change {
+	slices.Sort(gone)
+	left, rest := make([]plan.Change, 0, len(t.changes)-len(gone)), t.changes
+	for _, i := range gone {
+		n, _ := slices.BinarySearchFunc(rest, t.jobs[i].addr, func(c plan.Change, a schema.Address) int { return c.Addr.Compare(a) })
+		left, rest = append(left, rest[:n]...), rest[n+1:]
+	}
+	return append(left, rest...)
 }
 
 // conclude completes the changes and waits of a plan with those of held jobs.

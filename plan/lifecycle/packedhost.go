@@ -81,7 +81,7 @@ func (d *Slices) assignPacked(name string) {
 	same := slices.Equal(packed, cur.PackedTasks)
 	takes := !same && slices.ContainsFunc(cur.PackedTasks, func(g state.PackedTask) bool { return !slices.Contains(packed, g) })
 	if i, acting := d.Acting[name]; acting {
-		if a := &d.Plan.Actions[i]; a.Verb == plan.Assign {
+		if a := &d.MutableActions()[i]; a.Verb == plan.Assign {
 			assigned := *a.Assignment // another stage's stays as it is
 			assigned.PackedTasks = packed
 			a.Assignment, a.AfterSave = &assigned, a.AfterSave || takes

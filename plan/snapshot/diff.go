@@ -52,8 +52,8 @@ func (d *Draft) Mutable() *state.Document {
 // MutableJobs are the jobs of next, cloned at the first call.
 func (d *Draft) MutableJobs() map[schema.Address]*state.Job {
 	next := d.Mutable()
-	if !d.ownJobs {
-		next.Jobs, d.ownJobs = state.CloneMap(next.Jobs), true
+	if !d.shared.ownJobs {
+		next.Jobs, d.shared.ownJobs = state.CloneMap(next.Jobs), true
 	}
 	return next.Jobs
 }
@@ -61,8 +61,8 @@ func (d *Draft) MutableJobs() map[schema.Address]*state.Job {
 // MutableSlices are the slices of next, cloned at the first call.
 func (d *Draft) MutableSlices() map[string]*state.Slice {
 	next := d.Mutable()
-	if !d.ownSlices {
-		next.Slices, d.ownSlices = state.CloneMap(next.Slices), true
+	if !d.shared.ownSlices {
+		next.Slices, d.shared.ownSlices = state.CloneMap(next.Slices), true
 	}
 	return next.Slices
 }
@@ -92,9 +92,9 @@ func (d *Draft) Act(a plan.Action) {
 	switch {
 	case !acting:
 		d.Acting[a.Slice.Name] = len(d.Plan.Actions)
-		d.Plan.Actions = append(d.Plan.Actions, a)
+		d.Plan.Actions = append(d.MutableActions(), a)
 	case a.Verb == plan.DeleteSlice:
-		d.Plan.Actions[i] = a
+		d.MutableActions()[i] = a
 	}
 }
 

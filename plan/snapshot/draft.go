@@ -31,10 +31,8 @@ type Draft struct {
 	Input
 	Stack string
 
-	base          *state.Document // of the Snapshot that this is a draft of: its entries are not changed
-	sharedChanges bool            // Plan.Changes are a Snapshot's, see MutableChanges
-	ownJobs       bool            // Next has a map of jobs of its own, see MutableJobs
-	ownSlices     bool            // and of slices
+	base   *state.Document // of the Snapshot that this is a draft of: its entries are not changed
+	shared sharing         // what else is the Snapshot's
 
 	Plan       *plan.Plan
 	Next       *state.Document
@@ -44,7 +42,6 @@ type Draft struct {
 
 	Listed    map[string]*schema.SliceStatus // every slice of every inventory that belongs to the stack
 	Unmanaged []*schema.SliceStatus          // slices that the stack has released
-	shared    bool                           // Listed, made and Packed are a Snapshot's, see own
 	made      map[string]schema.SliceSpec    // as providers have them, where the owner is another now
 	Packed    map[string][]string            // recorded packed slices by the slice on whose host they are, sorted
 
@@ -54,6 +51,15 @@ type Draft struct {
 	Pooled       map[string]*Pool
 	Spent        map[schema.ProviderName]plan.Amount
 	accelerators map[string]accelerators.Shape
+}
+
+// sharing is what a draft has of its Snapshot as it is, to be copied before it is changed.
+type sharing struct {
+	listed    bool // Listed, made and Packed, see own
+	changes   bool // of the plan, see MutableChanges
+	actions   bool // of the plan, see MutableActions
+	ownJobs   bool // Next has a map of jobs of its own, see MutableJobs
+	ownSlices bool // and of slices
 }
 
 // newDraft takes in the slices that carry the stack's mark and ignores all others.
@@ -80,21 +86,30 @@ func newDraft(in *Input) *Draft {
 
 // own copies what a draft shares with its Snapshot before it changes that.
 func (d *Draft) own() {
-	if !d.shared {
+	if !d.shared.listed {
 		return
 	}
-	d.shared = false
+	d.shared.listed = false
 	d.Listed, d.made, d.Packed = maps.Clone(d.Listed), maps.Clone(d.made), maps.Clone(d.Packed)
 	for host, names := range d.Packed {
 		d.Packed[host] = slices.Clone(names)
 	}
 }
 
+// MutableActions returns the actions of the plan, copied at the first call where they are a
+// Snapshot's. There is room for as many more.
+func (d *Draft) MutableActions() []plan.Action {
+	if d.shared.actions {
+		d.Plan.Actions, d.shared.actions = append(make([]plan.Action, 0, 2*len(d.Plan.Actions)), d.Plan.Actions...), false
+	}
+	return d.Plan.Actions
+}
+
 // MutableChanges returns the changes of the plan, copied at the first call where they
 // are a Snapshot's.
 func (d *Draft) MutableChanges() []plan.Change {
-	if d.sharedChanges {
-		d.Plan.Changes, d.sharedChanges = slices.Clone(d.Plan.Changes), false
+	if d.shared.changes {
+		d.Plan.Changes, d.shared.changes = slices.Clone(d.Plan.Changes), false
 	}
 	return d.Plan.Changes
 }

@@ -56,7 +56,7 @@ func (d *Draft) withdraw(name string) {
 	if !acting || d.Plan.Actions[i].Verb != plan.CreateSlice {
 		return
 	}
-	d.Plan.Actions = slices.Delete(d.Plan.Actions, i, i+1)
+	d.Plan.Actions = slices.Delete(d.MutableActions(), i, i+1)
 	delete(d.Acting, name)
 	for other, n := range d.Acting {
 		if n > i {

@@ -30,10 +30,9 @@ func (d *Evidence) Snapshot() Snapshot { return Snapshot{of: d} }
 // such as sums and the rooms on hosts, is found out anew.
 func (s Snapshot) Draft() *Evidence {
 	d, made := *s.of.Draft, *s.of.Plan
-	made.Changes, made.Actions = slices.Clip(made.Changes), slices.Clone(made.Actions)
+	made.Changes, made.Actions = slices.Clip(made.Changes), slices.Clip(made.Actions)
 	made.Blocked, made.Drift, made.Doubts = slices.Clip(made.Blocked), slices.Clip(made.Drift), slices.Clip(made.Doubts)
-	d.Plan, d.base, d.shared, d.sharedChanges = &made, d.Next, true, true
-	d.ownJobs, d.ownSlices = false, false
+	d.Plan, d.base, d.shared = &made, d.Next, sharing{listed: true, changes: true, actions: true}
 	d.Acting, d.EditedJobs, d.Waits = maps.Clone(d.Acting), slices.Clip(d.EditedJobs), slices.Clip(d.Waits)
 	d.Spent = nil
 	if pools := d.Pooled; pools != nil {
