@@ -131,7 +131,7 @@ func (g *group) poolScope() (scope string, user schema.Address) {
 // Staying is why the members of a group do not look for capacity elsewhere although they
 // could have it there: a job runs on a reservation of the group, whose slices are not taken
 // from it. "" where that is not so.
-func (d *Pools) Staying(member schema.Address) string {
+func Staying(d *Pools, member schema.Address) string {
 	g, tied := tiedGroup(d, member.GroupAddress())
 	if !tied {
 		return ""

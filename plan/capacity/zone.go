@@ -86,7 +86,7 @@ func (d *Zones) ChooseZones(fresh, stay []*schema.Job) (map[schema.Address]strin
 		reasons = append(reasons, plan.Because(plan.WaitConstraint, "no zone is declared where it could be: write zones in the provider block"))
 	}
 	last := &reasons[len(reasons)-1]
-	last.Text += d.Staying(fresh[0].Addr)
+	last.Text += Staying(d.Pools, fresh[0].Addr)
 	return nil, reasons
 }
 

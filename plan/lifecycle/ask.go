@@ -26,10 +26,10 @@ func (d *Slices) ask(spec schema.SliceSpec) plan.Reason {
 	}
 	switch {
 	case s.RetryAt.After(d.Now):
-		return plan.Reason{Kind: d.RejectionKind(s), Text: fmt.Sprintf("slice %s: %s", name, s.Error) + d.Staying(spec.Owner), Until: s.RetryAt}
+		return plan.Reason{Kind: d.RejectionKind(s), Text: fmt.Sprintf("slice %s: %s", name, s.Error) + capacity.Staying(d.Pools, spec.Owner), Until: s.RetryAt}
 	case s.PendingSince.IsZero() || s.Failed != "":
 		if why := d.Shut(&spec); !why.None() {
-			why.Text += d.Staying(spec.Owner)
+			why.Text += capacity.Staying(d.Pools, spec.Owner)
 			return why
 		}
 		if s = d.askAgain(s); d.Tried != nil {
