@@ -39,7 +39,7 @@ const wholeUpTo = 150
 // longer than the time between two keys that are held down.
 const shortPart = 6
 
-// patience is how long those who type without a pause wait for findings in blocks that they do not type in.
+// patience is how long findings in other blocks than the edited ones wait while the user types without a pause.
 const patience = 2 * time.Second
 
 // ErrNotShutDown means that the editor went away without shutting the server down.

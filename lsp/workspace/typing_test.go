@@ -18,7 +18,7 @@ func inserted(at int, text string) func(*outline.File) *outline.File {
 	}
 }
 
-// TestTypingWithoutPause: who types without a pause sees the findings in blocks that they do not type in,
+// TestTypingWithoutPause: findings in other blocks than the edited one arrive while the user types without a pause,
 // though each key comes while everything is checked.
 func TestTypingWithoutPause(t *testing.T) {
 	t.Parallel()
