@@ -463,6 +463,7 @@ func TestLoopThatIsCancelledAfterItsStreamHasEnded(t *testing.T) {
 		code  rpcerror.Code
 	}{{context.Canceled, rpcerror.CodeCancelled}, {context.DeadlineExceeded, rpcerror.CodeDeadline}} {
 		ctx, cancel := context.WithCancelCause(t.Context())
+		defer cancel(nil)
 		var got []int
 		var last error
 		for n, err := range actorrpc.Stream[int](ctx, h, "count", 3) {
