@@ -137,6 +137,7 @@ func objection(o outcome, ran []execution) string {
 		if len(ran) != 0 {
 			return fmt.Sprintf("it was executed: %v", ran)
 		}
+	case outcomeLeft: // it may have run or not
 	case outcomeOther:
 		return "it returned something else"
 	}

@@ -85,8 +85,11 @@ func (c *caller) follow(a asked) {
 	if a.leave == 0 { // before anything has come: it may be made all the same
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		for range actorrpc.Stream[string](ctx, c.handles[a.actor], "numbers", c.name, a.seq, a.items, a.padding, a.takes, a.fails, a.options) {
-			continue
+		for _, err := range actorrpc.Stream[string](ctx, c.handles[a.actor], "numbers", c.name, a.seq, a.items, a.padding, a.takes, a.fails, a.options) {
+			if err == nil {
+				o.kind = outcomeOther
+				return
+			}
 		}
 		o.kind = outcomeLeft
 		return
