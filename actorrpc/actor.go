@@ -103,7 +103,7 @@ func (a *actor) enqueue(c *call) {
 		a.backlogFull.Store(true)
 	}
 	if !a.seeking {
-		a.seeking = a.tasks.run(a.seek)
+		a.seeking = a.tasks.Run(a.seek)
 		if !a.seeking {
 			a.queue.filter(func(*call) bool { return true })
 			c.settled()

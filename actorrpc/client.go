@@ -5,6 +5,7 @@ import (
 	"sync"
 	"weak"
 
+	"github.com/fray-ml/fray/actorrpc/internal/tasks"
 	"github.com/fray-ml/fray/actorrpc/resolver"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
@@ -17,7 +18,7 @@ import (
 type Client struct {
 	config     Config // complete
 	resolver   resolver.Resolver
-	tasks      *tasks
+	tasks      *tasks.Group
 	transports *transports
 	unwatch    func()
 	closers    []func()
@@ -28,7 +29,7 @@ type Client struct {
 
 // NewClient makes a client that finds actors by a resolver of names. Close ends it.
 func NewClient(names resolver.Resolver, config Config) *Client {
-	c := &Client{config: config.complete(), resolver: names, tasks: newTasks(), actors: map[actorKey]weak.Pointer[actor]{}}
+	c := &Client{config: config.complete(), resolver: names, tasks: tasks.New(), actors: map[actorKey]weak.Pointer[actor]{}}
 	c.transports = newTransports(shared{config: c.config, tasks: c.tasks, dial: dialTCP, room: wire.NewMemory(c.config.TransferMemory)})
 	c.unwatch = names.Watch(c.moved)
 	return c
@@ -38,11 +39,11 @@ func NewClient(names resolver.Resolver, config Config) *Client {
 func (c *Client) Close() error {
 	grpcPeers := c.transports.close()
 	c.unwatch()
-	c.tasks.close()
+	c.tasks.Close()
 	for _, g := range grpcPeers {
 		g.close()
 	}
-	c.tasks.running.Wait()
+	c.tasks.Wait()
 	for _, f := range c.closers {
 		f()
 	}

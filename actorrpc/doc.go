@@ -15,13 +15,13 @@
 // Its layers, each of which knows only those below it:
 //
 //	client.go, handle.go, lookup.go, invoke.go, future.go, pool.go    the public API
-//	actor.go, call.go, backlog.go, seek.go, retry.go    one actor: the order of its calls, where it is, what is sent again
+//	actor.go, call.go, backlog.go, seek.go, retry.go, verdict.go    one actor: the order of its calls, where it is, what is sent again
 //	transports.go    one transport for each address
 //	peer.go, grpc.go    a transport: by frames or by gRPC
 //	queue.go, window.go    the calls of one peer, in order, under one lock
 //	dialer.go, connection.go, question.go    connects; one connection
 //	stream.go, inbox.go    a call that is answered by a stream: the loop, and what has arrived for it
-//	delivery.go, tasks.go, config.go    what the others pass on
+//	delivery.go, shared.go, config.go   what the others pass on
 //
 // Below are packages resolver (where actors are), rpcerror, codec and wire. A call ([Call], invoke.go) goes from
 // its [Handle] to the one actor of that name, which finds where it is and gives the call to the transport there.

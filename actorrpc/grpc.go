@@ -142,7 +142,7 @@ func (g *grpcPeer) submit(d *delivery) bool {
 	d.sends++
 	g.sent[d] = s
 	g.mu.Unlock()
-	if g.tasks.run(func(ctx context.Context) { g.invoke(ctx, d, s) }) {
+	if g.tasks.Run(func(ctx context.Context) { g.invoke(ctx, d, s) }) {
 		return true
 	}
 	g.forget(d, s)

@@ -86,7 +86,7 @@ func (p *peer) startDialing(silent bool) *dialAttempt {
 		return a
 	}
 	p.queue.dialing = a
-	if !p.tasks.run(func(ctx context.Context) { p.connect(ctx, a) }) {
+	if !p.tasks.Run(func(ctx context.Context) { p.connect(ctx, a) }) {
 		p.queue.dialing, a.err = nil, errClientClosed()
 		close(a.done)
 	}
@@ -190,8 +190,8 @@ func (p *peer) adopt(conn *connection, a *dialAttempt) {
 	blamed, mayHaveRun, notRun := p.queue.connected(conn)
 	p.mu.Unlock()
 	close(a.done)
-	p.tasks.run(conn.keep)
-	if !p.tasks.run(conn.read) {
+	p.tasks.Run(conn.keep)
+	if !p.tasks.Run(conn.read) {
 		conn.end(errClientClosed())
 		p.lost(conn, false)
 	}

@@ -175,7 +175,7 @@ func (a *actor) findAndSend(ctx context.Context) (done bool, err error) {
 		return false, nil
 	}
 	// So that a call that is lost need not wait for the actor's return to be reported.
-	a.tasks.run(func(ctx context.Context) { _ = a.fetchDeclarations(ctx, via, endpoint) })
+	a.tasks.Run(func(ctx context.Context) { _ = a.fetchDeclarations(ctx, via, endpoint) })
 	return true, nil
 }
 
