@@ -224,6 +224,15 @@ func (l *ledger) finish(e *entry, a *answer, beside int64, room *wire.Reservatio
 	return to
 }
 
+// refuse notes that a call will not run: one of its number that comes is new.
+func (l *ledger) refuse(c *call) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c.entry != nil {
+		c.entry.refused = true
+	}
+}
+
 // running is the call of a number, nil if it is not there or answered.
 func (l *ledger) running(s *session, seq uint64) *call {
 	l.mu.Lock()

@@ -1,7 +1,6 @@
 package host
 
 import (
-	"slices"
 	"sync"
 	"time"
 
@@ -131,17 +130,40 @@ func (c *connection) advance() {
 	}
 }
 
-// abandon ends the calls whose parts the connection does not bring any more. They did not run.
+// abandon ends the calls whose parts the connection does not bring any more.
 func (c *connection) abandon() {
-	c.session.turn.Lock()
-	cut := c.session.incoming.cut(c, c.server.ledger.asks)
-	c.session.turn.Unlock()
-	for _, k := range slices.Backward(cut) { // or they would begin once the first is over
-		k.stopWaiting(&rpcerror.Error{Code: rpcerror.CodeUnavailable, Message: "the connection broke before all of the arguments had come"})
-	}
+	answerAll(c.cutOff())
 	c.advance()
 	for range c.outgoing.end() {
 		c.server.leave()
+	}
+}
+
+// stopped is a call that will not run, with its answer, which is to be handed out.
+type stopped struct {
+	call   *call
+	answer *answer
+}
+
+// cutOff has the calls never run whose parts the connection does not bring any more, and those behind
+// them. It does so in one turn: what is sent again after it is new.
+func (c *connection) cutOff() []stopped {
+	c.session.turn.Lock()
+	defer c.session.turn.Unlock()
+	var all []stopped
+	for _, k := range c.session.incoming.cut(c, c.server.ledger.asks) {
+		e := &rpcerror.Error{Code: rpcerror.CodeUnavailable, Message: "the connection broke before all of the arguments had come"}
+		if a := k.drop(e); a != nil {
+			c.server.ledger.refuse(k)
+			all = append(all, stopped{k, a})
+		}
+	}
+	return all
+}
+
+func answerAll(all []stopped) {
+	for _, s := range all {
+		s.call.answer(s.answer, false)
 	}
 }
 

@@ -404,3 +404,33 @@ func wireFrame(f *wire.Frame, body []byte) ([]byte, error) {
 	out = binary.BigEndian.AppendUint32(out, uint32(len(body)))
 	return slices.Concat(out, head, body), nil
 }
+
+// Calls that wait when their connection breaks may come again at once, by another one: they are new, and the
+// end of the earlier ones is no answer to them.
+func TestCallsOfABrokenConnectionThatComeAgain(t *testing.T) {
+	shelf := &books{}
+	s := started(t, Config{Keepalive: time.Hour}, map[string]any{"one": shelf}, Options{})
+	c := takingParts(t, s, "a")
+	seq, _ := c.announce("one", 9*mib)
+	c.accepted(seq)
+	behind := c.begin("one", "take", []byte{1})
+	c.quiet() // it has come
+	broken := s.ledger.running(s.ledger.sessions["a"], seq).from
+	cut := broken.cutOff()
+	if len(cut) != 2 {
+		t.Errorf("%d calls are cut off, want both", len(cut))
+	}
+	again := takingParts(t, s, "a")
+	in, buffers := request(t, "one", "take", []byte{1})
+	in.Seq, in.Attempt = behind, 2
+	again.sendCall(in, buffers...)
+	again.quiet()
+	answerAll(cut)
+	broken.advance()
+	if got, err := again.result(behind); err != nil || got != int64(1) {
+		t.Errorf("got %v, %v; want what was taken", got, err)
+	}
+	if got := shelf.all(); !slices.Equal(got, []int{1}) {
+		t.Errorf("took %v, want it once", got)
+	}
+}

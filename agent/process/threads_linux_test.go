@@ -17,11 +17,13 @@ import (
 // others run on.
 const firstThreadEndsEnv = "PROCESS_TEST_FIRST_THREAD_ENDS"
 
-func init() {
+var _ = endFirstThread() // variables are made on the first thread
+
+func endFirstThread() struct{} {
 	if os.Getenv(firstThreadEndsEnv) == "" {
-		return
+		return struct{}{}
 	}
-	runtime.LockOSThread() // init runs on the first thread
+	runtime.LockOSThread()
 	go func() {
 		for letter(os.Getpid()) != 'Z' {
 			runtime.Gosched()
@@ -30,6 +32,7 @@ func init() {
 		select {}
 	}()
 	_, _, _ = unix.RawSyscall(unix.SYS_EXIT, 0, 0, 0)
+	return struct{}{}
 }
 
 // A process lives for as long as one of its threads: it holds locks, ports and devices.

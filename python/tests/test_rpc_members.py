@@ -9,7 +9,7 @@ import pytest
 
 from fray.cluster import LocalCluster
 from fray.rpc import ActorServer, ConnectionSettings
-from fray.rpc._calling.resolve import Endpoint, RouteTable
+from fray.rpc._calling.resolve import Fate, Endpoint, RouteTable
 from fray.rpc.errors import UnknownActorError
 from fray.rpc.resolver import BaseResolver, handle_of
 
@@ -26,6 +26,7 @@ class Told:
     """A directory that knows what it is told."""
 
     namespace = "rl"
+    knows_fates = False
 
     def __init__(self) -> None:
         self.routes = RouteTable()
@@ -50,9 +51,9 @@ class Told:
         with self._changed:
             self._changed.wait(timeout)
 
-    def death(self, name: str) -> str:
-        del name
-        return ""
+    def fate(self, name: str, job_id: str = "") -> Fate:
+        del name, job_id
+        return Fate()
 
     def missing(self, name: str) -> str:
         return f'no actor "{name}" is here'

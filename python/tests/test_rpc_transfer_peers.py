@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
-from actors import RawPeer
+from actors import PATIENCE, RawPeer
 from fray._pb import actor_pb2
 from fray.cluster import LocalCluster
 from fray.rpc import ConnectionSettings, FixedResolver
+from fray.rpc._serving.call import ServerCall
 from fray.rpc._transport import wire as _wire
 from fray.rpc.codec import encode_args
-from fray.rpc.errors import CancelledError, MaybeExecutedError, TooLargeError
+from fray.rpc.errors import ActorError, CancelledError, MaybeExecutedError, TooLargeError, UnavailableError
 from fray.rpc.server import ActorServer
 from scripted import Scripted, packed
 from waiting import eventually
@@ -78,10 +79,12 @@ class Taker(RawPeer):
         self.send(_wire.CALL, call)
         return payload
 
-    def call(self, seq: int, method: str, *values: object) -> None:
+    def call(self, seq: int, method: str, *values: object, attempt: int = 1) -> None:
         """Make a call."""
         args, _ = encode_args(1, values, {})
-        call = actor_pb2.Call(actor="books", method=method, seq=seq, codec=actor_pb2.CODEC_MSGPACK, args=args)
+        call = actor_pb2.Call(
+            actor="books", method=method, seq=seq, codec=actor_pb2.CODEC_MSGPACK, args=args, attempt=attempt
+        )
         self.send(_wire.CALL, call)
 
     def part(self, seq: int, payload: bytes) -> None:
@@ -300,3 +303,32 @@ def _connection(server: Scripted):  # type: ignore[no-untyped-def]
 
     server.wait(lambda: server.calls)
     return next(c._connection for (a, _), c in channels()._channels.items() if a == server.address)
+
+
+def test_calls_of_a_broken_connection_that_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are new, and the end of the earlier ones is no answer to them."""
+    withdrawn, answered = threading.Event(), threading.Event()
+    reject = ServerCall.reject
+
+    def reject_late(call: ServerCall, err: ActorError) -> None:
+        if isinstance(err, UnavailableError):
+            withdrawn.set()
+            assert answered.wait(PATIENCE)
+        reject(call, err)
+
+    monkeypatch.setattr(ServerCall, "reject", reject_late)
+    with serving() as (server, books):
+        with Taker(server.address, peer="a-peer-that-comes-back") as broken:
+            broken.announce(1, 9 * MIB)
+            broken.next("accept")
+            broken.call(2, "take", b"1")
+            broken.send(_wire.PING, actor_pb2.Ping(id=1))
+            broken.next("pong")  # the call has come
+        assert withdrawn.wait(PATIENCE)
+        with Taker(server.address, peer="a-peer-that-comes-back") as again:
+            again.call(2, "take", b"1", attempt=2)
+            again.send(_wire.PING, actor_pb2.Ping(id=1))
+            again.next("pong")
+            answered.set()
+            assert not again.next("reply").reply.HasField("error")
+    assert books.took == [1]

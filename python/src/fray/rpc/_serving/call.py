@@ -423,8 +423,22 @@ class ServerCall(Entry):
         """Answer with an error if the call waits still; return whether it did."""
         if not self._advance(_Phase.WAITS, _Phase.OVER):
             return False
-        self.answer(self._failed(err), later=False)
+        self.reject(err)
         return True
+
+    def withdraw(self) -> bool:
+        """Have the call never run if it waits still; return whether it did. `reject` is to answer it.
+
+        One of its number that comes from now on is new.
+        """
+        if not self._advance(_Phase.WAITS, _Phase.OVER):
+            return False
+        self.rejected = True
+        return True
+
+    def reject(self, err: ActorError) -> None:
+        """Answer a call that is over and did not run."""
+        self.answer(self._failed(err), later=False)
 
     def cancel(self) -> None:
         """Answer if it waits; interrupt it if it is a coroutine."""

@@ -388,12 +388,16 @@ class Session:
     def _abandon(self, caller: Caller[ServerCall]) -> None:
         """End the calls whose arguments do not come any more; those behind them are sent again, too."""
         self._delivery.end()
+        for call in self._cut_off(caller):
+            call.reject(UnavailableError("the connection broke before all of the arguments had come"))
+        self._advance(caller)
+
+    def _cut_off(self, caller: Caller[ServerCall]) -> list[ServerCall]:
+        """Have those calls never run, in one turn: what is sent again after it is new."""
         with caller.turn:
             broken = {call for call in self._calls.values() if not call.complete and call.session is self}
             behind = [call for call in caller.arguments.behind(broken) if call.to is self]
-        for call in reversed(behind):  # or they would begin once the first is over
-            call.drop(UnavailableError("the connection broke before all of the arguments had come"))
-        self._advance(caller)
+            return [call for call in behind if call.withdraw()]
 
     def _again(self, verdict: Verdict, known: ServerCall, asked: actor_pb2.StreamRequest) -> None:
         """Answer a call that was sent before."""
