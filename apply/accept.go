@@ -88,13 +88,13 @@ func Accept(doc *state.Document, req Request) *state.Document {
 // markRemoved records who removed hosts of actors from the configuration: calls of these
 // actors end with that.
 func markRemoved(next *state.Document, by string) {
-	declared := make(map[schema.Address]bool, len(next.Desired.Jobs))
+	declared := make(map[schema.Address]*schema.Job, len(next.Desired.Jobs))
 	for i := range next.Desired.Jobs {
-		declared[next.Desired.Jobs[i].Addr] = true
+		declared[next.Desired.Jobs[i].Addr] = &next.Desired.Jobs[i]
 	}
 	for addr, j := range next.Jobs {
 		remover := ""
-		if j.Launch == nil && !declared[addr] && len(j.Spec.ActorNames()) > 0 {
+		if j.Launch == nil && losesActors(j.Spec, declared[addr]) {
 			remover = cmp.Or(j.RemovedBy, by)
 		}
 		if remover != j.RemovedBy {
@@ -103,6 +103,12 @@ func markRemoved(next *state.Document, by string) {
 			next.Jobs[addr] = &marked
 		}
 	}
+}
+
+// losesActors reports whether a job hosts an actor that its next spec does not have; nil: it goes.
+func losesActors(job, next *schema.Job) bool {
+	kept := next.ActorNames()
+	return slices.ContainsFunc(job.ActorNames(), func(name string) bool { return !slices.Contains(kept, name) })
 }
 
 func named(by []schema.Address, addr schema.Address) bool {

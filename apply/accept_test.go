@@ -260,6 +260,11 @@ func TestAcceptRecordsWhoRemovedAnActor(t *testing.T) {
 	if got := by(apply.Accept(removed, apply.Request{By: "bob@laptop", Desired: schema.Desired{Jobs: []schema.Job{actor}}})); got[0] != "" {
 		t.Errorf("declared again, it was removed by %q", got[0])
 	}
+	renamed := actor
+	renamed.Environment.Env = map[string]schema.Text{schema.ActorNamesVariable: schema.Plain(`["other"]`)}
+	if got := by(apply.Accept(doc, apply.Request{By: "ann@laptop", Desired: schema.Desired{Jobs: []schema.Job{renamed}}})); got[0] != "ann@laptop" {
+		t.Errorf("under another name, it was removed by %q", got[0])
+	}
 	if doc.Jobs[actor.Addr].RemovedBy != "" {
 		t.Error("the given document was changed")
 	}

@@ -16,23 +16,6 @@ import (
 // and by the last part of the object's key. See [store.BootKey].
 type bootStatuses map[string]map[string]string
 
-// with is a copy in which a machine states something else; "": nothing any more.
-func (b bootStatuses) with(slice, machine, status string) bootStatuses {
-	next := bootStatuses{}
-	maps.Copy(next, b)
-	of := map[string]string{}
-	maps.Copy(of, b[slice])
-	of[machine] = status
-	if status == "" {
-		delete(of, machine)
-	}
-	next[slice] = of
-	if len(of) == 0 {
-		delete(next, slice)
-	}
-	return next
-}
-
 // slices are those with any.
 func (b bootStatuses) slices() map[string]bool {
 	names := make(map[string]bool, len(b))
@@ -90,4 +73,28 @@ func complete(reports, stored []providers.HostReport) []providers.HostReport {
 		}
 	}
 	return all
+}
+
+// boot takes in what a machine of a slice states; "": nothing any more.
+func (w *mailWriter) boot(slice, machine, status string) {
+	if w.ownBoot == nil {
+		w.o.booting, w.ownBoot = maps.Clone(w.o.booting), map[string]bool{}
+	}
+	if w.o.booting == nil {
+		w.o.booting = bootStatuses{}
+	}
+	if !w.ownBoot[slice] {
+		w.o.booting[slice], w.ownBoot[slice] = maps.Clone(w.o.booting[slice]), true
+	}
+	if status == "" {
+		delete(w.o.booting[slice], machine)
+	} else {
+		if w.o.booting[slice] == nil {
+			w.o.booting[slice] = map[string]string{}
+		}
+		w.o.booting[slice][machine] = status
+	}
+	if len(w.o.booting[slice]) == 0 {
+		delete(w.o.booting, slice)
+	}
 }

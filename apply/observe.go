@@ -294,7 +294,7 @@ func (o *Observer) takeIn(read []mail, gone []string) {
 		case m.absent != "":
 			w.drop(m.absent)
 		case m.boot != "":
-			o.booting = o.booting.with(m.slice, m.machine, m.boot)
+			w.boot(m.slice, m.machine, m.boot)
 		case m.assignment != nil:
 			w.assignments()[m.slice] = *m.assignment
 			w.note(m.slice, m.damaged)
@@ -312,6 +312,7 @@ func (o *Observer) takeIn(read []mail, gone []string) {
 type mailWriter struct {
 	o                    *Observer
 	ownAssigned, ownHost bool
+	ownBoot              map[string]bool // slices whose statuses are copied; nil: none, and not the whole
 }
 
 func (w *mailWriter) assignments() map[string]plan.Assigned {
@@ -373,7 +374,7 @@ func saysTheSame(a, b *state.HostReport) bool {
 func (w *mailWriter) drop(key string) {
 	slice := sliceOf(key)
 	if isBoot(key) {
-		w.o.booting = w.o.booting.with(slice, machineOf(key), "")
+		w.boot(slice, machineOf(key), "")
 		return
 	}
 	if strings.HasPrefix(key, store.AssignPrefix) {

@@ -53,7 +53,7 @@ var ErrStateLost = errors.New("the state is gone")
 // notLost refuses to begin a new state beside slices that an older one made:
 // they carry a mark that only it knew, and would run on unseen.
 func notLost(ctx context.Context, s store.Store) error {
-	for _, prefix := range []string{store.AssignPrefix, store.HostsPrefix} {
+	for _, prefix := range []string{store.AssignPrefix, store.BootPrefix, store.HostsPrefix} {
 		found, err := s.List(ctx, prefix)
 		if err != nil {
 			return fmt.Errorf("look for what an older state made: %w", err)

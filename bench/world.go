@@ -141,7 +141,7 @@ func (w *world) simulates(key string) bool {
 }
 
 func isMail(key string) bool {
-	return strings.HasPrefix(key, store.AssignPrefix) || strings.HasPrefix(key, store.HostsPrefix)
+	return strings.HasPrefix(key, store.AssignPrefix) || strings.HasPrefix(key, store.BootPrefix) || strings.HasPrefix(key, store.HostsPrefix)
 }
 
 // Get returns an object.

@@ -63,17 +63,17 @@ func (c *cloudHost) serve(ctx context.Context, args agent.Args) error {
 // known of the machine is of no interest.
 func (c *cloudHost) reported(key, running string) store.Store {
 	hidden := false // in the guest attribute, by a failure
-	return &cloudStore{Store: c.store, key: key, tell: func(ctx context.Context, err error) {
+	return &cloudStore{Store: c.store, key: key, notify: func(ctx context.Context, err error) bool {
 		switch {
 		case err != nil:
 			hidden = true
 			c.reportToCloud(ctx, "failed: reports do not get to "+c.store.Location()+": "+err.Error())
-			return
+			return true
 		case hidden:
 			hidden = false
 			c.reportToCloud(ctx, running)
 		}
-		c.withdraw(ctx)
+		return c.withdraw(ctx)
 	}}
 }
 
@@ -113,8 +113,9 @@ func (c *cloudHost) report(ctx context.Context, status string) {
 	}
 }
 
-// withdraw removes what the startup script, or an agent that failed, left in the store.
-func (c *cloudHost) withdraw(ctx context.Context) {
+// withdraw removes what the startup script, or an agent that failed, left in the store, and
+// reports whether it could.
+func (c *cloudHost) withdraw(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, statusPatience)
 	defer cancel()
 	var failed error
@@ -124,6 +125,7 @@ func (c *cloudHost) withdraw(ctx context.Context) {
 	if failed != nil {
 		fmt.Fprintf(c.terminal.Stderr, "status not removed: %v\n", failed)
 	}
+	return failed == nil
 }
 
 func (c *cloudHost) reportToCloud(ctx context.Context, status string) {

@@ -22,6 +22,7 @@ import (
 func keepProgress(older, present *state.Document) []string {
 	present, notes := movedBack(older, present)
 	older.Paused, older.Past = present.Paused, maps.Clone(present.Past)
+	older.RemovedActors = maps.Clone(present.RemovedActors)
 	older.ZoneHealth, older.Conditions = maps.Clone(present.ZoneHealth), maps.Clone(present.Conditions)
 	older.LocalPlace, older.MovedTo = present.LocalPlace, present.MovedTo
 	keepLaunched(older, present)

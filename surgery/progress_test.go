@@ -129,6 +129,10 @@ func TestKeepPresent(t *testing.T) {
 			&state.Document{Slices: map[string]*state.Slice{"a-0": {}}}, &state.Document{},
 			func(d *state.Document) bool { return len(d.Slices) == 0 }, nil,
 		},
+		"an actor was removed": {
+			&state.Document{}, &state.Document{Former: state.Former{RemovedActors: map[string]state.RemovedActors{"j": {Names: []string{"a"}}}}},
+			func(d *state.Document) bool { return len(d.RemovedActors) == 1 }, nil,
+		},
 		"a zone was found to be full": {
 			&state.Document{}, &state.Document{ZoneHealth: map[string]state.ZoneHealth{"z": {Failures: 1}}},
 			func(d *state.Document) bool { return len(d.ZoneHealth) == 1 }, nil,

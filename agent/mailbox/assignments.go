@@ -54,6 +54,7 @@ func (p *Poller) Expect() {
 func (p *Poller) Run(ctx context.Context, out chan<- state.Assignment) {
 	changed, expected := time.Now(), time.Now()
 	for {
+		read := time.Now()
 		a, err := p.poll(ctx)
 		switch {
 		case err != nil && ctx.Err() == nil && !p.failed:
@@ -73,7 +74,7 @@ func (p *Poller) Run(ctx context.Context, out chan<- state.Assignment) {
 		case <-p.expected:
 			expected = time.Now()
 			// One that is there already is read at once, but not more often than the store takes.
-			if !sleep.For(ctx, p.Store.WriteInterval()) {
+			if !sleep.For(ctx, p.Store.WriteInterval()-time.Since(read)) {
 				return
 			}
 		case <-ctx.Done():

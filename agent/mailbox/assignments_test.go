@@ -142,3 +142,18 @@ func TestExpectedAssignmentLeavesTheStoreItsTime(t *testing.T) {
 		}
 	})
 }
+
+// An assignment that is expected late in the store's interval is read at its end.
+func TestExpectedAssignmentWaitsForTheRestOfTheInterval(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &reads{Memory: storetest.NewMemory(), interval: time.Second}
+		p := NewPoller(&Poller{Store: s, Slice: "s", Log: slog.New(slog.DiscardHandler)})
+		go p.Run(t.Context(), make(chan state.Assignment))
+		time.Sleep(900 * time.Millisecond)
+		p.Expect()
+		time.Sleep(101 * time.Millisecond)
+		if s.count != 2 {
+			t.Errorf("read %d times in 1,001 ms, want 2", s.count)
+		}
+	})
+}

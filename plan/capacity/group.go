@@ -133,8 +133,8 @@ func (g *group) poolScope() (scope string, user schema.Address) {
 // from it. "" where that is not so.
 func Staying(d *Pools, member schema.Address) string {
 	g, tied := tiedGroup(d, member.GroupAddress())
-	if !tied {
-		return ""
+	if !tied || slices.ContainsFunc(g.jobs, func(j *schema.Job) bool { return g.settledZone(j.Addr) != "" }) {
+		return "" // slices of its own hold it, too
 	}
 	held, user := g.poolScope()
 	others := slices.DeleteFunc(g.commonScopes(), func(scope string) bool { return scope == held })

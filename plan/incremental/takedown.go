@@ -281,8 +281,10 @@ func (t *takedown) changesWithout(gone []int) []plan.Change {
 	slices.Sort(gone)
 	left, rest := make([]plan.Change, 0, len(t.changes)-len(gone)), t.changes
 	for _, i := range gone {
-		n, _ := slices.BinarySearchFunc(rest, t.jobs[i].addr, func(c plan.Change, a schema.Address) int { return c.Addr.Compare(a) })
-		left, rest = append(left, rest[:n]...), rest[n+1:]
+		n, found := slices.BinarySearchFunc(rest, t.jobs[i].addr, func(c plan.Change, a schema.Address) int { return c.Addr.Compare(a) })
+		if found {
+			left, rest = append(left, rest[:n]...), rest[n+1:]
+		}
 	}
 	return append(left, rest...)
 }

@@ -17,7 +17,6 @@ func (d *Jobs) reapChildren() {
 			delete(d.Mutable().Past, id)
 		}
 	}
-	launch.ForgetActors(d.Doc.RemovedActors, d.Now, func(id string) { delete(d.Mutable().RemovedActors, id) })
 	var byID map[string]*state.Job
 	parentEnded := func(l *state.Launch) bool {
 		if byID == nil {

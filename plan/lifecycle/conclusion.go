@@ -41,6 +41,7 @@ func Conclude(s snapshot.Snapshot) Conclusion {
 	}
 	d.reapChildren()
 	d.Removals()
+	d.forgetRemovedActors()
 	d.FindWarm()
 	d.KeepPools()
 	return d.Conclusion()

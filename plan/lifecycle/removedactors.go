@@ -3,9 +3,15 @@ package lifecycle
 import (
 	"slices"
 
+	"github.com/fray-ml/fray/plan/launch"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
+
+// forgetRemovedActors forgets those that went long ago, or before too many others.
+func (d *Jobs) forgetRemovedActors() {
+	launch.ForgetActors(d.Next.RemovedActors, d.Now, func(id string) { delete(d.Mutable().RemovedActors, id) })
+}
 
 // recordRemovedActors records the actors that a job hosts and that the next spec does not
 // have, nil if the job goes: calls of them end instead of waiting for them.

@@ -9,7 +9,7 @@ import pytest
 
 from fray.cluster import LocalCluster
 from fray.rpc import ActorServer, ConnectionSettings
-from fray.rpc._calling.resolve import Fate, Endpoint, RouteTable
+from fray.rpc._calling.resolve import Endpoint, Fate, RouteTable
 from fray.rpc.errors import UnknownActorError
 from fray.rpc.resolver import BaseResolver, handle_of
 
