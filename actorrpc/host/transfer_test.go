@@ -408,8 +408,8 @@ func wireFrame(f *wire.Frame, body []byte) ([]byte, error) {
 // Calls that wait when their connection breaks may come again at once, by another one: they are new, and the
 // end of the earlier ones is no answer to them.
 func TestCallsOfABrokenConnectionThatComeAgain(t *testing.T) {
-	shelf := &books{}
-	s := started(t, Config{Keepalive: time.Hour}, map[string]any{"one": shelf}, Options{})
+	one := &books{}
+	s := started(t, Config{Keepalive: time.Hour}, map[string]any{"one": one}, Options{})
 	c := takingParts(t, s, "a")
 	seq, _ := c.announce("one", 9*mib)
 	c.accepted(seq)
@@ -430,7 +430,7 @@ func TestCallsOfABrokenConnectionThatComeAgain(t *testing.T) {
 	if got, err := again.result(behind); err != nil || got != int64(1) {
 		t.Errorf("got %v, %v; want what was taken", got, err)
 	}
-	if got := shelf.all(); !slices.Equal(got, []int{1}) {
+	if got := one.all(); !slices.Equal(got, []int{1}) {
 		t.Errorf("took %v, want it once", got)
 	}
 }
