@@ -117,7 +117,7 @@ func (d *delivery) mayHaveArrived() bool {
 
 // reset forgets that the call was sent.
 func (d *delivery) reset() {
-	d.seq, d.attempt, d.arrived, d.receipt, d.payload = 0, 0, false, nil, payloadWith
+	d.seq, d.attempt, d.arrived, d.silent, d.receipt, d.payload = 0, 0, false, false, nil, payloadWith
 }
 
 // frame is the call as it is sent, and for how long it may still run.

@@ -74,18 +74,17 @@ func (d *dialer) rename() {
 func (d *dialer) attempt(ctx context.Context) (*connection, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	conn, err := d.dial(ctx, d.address)
+	raw, err := d.dial(ctx, d.address)
 	if err != nil {
 		return nil, &dialError{unavailable(d.address, dialCause(err)), err}
 	}
-	closed := context.AfterFunc(ctx, func() { conn.Close() })
-	secured, err := d.secure(ctx, conn)
+	closed := context.AfterFunc(ctx, func() { raw.Close() })
+	conn, err := d.secure(ctx, raw)
 	if err == nil {
-		conn = secured
 		_, err = conn.Write([]byte(wire.Preface))
 	}
 	if err != nil {
-		conn.Close()
+		raw.Close()
 		return nil, d.handshakeError(err)
 	}
 	c := &connection{

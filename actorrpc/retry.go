@@ -49,7 +49,7 @@ func (a *actor) answered(c *call, reply *wire.Reply, results [][]byte) {
 	case !err.Ran && resendable(err.Code):
 		a.resend(c, err)
 	case err.Code == rpcerror.CodeMaybeExecuted:
-		a.lost(c, err)
+		a.unanswered(c, err, true)
 	case err.Code == rpcerror.CodeApplication && a.runAgain(c, err, reply.GetError().GetRetry()):
 	default:
 		a.noteIncarnation(c, reply.GetIncarnation())
@@ -114,19 +114,22 @@ func (a *actor) resend(c *call, err *rpcerror.Error) {
 }
 
 // lost deals with a call that may have run, and whose answer will not come.
-func (a *actor) lost(c *call, err *rpcerror.Error) {
+func (a *actor) lost(c *call, err *rpcerror.Error) { a.unanswered(c, err, c.silent) }
+
+// unanswered deals with such a call; lives: its server may live, or knows what became of the actor.
+func (a *actor) unanswered(c *call, err *rpcerror.Error, lives bool) {
 	a.mu.Lock()
 	defer c.settled()
 	c.loss = err
 	switch {
 	case c.dropped: // its caller ends it with the reason
 	case c.inbox.begun(): // what its loop has had is not taken back
-		a.awaitVerdict(c)
+		a.awaitVerdict(c, lives)
 	case c.repeatable():
 		c.findBy = time.Time{}
 		a.enqueue(c)
 	case a.declaration(c.method) == declaredNot || c.sends >= maxSends:
-		a.awaitVerdict(c)
+		a.awaitVerdict(c, lives)
 	default:
 		c.needsDeclaration, c.findBy = true, time.Time{}
 		a.enqueue(c)

@@ -113,9 +113,9 @@ func (c *call) cutShort(cause error) error {
 	if c.err != nil {
 		return c.err.Typed()
 	}
-	err := &rpcerror.Error{Code: rpcerror.CodeCancelled, Message: "the loop was cancelled after the stream had ended", Ran: true}
+	err := &rpcerror.Error{Code: rpcerror.CodeCancelled, Message: "the loop was cancelled, and the stream had ended", Ran: true}
 	if errors.Is(cause, context.DeadlineExceeded) {
-		err.Code, err.Message = rpcerror.CodeDeadline, "the deadline passed after the stream had ended, and before the loop had all items"
+		err.Code, err.Message = rpcerror.CodeDeadline, "the deadline passed, and the stream had ended"
 	}
 	return c.named(err)
 }

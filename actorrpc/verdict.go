@@ -12,10 +12,11 @@ import (
 // cluster decides that once the task's host has reported its end.
 const verdictTime = 5 * time.Second
 
-// awaitVerdict ends a call that may have run and is not sent again: once it is known whether its actor is
-// dead for good, or at once where no resolver knows, or the server was only silent. It needs the lock.
-func (a *actor) awaitVerdict(c *call) {
-	if _, known := a.resolver.(resolver.Coroner); !known || c.silent {
+// awaitVerdict ends a call that may have run and is not sent again: once it is known whether its
+// actor is dead for good, or at once where no resolver knows, and where the server may live. It
+// needs the lock.
+func (a *actor) awaitVerdict(c *call, lives bool) {
+	if _, known := a.resolver.(resolver.Coroner); !known || lives {
 		c.fail(c.loss)
 		return
 	}

@@ -99,7 +99,9 @@ func TestCallsInFlightAtADeath(t *testing.T) {
 				if test.back {
 					time.Sleep(time.Second)
 					next := w.start(other)
+					w.mu.Lock()
 					next.methods = methodsFor(none)
+					w.mu.Unlock()
 					r.Set("counter", resolver.Endpoint{Address: other, Incarnation: next.incarnation})
 				}
 				_, err := f.Result(t.Context())

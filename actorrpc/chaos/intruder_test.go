@@ -60,7 +60,10 @@ func (i *intruder) intrude(ctx context.Context) {
 		}
 		secure := i.other != nil && n/len(i.world.slots)%2 == 0
 		reply, err := i.call(v.address, actorName(n%len(i.world.slots)), secure)
-		if err != nil {
+		switch {
+		case errors.Is(err, errNotReached), errors.Is(err, os.ErrDeadlineExceeded):
+			continue
+		case err != nil:
 			i.shut++
 			continue
 		}
@@ -71,11 +74,14 @@ func (i *intruder) intrude(ctx context.Context) {
 	}
 }
 
+// errNotReached is the error of a server that was not there to close the connection.
+var errNotReached = errors.New("no server listens")
+
 // call sends a pickle, as one would who has proven the namespace.
 func (i *intruder) call(address, actor string, secure bool) (*wire.Reply, error) {
 	c, err := net.DialTimeout("tcp", address, intrusionLasts)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", errNotReached, err)
 	}
 	defer c.Close()
 	if err := c.SetDeadline(time.Now().Add(intrusionLasts)); err != nil {

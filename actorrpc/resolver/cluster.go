@@ -93,9 +93,10 @@ func (r *Cluster) Resolve(ctx context.Context, name string) ([]Endpoint, error) 
 	if found := endpointsOf(listed.GetActors()); len(found) > 0 {
 		return found, nil
 	}
-	missing := r.missing(ctx, name, "")
+	missing := r.missing(ctx, name, "", "")
 	r.mu.Lock()
-	if missing.Code == rpcerror.CodeUnknownActor && !w.seen {
+	undecided := missing.Cause != nil && missing.Cause.Code == rpcerror.CodeStopping
+	if missing.Code == rpcerror.CodeUnknownActor && !w.seen && !undecided {
 		w.missing = missing
 	}
 	r.mu.Unlock()
@@ -108,13 +109,16 @@ func (r *Cluster) Missing(ctx context.Context, name, member string) *rpcerror.Er
 	if !ofJob {
 		job = ""
 	}
-	return r.missing(ctx, name, job)
+	return r.missing(ctx, name, job, member)
 }
 
 // missing is the cluster's error of a name that is not registered, or not by a job, with suggestions
-// of names.
-func (r *Cluster) missing(ctx context.Context, name, job string) *rpcerror.Error {
+// of names; or of a member of the name, "" for any.
+func (r *Cluster) missing(ctx context.Context, name, job, member string) *rpcerror.Error {
 	e, err := r.api.Lookup(ctx, &clusterapi.LookupRequest{Name: name, Namespace: r.namespace, JobId: job})
+	if err == nil && member != "" && endpointOf(e).Member != member { // another task of the job
+		return rpcerror.UnknownActorOf(name, nil)
+	}
 	if err == nil { // it has come this moment
 		return &rpcerror.Error{Code: rpcerror.CodeUnavailable, Message: fmt.Sprintf("actor %q has just come to %s", name, e.GetAddress())}
 	}

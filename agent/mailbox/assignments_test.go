@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -44,7 +45,7 @@ func TestPollTransfersChangesOnly(t *testing.T) {
 		if err != nil || a == nil || a.Generation != generation+1 {
 			t.Fatalf("poll after a change: got %+v, %v", a, err)
 		}
-		before := s.count
+		before := s.count.Load()
 		for range 10 {
 			if a, err := p.poll(t.Context()); a != nil || err != nil {
 				t.Fatalf("poll without a change: got %+v, %v", a, err)
@@ -66,13 +67,13 @@ func TestPollTransfersChangesOnly(t *testing.T) {
 type reads struct {
 	*storetest.Memory
 	interval time.Duration
-	count    int
+	count    atomic.Int64
 }
 
 func (r *reads) WriteInterval() time.Duration { return r.interval }
 
 func (r *reads) Get(ctx context.Context, key string) (store.Object, error) {
-	r.count++
+	r.count.Add(1)
 	return r.Memory.Get(ctx, key)
 }
 
@@ -104,9 +105,9 @@ func TestExpectedAssignmentIsReadAtOnce(t *testing.T) {
 		time.Sleep(33 * time.Millisecond)
 		takes(5 * time.Millisecond) // the host has just begun
 		time.Sleep(31 * time.Second)
-		before := s.count
+		before := s.count.Load()
 		time.Sleep(10 * time.Second)
-		if n := s.count - before; n > 101 {
+		if n := s.count.Load() - before; n > 101 {
 			t.Errorf("without anything to expect it was read %d times in 10 s", n)
 		}
 		takes(100 * time.Millisecond)
@@ -119,9 +120,9 @@ func TestExpectedAssignmentIsReadAtOnce(t *testing.T) {
 		takes(161 * time.Millisecond / 8)
 		time.Sleep(30 * time.Second)
 		p.Expect()
-		before = s.count
+		before = s.count.Load()
 		time.Sleep(10 * time.Second) // nothing comes after all
-		if n := s.count - before; n > 101+40 {
+		if n := s.count.Load() - before; n > 101+40 {
 			t.Errorf("an assignment that did not come was read %d times in 10 s", n)
 		}
 	})
@@ -137,8 +138,8 @@ func TestExpectedAssignmentLeavesTheStoreItsTime(t *testing.T) {
 			p.Expect()
 			time.Sleep(100 * time.Millisecond)
 		}
-		if s.count > 11 {
-			t.Errorf("read %d times in 10 s, want once a second", s.count)
+		if n := s.count.Load(); n > 11 {
+			t.Errorf("read %d times in 10 s, want once a second", n)
 		}
 	})
 }
@@ -152,8 +153,8 @@ func TestExpectedAssignmentWaitsForTheRestOfTheInterval(t *testing.T) {
 		time.Sleep(900 * time.Millisecond)
 		p.Expect()
 		time.Sleep(101 * time.Millisecond)
-		if s.count != 2 {
-			t.Errorf("read %d times in 1,001 ms, want 2", s.count)
+		if n := s.count.Load(); n != 2 {
+			t.Errorf("read %d times in 1,001 ms, want 2", n)
 		}
 	})
 }

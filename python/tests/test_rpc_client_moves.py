@@ -18,6 +18,7 @@ from fray.rpc._calling.connection import Connection
 from fray.rpc._calling.outcome import Answer
 from fray.rpc._calling.resolve import FixedDirectory
 from fray.rpc.errors import UnavailableError
+from waiting import eventually
 
 
 class Log:
@@ -78,8 +79,7 @@ def test_calls_that_never_left_run_before_later_ones_elsewhere(monkeypatch: pyte
         channel._connection = cast("Connection", jammed)
         channel._peer = "former"
         first = [handle.note.remote(n) for n in range(2)]
-        while len(channel._outstanding) < 2:  # another thread sends them
-            threading.Event().wait(0.001)
+        eventually(lambda: len(channel._outstanding) == 2)  # another thread sends them
         jammed.closed = True
         directory.address = server.address
         last = handle.note.remote(2)

@@ -13,7 +13,15 @@ from fray._pb import actor_pb2
 from fray.rpc._calling import verdict
 from fray.rpc._calling.resolve import Fate
 from fray.rpc._calling.verdict import Verdicts
-from fray.rpc.errors import ActorDeadError, ActorDiedError, ActorError, Code, MaybeExecutedError, of_wire
+from fray.rpc.errors import (
+    ActorDeadError,
+    ActorDiedError,
+    ActorError,
+    CancelledError,
+    Code,
+    MaybeExecutedError,
+    of_wire,
+)
 
 PATIENCE = 60.0
 DEATH = 'actor "counter" was deleted: job counter-1 was stopped by user ann'
@@ -24,6 +32,8 @@ class Lost:
 
     def __init__(self, incarnation: str = "a") -> None:
         self.call = SimpleNamespace(incarnation=incarnation)
+        self.channel: object = self
+        self.cancelled_by = False
         self.error: ActorError | None = None
         self.over = threading.Event()
 
@@ -33,6 +43,9 @@ class Lost:
     def fail(self, error: ActorError) -> None:
         self.error = error
         self.over.set()
+
+    def give_up(self, error: Any) -> None:
+        self.fail(error(True))
 
     def fail_maybe(self) -> None:
         self.fail(MaybeExecutedError("it may have run", ran=True))
@@ -53,10 +66,10 @@ class Fates:
         """Do not wait."""
 
 
-def ended(fates: Any, *calls: Any, silent: bool = False) -> list[type]:
+def ended(fates: Any, *calls: Any, lives: bool = False) -> list[type]:
     verdicts = Verdicts(fates)
     for call in calls:
-        verdicts.await_verdict(call, silent)
+        verdicts.await_verdict(call, lives)
     assert all(call.over.wait(PATIENCE) for call in calls)
     return [type(call.error) for call in calls]
 
@@ -85,11 +98,42 @@ def test_it_is_never_decided(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ended(Fates(Fate(undecided=True)), Lost()) == [MaybeExecutedError]
 
 
-@pytest.mark.parametrize(("learns", "silent"), [(False, False), (True, True)])
-def test_nothing_will_be_known(learns: bool, silent: bool) -> None:
+@pytest.mark.parametrize(("learns", "lives"), [(False, False), (True, True)])
+def test_nothing_will_be_known(learns: bool, lives: bool) -> None:
     fates = Fates(Fate(DEATH), learns=learns)
-    assert ended(fates, Lost(), silent=silent) == [MaybeExecutedError]
+    assert ended(fates, Lost(), lives=lives) == [MaybeExecutedError]
     assert not fates.asked
+
+
+def test_a_cluster_that_was_closed() -> None:
+    class Closed(Fates):
+        def verdict(self, incarnation: str) -> Fate:
+            raise ValueError(f"{incarnation}: the channel is closed")
+
+    assert ended(Closed(), Lost(), Lost("b")) == [MaybeExecutedError, MaybeExecutedError]
+
+
+def test_a_question_without_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verdict, "_LONGEST", 0.01)
+    answered = threading.Event()
+
+    class Slow(Fates):
+        def verdict(self, incarnation: str) -> Fate:
+            assert answered.wait(PATIENCE)
+            return super().verdict(incarnation)
+
+    fates = Slow(Fate(DEATH))
+    try:
+        assert ended(fates, Lost(), Lost()) == [MaybeExecutedError, MaybeExecutedError]
+    finally:
+        answered.set()
+
+
+def test_a_call_that_is_cancelled_meanwhile() -> None:
+    call = Lost()
+    call.cancelled_by = True
+    assert ended(Fates(Fate(DEATH)), call) == [CancelledError]
+    assert call.channel is None, "its number there may be that of another call by now"
 
 
 def test_it_is_both_wherever_it_goes() -> None:

@@ -243,12 +243,13 @@ class LocalCluster:
         with self._changed.held:
             jobs = [self._scheduler.job(each) for each in ids]
 
-            def failed() -> list[JobInfo]:
-                bad = (JobStatus.FAILED, JobStatus.STOPPED)
-                return [job.info() for job in jobs if raise_on_failure and job.status in bad]
-
             # A job that was stopped has ended once its processes have drained, as on a cluster.
             is_over = self._scheduler.is_over
+
+            def failed() -> list[JobInfo]:
+                bad = (JobStatus.FAILED, JobStatus.STOPPED)
+                return [job.info() for job in jobs if raise_on_failure and job.status in bad and is_over(job)]
+
             done = self._block_until(lambda: bool(failed()) or all(map(is_over, jobs)), timeout)
             if failed():
                 raise JobFailedError(failed())

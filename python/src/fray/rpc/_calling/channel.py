@@ -24,8 +24,6 @@ from fray.rpc.errors import ActorError, TooLargeError, UnavailableError
 from fray.rpc.options import MAX_BREAKS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from fray.rpc._calling.ongoing import OngoingCall
 
 _GONE = 2.0  # seconds of refused connections after which a server is taken for gone
@@ -130,7 +128,7 @@ class Channel:
         if future.sent is None:
             return False
         connection = self._connection
-        if connection is not None:
+        if connection is not None and self._outstanding.get(future.call.seq) is future:
             connection.cancel(future.call.seq)
         return True
 
@@ -275,7 +273,7 @@ class Channel:
                 continue
             except ActorError as err:
                 self._failure = (monotonic(), err)
-                self._give_up(lambda _: True)
+                self._give_up(lambda _: True, lives=True)
                 return
             self._resume(connection)
             return
@@ -296,20 +294,25 @@ class Channel:
     def _overdue(self, future: OngoingCall[Any], began: float) -> bool:
         return monotonic() - began >= future.options.resolve_timeout or future.route.left(self.address)
 
-    def _give_up(self, over: Any, silent: bool = False) -> None:
-        given = [(seq, future) for seq, future in self._outstanding.items() if over(future)]
-        _give_back((future for _, future in given), silent)
-        for seq, _ in given:  # only now: a route looks here for calls that are to come back
+    def _give_up(self, over: Any, lives: bool = False) -> None:
+        for seq, future in list(self._outstanding.items()):
+            if over(future):
+                self._give_back(seq, future, lives)
+
+    def _give_back(self, seq: int, future: OngoingCall[Any], lives: bool = False) -> None:
+        """Let its route decide about a call whose server is lost, which finds it here until then."""
+        try:
+            future.route.lost(future, lives)
+        finally:
             self._outstanding.pop(seq, None)
 
     def _resume(self, connection: Connection) -> None:
         with self._lock:
             if connection.peer.peer != self._peer:
-                _give_back(
-                    list(self._outstanding.values())
-                )  # before what is sent from now on could overtake them
-                self._outstanding.clear()
-            _give_back(self._blamed())
+                for seq, future in list(self._outstanding.items()):
+                    self._give_back(seq, future)  # before what is sent from now on could overtake them
+            for future in self._blamed():
+                future.route.lost(future, lives=True)
             self._adopt(connection)
             for future in list(self._outstanding.values()):
                 future.arrived |= future.sent is not None and future.sent.may_have_arrived
@@ -351,12 +354,6 @@ class Channel:
             connection = self._connection
         if connection is not None:
             connection.close()
-
-
-def _give_back(futures: Iterable[OngoingCall[Any]], silent: bool = False) -> None:
-    """Let routes decide about calls whose server is lost."""
-    for future in futures:
-        future.route.lost(future, silent)
 
 
 class Channels:

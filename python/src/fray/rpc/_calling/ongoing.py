@@ -92,7 +92,7 @@ class CallRoute(Protocol):
         """Send what can be sent by now."""
         ...
 
-    def lost(self, future: OngoingCall[Any], silent: bool = False) -> None:
+    def lost(self, future: OngoingCall[Any], lives: bool = False) -> None:
         """Take back a call whose server is lost, or end it."""
         ...
 

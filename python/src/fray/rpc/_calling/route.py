@@ -186,6 +186,9 @@ class Route:
             return None
         endpoint = self._target.known()
         channel = channels().connected(endpoint.address, self.settings) if endpoint is not None else None
+        last = self._last
+        if last is not None and last is not channel and last.has_unsent_calls_of(self):
+            return None  # they would be overtaken
         if endpoint is not None and channel is not None:
             self.incarnation = endpoint.incarnation
             self._channel = self._last = channel
@@ -226,10 +229,10 @@ class Route:
         else:
             future.fail(error)
 
-    def lost(self, future: OngoingCall[Any], silent: bool = False) -> None:
+    def lost(self, future: OngoingCall[Any], lives: bool = False) -> None:
         """Take back a call whose server is lost, if that cannot have it or it may run twice; else end it.
 
-        `silent`: the server did not answer any more, and need not be dead.
+        `lives`: the server may live; it answers with an error, or does not answer any more.
         """
         unavailable = UnavailableError("the connection broke before the call was sent")
         if future.cancelled_by:
@@ -240,7 +243,7 @@ class Route:
             future.may_have_run, future.since = True, 0.0
             self._give_back(future, unavailable)
         else:
-            self._verdicts.await_verdict(future, silent)
+            self._verdicts.await_verdict(future, lives)
 
     def run_again(self, future: OngoingCall[Any], error: ActorError) -> None:
         """Take back a call whose method raised and is to run again."""
@@ -374,6 +377,8 @@ class Route:
             return False
         except ActorError as err:
             self._fail_all(err)
+            return False
+        if self._others_come_back(channel):  # of a connection that broke meanwhile
             return False
         self._send(endpoint, channel)
         return True

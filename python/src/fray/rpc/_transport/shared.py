@@ -64,10 +64,10 @@ class Offered:
 
     def begin(self) -> memoryview:
         """Begin to use it for a payload; return all of it. It is kept for others once no view is left."""
+        import ctypes  # rarely needed; before anything changes, as a handler of a signal may be in here
+
         self.token, self.complete = secrets.token_bytes(_TOKEN), False
         self.memory[:_TOKEN] = self.token
-        import ctypes  # rarely needed
-
         whole: Any = (ctypes.c_ubyte * self.size).from_buffer(self.memory)
         weakref.finalize(whole, _kept.give, self).atexit = False
         return memoryview(whole).cast("B")
