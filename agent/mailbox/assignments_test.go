@@ -45,7 +45,7 @@ func TestPollTransfersChangesOnly(t *testing.T) {
 		if err != nil || a == nil || a.Generation != generation+1 {
 			t.Fatalf("poll after a change: got %+v, %v", a, err)
 		}
-		before := s.count.Load()
+		before := s.count
 		for range 10 {
 			if a, err := p.poll(t.Context()); a != nil || err != nil {
 				t.Fatalf("poll without a change: got %+v, %v", a, err)
