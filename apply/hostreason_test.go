@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,7 +20,9 @@ type reportingHosts struct {
 	inventory schema.Inventory
 	reports   []providers.HostReport
 	err       error
-	asked     [][]int // of each call
+
+	mu    sync.Mutex
+	asked [][]int // of each call
 }
 
 func (r *reportingHosts) Inventory(context.Context, string) (schema.Inventory, error) {
@@ -27,6 +30,8 @@ func (r *reportingHosts) Inventory(context.Context, string) (schema.Inventory, e
 }
 
 func (r *reportingHosts) HostReports(_ context.Context, _ schema.SliceSpec, hosts []int) ([]providers.HostReport, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.asked = append(r.asked, hosts)
 	return r.reports, r.err
 }
