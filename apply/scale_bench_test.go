@@ -20,6 +20,7 @@ import (
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
+	"github.com/fray-ml/fray/threadtime"
 )
 
 // swift is a store and a provider whose own cost is small beside what is
@@ -64,9 +65,9 @@ func (s *orderedMap[V]) remove(key string) {
 func (w *swift) lock() func() {
 	w.mu.Lock()
 	runtime.LockOSThread()
-	began := threadTime()
+	began := threadtime.Used()
 	return func() {
-		w.spent += threadTime() - began
+		w.spent += threadtime.Used() - began
 		runtime.UnlockOSThread()
 		w.mu.Unlock()
 	}

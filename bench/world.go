@@ -22,6 +22,7 @@ import (
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
+	"github.com/fray-ml/fray/threadtime"
 )
 
 // mailboxLocation is where assignments and host reports are.
@@ -120,9 +121,9 @@ func (w *world) keep() error {
 func (w *world) enter() (leave func()) {
 	w.mu.Lock()
 	runtime.LockOSThread()
-	began := threadTime()
+	began := threadtime.Used()
 	return func() {
-		w.taken += threadTime() - began
+		w.taken += threadtime.Used() - began
 		runtime.UnlockOSThread()
 		w.mu.Unlock()
 	}

@@ -279,7 +279,7 @@ func (t *takedown) settle(d *reconcile.Reconciler, jobs []int) bool {
 // are. Earlier plans keep theirs.
 func (t *takedown) changesWithout(gone []int) []plan.Change {
 	slices.Sort(gone)
-	left, rest := make([]plan.Change, 0, len(t.changes)-len(gone)), t.changes
+	left, rest := make([]plan.Change, 0, max(0, len(t.changes)-len(gone))), t.changes
 	for _, i := range gone {
 		n, found := slices.BinarySearchFunc(rest, t.jobs[i].addr, func(c plan.Change, a schema.Address) int { return c.Addr.Compare(a) })
 		if found {

@@ -1,8 +1,0 @@
-package main
-
-import "time"
-
-// threadTime is the time by the clock: the processor time of a thread is not to be had.
-func threadTime() time.Duration { return time.Since(started) }
-
-var started = time.Now()
