@@ -88,7 +88,7 @@ func keepEnds(doc *state.Document, known map[string]state.JobRecord) *state.Docu
 		j.Status, j.Reason, j.EndedAt, j.Ready, j.RetryAt = r.Status, r.Reason, r.EndedAt, false, time.Time{}
 		j.Attempt, j.Failures, j.Preemptions = r.Attempt, r.Failures, r.Preemptions
 		if last := j.Last(); last == nil || last.Number < r.Attempt { // the state was saved before that attempt
-			j.Attempts = append(j.Attempts, state.Attempt{Number: r.Attempt, Outcome: r.Status.Outcome(), Reason: r.Reason, StartedAt: r.EndedAt, EndedAt: r.EndedAt})
+			j.Attempts = append(j.Attempts, recordedAttempt(r))
 		} else if last.Outcome == "" {
 			last.EndedAt, last.Outcome = r.EndedAt, r.Status.Outcome()
 			last.Tasks = slices.Clone(last.Tasks)
@@ -100,6 +100,18 @@ func keepEnds(doc *state.Document, known map[string]state.JobRecord) *state.Docu
 		}
 	}
 	return next
+}
+
+// recordedAttempt is the last attempt of a job, as far as its record tells.
+func recordedAttempt(r state.JobRecord) state.Attempt {
+	a := state.Attempt{
+		Number: r.Attempt, Outcome: r.Status.Outcome(), Reason: r.Reason, StartedAt: r.EndedAt, EndedAt: r.EndedAt,
+		Tasks: make([]state.Task, r.Tasks),
+	}
+	for i := range a.Tasks {
+		a.Tasks[i].State, a.Tasks[i].EndedAt = a.Outcome, r.EndedAt
+	}
+	return a
 }
 
 // changes are the records that differ from those that are known. One without a
@@ -168,6 +180,9 @@ func recordOf(addr schema.Address, job *state.Job) state.JobRecord {
 	if job.Status.Ended() {
 		r.Status, r.Reason, r.EndedAt = job.Status, job.Reason, job.EndedAt
 		r.Attempt, r.Failures, r.Preemptions = job.Attempt, job.Failures, job.Preemptions
+		if last := job.Last(); last != nil && last.Number == job.Attempt {
+			r.Tasks = len(last.Tasks)
+		}
 	}
 	return r
 }

@@ -13,7 +13,7 @@ import (
 func TestKeepEnds(t *testing.T) {
 	ended := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	addr := schema.Address{Kind: schema.KindJob, Name: "a"}
-	record := state.JobRecord{ID: "id", Status: schema.JobSucceeded, Attempt: 1, EndedAt: ended}
+	record := state.JobRecord{ID: "id", Status: schema.JobSucceeded, Attempt: 1, EndedAt: ended, Tasks: 1}
 	running := state.Attempt{Number: 1, StartedAt: ended.Add(-time.Hour), Tasks: []state.Task{{State: schema.TaskRunning}}}
 	for _, test := range []struct {
 		name     string
@@ -37,6 +37,8 @@ func TestKeepEnds(t *testing.T) {
 		}
 		if last := j.Last(); test.ends && (last.Number != 1 || last.Outcome != schema.TaskSucceeded || !last.EndedAt.Equal(ended)) {
 			t.Errorf("%s: got attempt %+v, want that it succeeded", test.name, last)
+		} else if test.ends && (len(last.Tasks) != 1 || last.Tasks[0].State != schema.TaskSucceeded) {
+			t.Errorf("%s: got tasks %+v, want one that succeeded", test.name, last.Tasks)
 		}
 		if test.job.Status == schema.JobSucceeded {
 			t.Errorf("%s: the state that was given has changed", test.name)

@@ -23,6 +23,8 @@ type JobRecord struct {
 	Failures    int              `json:"failures,omitempty"`
 	Preemptions int              `json:"preemptions,omitempty"`
 	EndedAt     time.Time        `json:"ended_at,omitzero"`
+	// Tasks is how many tasks the last attempt of a job that has ended had.
+	Tasks int `json:"tasks,omitempty"`
 }
 
 // Equal compares records as they are written.
