@@ -66,6 +66,9 @@ func gpuSeriesTable() []gpuSeries {
 		{gpu: "b200", accelerator: "nvidia-b200", of: GPUMachine{ReservationBound: true, NoPersistentDisk: true}, machines: []gpuSize{
 			{"a4-highgpu-8g", 8, 224, 3968},
 		}},
+		{gpu: "rtx-pro-6000", accelerator: "nvidia-rtx-pro-6000", of: GPUMachine{NoPersistentDisk: true}, machines: []gpuSize{
+			{"g4-standard-48", 1, 48, 180}, {"g4-standard-96", 2, 96, 360}, {"g4-standard-192", 4, 192, 720}, {"g4-standard-384", 8, 384, 1440},
+		}},
 		{gpu: "l4", accelerator: "nvidia-l4", machines: []gpuSize{
 			{"g2-standard-4", 1, 4, 16}, {"g2-standard-8", 1, 8, 32}, {"g2-standard-12", 1, 12, 48}, {"g2-standard-16", 1, 16, 64},
 			{"g2-standard-32", 1, 32, 128}, {"g2-standard-24", 2, 24, 96}, {"g2-standard-48", 4, 48, 192}, {"g2-standard-96", 8, 96, 384},
@@ -136,21 +139,37 @@ func GPUMachines(gpu string) []GPUMachine {
 	return machines
 }
 
-// attachedCores is how many vCPUs each attached GPU comes with where a slice asks for no
-// number.
-const attachedCores = 8
+// What each attached GPU comes with where a slice asks for neither: vCPUs, and the memory
+// in bytes that a standard type has for each of these.
+const (
+	attachedCores  = 8
+	standardMemory = 3.75 * (1 << 30)
+)
 
 // GPUMachineFor is the smallest machine type with so many GPUs of a type and at least so
 // many vCPUs and so much memory, false if there is none. A machine that GPUs are attached
-// to has 8 vCPUs for each of them if cores is 0.
+// to has 8 vCPUs for each of them if cores is 0, and is of a standard type if memory is 0
+// and there is one.
 func GPUMachineFor(gpu string, count int, cores float64, memory schema.Bytes) (GPUMachine, bool) {
-	best, found := GPUMachine{}, false
-	for _, m := range GPUMachines(gpu) {
-		wanted := cores
-		if m.Attached && cores == 0 {
-			wanted = attachedCores * float64(count)
+	machines := GPUMachines(gpu)
+	if gpu == "" || len(machines) == 0 {
+		return GPUMachine{}, false
+	}
+	if machines[0].Attached {
+		cores = cmp.Or(cores, attachedCores*float64(count))
+		if m, ok := smallest(machines, GPUMachine{Count: count, Cores: cores, Memory: schema.Bytes(cores * standardMemory)}); ok && memory == 0 {
+			return m, true
 		}
-		if m.Count == count && m.Cores >= wanted && m.Memory >= memory && (!found || m.isSmaller(best)) {
+	}
+	return smallest(machines, GPUMachine{Count: count, Cores: cores, Memory: memory})
+}
+
+// smallest is the smallest machine type with as many GPUs as a wish and at least its vCPUs
+// and memory.
+func smallest(machines []GPUMachine, wish GPUMachine) (GPUMachine, bool) {
+	best, found := GPUMachine{}, false
+	for _, m := range machines {
+		if m.Count == wish.Count && m.Cores >= wish.Cores && m.Memory >= wish.Memory && (!found || m.isSmaller(best)) {
 			best, found = m, true
 		}
 	}
@@ -168,6 +187,17 @@ func (m GPUMachine) isSmaller(other GPUMachine) bool {
 func GPUMachineNamed(name, gpu string, count int) (GPUMachine, bool) {
 	machines := GPUMachines(gpu)
 	i := slices.IndexFunc(machines, func(m GPUMachine) bool { return m.Name == name && m.Count == count })
+	if i < 0 {
+		return GPUMachine{}, false
+	}
+	return machines[i], true
+}
+
+// gpuMachineNamed is the machine type of that name that comes with its GPUs, false for one
+// that GPUs are attached to, or that has none.
+func gpuMachineNamed(name string) (GPUMachine, bool) {
+	machines := GPUMachines("")
+	i := slices.IndexFunc(machines, func(m GPUMachine) bool { return m.Name == name && !m.Attached })
 	if i < 0 {
 		return GPUMachine{}, false
 	}

@@ -66,6 +66,8 @@ func builtinGPUMarket(accelerator string) gpuMarket {
 				"us-west2-c us-west3-b us-west3-c",
 			spot: Price{4.95, 5.77},
 		}
+	case "nvidia-rtx-pro-6000":
+		return gpuMarket{onDemand: exactly(4.49993)} // of us-central1
 	case "nvidia-l4":
 		return gpuMarket{
 			zones: "asia-east1-a asia-east1-b asia-east1-c asia-northeast1-a asia-northeast1-b asia-northeast1-c asia-northeast3-a asia-northeast3-b " +
@@ -138,4 +140,12 @@ func (m GPUMachine) market(offers []schema.Market) market {
 // for it; nil where none is known.
 func GPUZones(accelerator string) []string {
 	return strings.Fields(builtinGPUMarket(accelerator).zones)
+}
+// gpuMachineOf is the machine type that a slice with GPUs is made of on Compute Engine,
+// false where none is known.
+func gpuMachineOf(s *schema.SliceSpec) (GPUMachine, bool) {
+	if s.MachineType != "" {
+		return GPUMachineNamed(s.MachineType, s.GPU.Type, s.GPU.Count)
+	}
+	return GPUMachineFor(s.GPU.Type, s.GPU.Count, s.CPU, s.Memory)
 }
