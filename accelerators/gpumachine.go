@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/fray-ml/fray/schema"
 )
@@ -193,9 +194,12 @@ func GPUMachineNamed(name, gpu string, count int) (GPUMachine, bool) {
 	return machines[i], true
 }
 
-// gpuMachineNamed is the machine type of that name that comes with its GPUs, false for one
+// GPUMachineWith is the machine type of that name that comes with its GPUs, false for one
 // that GPUs are attached to, or that has none.
-func gpuMachineNamed(name string) (GPUMachine, bool) {
+func GPUMachineWith(name string) (GPUMachine, bool) {
+	if !slices.ContainsFunc([]string{"a2-", "a3-", "a4-", "g2-", "g4-"}, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
+		return GPUMachine{}, false // told soon: plans ask for every machine type
+	}
 	machines := GPUMachines("")
 	i := slices.IndexFunc(machines, func(m GPUMachine) bool { return m.Name == name && !m.Attached })
 	if i < 0 {

@@ -70,7 +70,7 @@ func machinePrice(s *schema.SliceSpec, offers []schema.Market) Price {
 		}
 		return marketOf(s.GPU.Type, offers).price(s.Preemptible).Times(float64(s.GPU.Count))
 	}
-	if m, ok := gpuMachineNamed(s.MachineType); ok {
+	if m, ok := GPUMachineWith(s.MachineType); ok {
 		return m.market(offers).price(s.Preemptible)
 	}
 	price := Price{Low: math.Inf(1)}

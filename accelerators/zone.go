@@ -23,7 +23,7 @@ func OfferedZones(name string, offers []schema.Market) []string {
 		}
 		return marketOf(gpu.Type, offers).zones
 	}
-	if m, ok := gpuMachineNamed(name); ok {
+	if m, ok := GPUMachineWith(name); ok {
 		return m.market(offers).zones
 	}
 	return marketOf(name, offers).zones

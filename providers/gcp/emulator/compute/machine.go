@@ -126,6 +126,14 @@ func (s *instances) spec(key cloud.Key, detail *machineDetail, machines int, cha
 		Labels:      detail.instance.GetLabels(), Metadata: metadataOf(detail.instance.GetMetadata()),
 		External: externalOf(detail.instance), Detail: detail, Changed: changed,
 	}
+	if kind.gpu {
+		spec.GPUs = kind.units
+	}
+	for _, disk := range detail.instance.GetDisks() {
+		if image := disk.GetInitializeParams().GetSourceImage(); disk.GetBoot() && image != "" {
+			spec.BootImage = image
+		}
+	}
 	for _, account := range detail.instance.GetServiceAccounts() {
 		spec.ServiceAccount = account.GetEmail()
 	}
