@@ -1,6 +1,7 @@
 package gce
 
 import (
+	"fmt"
 	"maps"
 
 	"cloud.google.com/go/compute/apiv1/computepb"
@@ -18,6 +19,14 @@ func guestAccelerators(spec schema.SliceSpec) []*computepb.AcceleratorConfig {
 		return nil
 	}
 	return []*computepb.AcceleratorConfig{{AcceleratorType: &gpus.Accelerator, AcceleratorCount: new(int32(gpus.Count))}}
+}
+
+// cardsOf are attached GPUs as people read them: "2 nvidia-tesla-t4"; "" for none.
+func cardsOf(cards []*computepb.AcceleratorConfig) string {
+	if len(cards) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d %s", cards[0].GetAcceleratorCount(), baseOf(cards[0].GetAcceleratorType()))
 }
 
 // withDriver adds to the metadata of machines with GPUs which image is to have their
