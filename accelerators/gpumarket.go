@@ -141,6 +141,7 @@ func (m GPUMachine) market(offers []schema.Market) market {
 func GPUZones(accelerator string) []string {
 	return strings.Fields(builtinGPUMarket(accelerator).zones)
 }
+
 // gpuMachineOf is the machine type that a slice with GPUs is made of on Compute Engine,
 // false where none is known.
 func gpuMachineOf(s *schema.SliceSpec) (GPUMachine, bool) {

@@ -20,7 +20,9 @@ func gpus(kind string, count int, change ...func(*schema.SliceSpec)) schema.Slic
 // machines in us-central1: the low end.
 func TestEstimateOfGPUs(t *testing.T) {
 	spot := func(s *schema.SliceSpec) { s.Preemptible = true }
-	of := func(machineType string) func(*schema.SliceSpec) { return func(s *schema.SliceSpec) { s.MachineType = machineType } }
+	of := func(machineType string) func(*schema.SliceSpec) {
+		return func(s *schema.SliceSpec) { s.MachineType = machineType }
+	}
 	offers := []schema.Market{{Name: "t4", OnDemand: 0.5}, {Name: "a3-highgpu-8g", OnDemand: 80}, {Name: "gh200", OnDemand: 3}}
 	for _, test := range []struct {
 		name      string

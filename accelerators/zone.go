@@ -97,10 +97,13 @@ func IsKnownGPUZone(zone string) bool {
 }
 
 // Offers are the TPU types of a provider that a query chooses, by generation and
-// size. The provider local simulates all of them, in the zone "local" and for
+// size; none for a query for GPUs alone. The provider local simulates all of them, in the zone "local" and for
 // nothing.
 func Offers(q Query) []Offer {
 	var offers []Offer
+	if q.GPU != "" && q.Generation == "" {
+		return nil
+	}
 	for _, g := range generations() {
 		if q.Generation != "" && q.Generation != g.name {
 			continue
