@@ -39,6 +39,16 @@ func RegionOf(zone string) string {
 // Zones are the names of all zones, sorted.
 func (r *rules) Zones() []string { return slices.Sorted(maps.Keys(r.zones)) }
 
+// TPUZones are the names of the zones in which TPUs are published to be, sorted.
+func TPUZones() []string {
+	var zones []string
+	for _, of := range offered() {
+		zones = append(zones, of...)
+	}
+	slices.Sort(zones)
+	return slices.Compact(zones)
+}
+
 // HasZone reports whether there is such a zone.
 func (r *rules) HasZone(zone string) bool { return r.zones[zone] != nil }
 
