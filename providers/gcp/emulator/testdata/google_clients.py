@@ -296,7 +296,11 @@ def gpus(url: str) -> None:
         ("nvidia-h100-80gb", 8),
     )
     names = [a.name for a in cloud.client("AcceleratorTypes").list(project=PROJECT, zone=zone)]
-    equal("accelerators", [name for name in ("nvidia-l4", "nvidia-tesla-t4") if name in names], ["nvidia-l4", "nvidia-tesla-t4"])
+    equal(
+        "accelerators",
+        [name for name in ("nvidia-l4", "nvidia-tesla-t4") if name in names],
+        ["nvidia-l4", "nvidia-tesla-t4"],
+    )
 
     def machine(count: int) -> compute.Instance:
         return compute.Instance(
@@ -323,7 +327,11 @@ def gpus(url: str) -> None:
     while instances.get(project=PROJECT, zone=zone, instance="gpu-vm").status != "RUNNING":
         time.sleep(0.05)  # the cloud goes on by itself
     shown = instances.get(project=PROJECT, zone=zone, instance="gpu-vm").guest_accelerators
-    equal("attached GPUs", [(c.accelerator_type.rpartition("/")[2], c.accelerator_count) for c in shown], [("nvidia-tesla-t4", 2)])
+    equal(
+        "attached GPUs",
+        [(c.accelerator_type.rpartition("/")[2], c.accelerator_count) for c in shown],
+        [("nvidia-tesla-t4", 2)],
+    )
 
 
 def main() -> None:
