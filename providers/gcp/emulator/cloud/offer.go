@@ -39,14 +39,22 @@ func RegionOf(zone string) string {
 // Zones are the names of all zones, sorted.
 func (r *rules) Zones() []string { return slices.Sorted(maps.Keys(r.zones)) }
 
-// TPUZones are the names of the zones in which TPUs are published to be, sorted.
-func TPUZones() []string {
+// BuiltInZones are the names of the zones in which accelerators are published to be: those
+// with TPUs, sorted, and then those with GPUs alone, sorted.
+func BuiltInZones() []string {
 	var zones []string
-	for _, of := range offered() {
-		zones = append(zones, of...)
+	for _, table := range []map[string][]string{offered(), offeredGPUs()} {
+		known := len(zones)
+		for _, of := range table {
+			for _, zone := range of {
+				if !slices.Contains(zones, zone) {
+					zones = append(zones, zone)
+				}
+			}
+		}
+		slices.Sort(zones[known:])
 	}
-	slices.Sort(zones)
-	return slices.Compact(zones)
+	return zones
 }
 
 // HasZone reports whether there is such a zone.
