@@ -90,12 +90,6 @@ func IsKnownZone(zone string) bool {
 	return slices.ContainsFunc(generations(), func(g generation) bool { return slices.Contains(tpuZones(g.name), zone) })
 }
 
-// IsKnownGPUZone reports whether the built-in table has a zone for any type of GPUs.
-func IsKnownGPUZone(zone string) bool {
-	return slices.ContainsFunc(gpuSeriesTable(), func(s gpuSeries) bool { return slices.Contains(GPUZones(s.accelerator), zone) }) ||
-		slices.ContainsFunc(attachables(), func(a attachable) bool { return slices.Contains(GPUZones(a.accelerator), zone) })
-}
-
 // Offers are the TPU types of a provider that a query chooses, by generation and
 // size; none for a query for GPUs alone. The provider local simulates all of them, in the zone "local" and for
 // nothing.

@@ -37,7 +37,7 @@ func gcpProviderType() *BlockType {
 		Doc: "TPU slices and VMs of a Google Cloud project",
 		Attrs: []Attribute{
 			{Name: "project", Type: "string", Required: true, Doc: "the project's id"},
-			{Name: "zones", Type: "list of strings", Names: NamesOfZones, Default: "for TPUs, all that have the type", Doc: "in order of preference; failover follows it"},
+			{Name: "zones", Type: "list of strings", Names: NamesOfZones, Default: "for TPUs and GPUs, all that have the type", Doc: "in order of preference; failover follows it"},
 			{Name: "labels", Type: "map of strings", Doc: "of all created resources, in addition to those of each job; changed in place"},
 		},
 		Blocks: []*BlockType{{

@@ -19,6 +19,9 @@ type machineCatalog struct {
 	} `json:"accelerators"`
 }
 
+// gpuChecker checks wishes for GPUs.
+type gpuChecker struct{ *checker }
+
 // attachedName is the type of GPUs that a wish has attached to its machines, as Compute
 // Engine names it; "" for none.
 func attachedName(w *wish) string {
@@ -30,7 +33,7 @@ func attachedName(w *wish) string {
 
 // acceleratorTypes looks up the types of GPUs that are to be attached and returns those that
 // a zone does not have.
-func (c *checker) acceleratorTypes(ctx context.Context, found *placesFound) map[machineIn]bool {
+func (c gpuChecker) acceleratorTypes(ctx context.Context, found *placesFound) map[machineIn]bool {
 	asked := distinct(c.wishes, func(w *wish) []machineIn {
 		var of []machineIn
 		for _, zone := range w.zonesOf(schema.EngineGCE) {
@@ -42,7 +45,7 @@ func (c *checker) acceleratorTypes(ctx context.Context, found *placesFound) map[
 	})
 	lacking := map[machineIn]bool{}
 	var mu sync.Mutex
-	eachAtOnce(c, asked, func(m machineIn) {
+	eachAtOnce(c.checker, asked, func(m machineIn) {
 		var is struct{}
 		err := c.rest.get(ctx, "compute", c.computePath("zones/"+m.zone+"/acceleratorTypes/"+m.name), &is)
 		c.passes(err)
@@ -57,7 +60,7 @@ func (c *checker) acceleratorTypes(ctx context.Context, found *placesFound) map[
 
 // compareGPUs reports wishes for GPUs whose machine type has others, as Compute Engine
 // lists it, and GPUs that a wish does not mention.
-func (c *checker) compareGPUs(name string, is *machineCatalog) {
+func (c gpuChecker) compareGPUs(name string, is *machineCatalog) {
 	for i := range c.wishes {
 		w := &c.wishes[i]
 		if machineName(w) != name || w.spec.MachineType == "" || w.spec.TPU != "" {
@@ -95,7 +98,7 @@ func gpuTypeOf(accelerator string) string {
 
 // shapesOfGPUs reports machines with GPUs that cannot be had as they are asked for, and those
 // that no known image has a driver for.
-func (c *checker) shapesOfGPUs() {
+func (c gpuChecker) shapesOfGPUs() {
 	for i := range c.wishes {
 		w := &c.wishes[i]
 		gpus, ok := machinetype.GPUs(w.spec)

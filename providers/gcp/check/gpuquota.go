@@ -61,7 +61,7 @@ func gpuMetrics(w *wish) []string {
 }
 
 // gpuQuotaOf reports regions that allow fewer GPUs than one attempt needs.
-func (c *checker) gpuQuotaOf(w *wish, limits map[string]map[string]float64) {
+func (c gpuChecker) gpuQuotaOf(w *wish, limits map[string]map[string]float64) {
 	need := gpuNeed(w)
 	var shut, texts []string
 	for _, region := range w.computeRegions() {
@@ -97,7 +97,7 @@ func (w *wish) gpuName() string {
 }
 
 // allGPUQuota reports wishes for more GPUs than the project may use in all regions together.
-func (c *checker) allGPUQuota(ctx context.Context) {
+func (c gpuChecker) allGPUQuota(ctx context.Context) {
 	if !slices.ContainsFunc(c.wishes, func(w wish) bool { return gpuFamily(&w) != "" }) {
 		return
 	}

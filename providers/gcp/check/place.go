@@ -140,8 +140,8 @@ func (f *placesFound) unknown(zone string, engine schema.Engine) bool {
 // shapes reports zones that do not exist, and of types that they do not have.
 func (c *checker) shapes(ctx context.Context, found *placesFound) {
 	machines := c.machineTypes(ctx, found)
-	cards := c.acceleratorTypes(ctx, found)
-	c.shapesOfGPUs()
+	cards := gpuChecker{c}.acceleratorTypes(ctx, found)
+	gpuChecker{c}.shapesOfGPUs()
 	for i := range c.wishes {
 		w := &c.wishes[i]
 		var known, lacking []string
@@ -229,7 +229,7 @@ func (c *checker) machineTypes(ctx context.Context, found *placesFound) map[mach
 		err := c.rest.get(ctx, "compute", c.computePath("zones/"+m.zone+"/machineTypes/"+m.name), &is)
 		c.passes(err)
 		if err == nil {
-			c.compareGPUs(m.name, &is)
+			gpuChecker{c}.compareGPUs(m.name, &is)
 		}
 		if isMissing(err) {
 			mu.Lock()

@@ -11,9 +11,9 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-// guestAccelerators are the GPUs that a request attaches; nil for machines that come with
+// attachedGPUs are the GPUs that a request attaches; nil for machines that come with
 // theirs, or have none.
-func guestAccelerators(spec schema.SliceSpec) []*computepb.AcceleratorConfig {
+func attachedGPUs(spec schema.SliceSpec) []*computepb.AcceleratorConfig {
 	gpus, ok := machinetype.GPUs(spec)
 	if !ok || !gpus.Attached {
 		return nil

@@ -32,7 +32,7 @@ func (g *api) machineProperties(r engine.Order) (*computepb.InstanceProperties, 
 	return &computepb.InstanceProperties{
 		Labels:              mark.Labels(r.Spec),
 		MachineType:         &kind,
-		GuestAccelerators:   guestAccelerators(r.Spec),
+		GuestAccelerators:   attachedGPUs(r.Spec),
 		Metadata:            metadataItems(withDriver(r.Metadata, r.Spec)),
 		Disks:               g.machineDisks(r.Spec),
 		NetworkInterfaces:   []*computepb.NetworkInterface{g.machineNetwork(r.Spec)},
