@@ -100,18 +100,18 @@ func maxCards(gpu string) int {
 }
 
 // machineKindOf is what an instance draws from: of a machine with attached GPUs these.
-func machineKindOf(instance *computepb.Instance) (machineKind, bool) {
-	kind, ok := parseMachineType(instance.GetMachineType())
+func machineKindOf(instance *computepb.Instance) machineKind {
+	kind, _ := parseMachineType(instance.GetMachineType())
 	cards := instance.GetGuestAccelerators()
-	if !ok || kind.gpu || len(cards) == 0 {
-		return kind, ok
+	if kind.gpu || len(cards) == 0 {
+		return kind
 	}
 	attached, known := cloud.GPUNamed(lastPart(cards[0].GetAcceleratorType()))
 	if !known {
-		return kind, ok
+		return kind
 	}
-	kind.kind, kind.units, kind.gpu, kind.attached = attached.Type, int(cards[0].GetAcceleratorCount()), true, true
-	return kind, ok
+	kind.kind, kind.units, kind.gpu = attached.Type, int(cards[0].GetAcceleratorCount()), true
+	return kind
 }
 
 // incompatible is how the service rejects what does not go together.
@@ -178,7 +178,7 @@ func checkCards(c *cloud.Cloud, r *request, instance *computepb.Instance, where 
 
 // showCards are the GPUs of a machine as the API shows them.
 func showCards(instance *computepb.Instance, scope string) []*computepb.AcceleratorConfig {
-	kind, _ := machineKindOf(instance)
+	kind := machineKindOf(instance)
 	if !kind.gpu {
 		return nil
 	}

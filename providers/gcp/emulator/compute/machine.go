@@ -20,8 +20,6 @@ type machineKind struct {
 	units int    // chips, GPUs or cores
 	tpu   bool
 	gpu   bool
-	// attached is set where the GPUs are not the machine type's own.
-	attached bool
 }
 
 // parseMachineType reads "ct5lp-hightpu-4t" or "n2-standard-8", alone or at the
@@ -116,7 +114,7 @@ func (d *machineDetail) with(name string, instance *computepb.Instance) *machine
 
 // spec is what the model is asked for.
 func (s *instances) spec(key cloud.Key, detail *machineDetail, machines int, changed func(*cloud.Group)) cloud.Spec {
-	kind, _ := machineKindOf(detail.instance)
+	kind := machineKindOf(detail.instance)
 	scheduling := detail.instance.GetScheduling()
 	spec := cloud.Spec{
 		Key: key, Type: kind.kind, Units: kind.units * machines, Machines: machines, MachineType: kind.name,
