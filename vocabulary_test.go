@@ -71,6 +71,7 @@ func fieldTerms() map[string]string {
 		"guest cpus":              "Compute Engine's machine types",
 		"guest accelerator type":  "Compute Engine's machine types",
 		"guest accelerator count": "Compute Engine's machine types",
+		"guest accelerators":      "Compute Engine's instances",
 		"map carrier":             "OpenTelemetry's propagation",
 	}
 }

@@ -38,6 +38,10 @@ func TestData(t *testing.T) {
 		"spot price":        {"data \"accelerators\" \"a\" {\nprovider = \"gcp\"\ngeneration = \"v6e\"\nmax_chips = 4\n}", `"${data.accelerators.a.offers[1].zones[0].spot_per_hour}" => 2.6`},
 		"offered":           {"data \"accelerators\" \"a\" {\ngeneration = \"v6e\"\nmax_chips = 1\n}\n" + offerText, `"${join(",", data.accelerators.a.offers[0].zones[*].zone)} ${data.accelerators.a.offers[0].zones[0].per_hour}" => asia-east1-a,us-west1-c 2.5`},
 		"not of local":      {"data \"accelerators\" \"a\" {\nprovider = \"local\"\ngeneration = \"v6e\"\nmax_chips = 1\n}\n" + offerText, `"${join(",", data.accelerators.a.offers[0].zones[*].zone)} ${data.accelerators.a.offers[0].zones[0].per_hour}" => local 0`},
+		"GPUs":              {"data \"accelerators\" \"a\" {\nprovider = \"gcp\"\ngpu = \"H100\"\nmin_chips = 8\n}", `join(",", [for o in data.accelerators.a.gpus : "${o.machine_type}:${o.count}x${o.type} ${o.memory / 1024 / 1024 / 1024}"]) => a3-highgpu-8g:8xh100 80,a3-megagpu-8g:8xh100 80`},
+		"GPUs alone":        {"data \"accelerators\" \"a\" {\nprovider = \"gcp\"\ngpu = \"l4\"\n}", `"${length(data.accelerators.a.types)} ${length(data.accelerators.a.gpus)}" => 0 8`},
+		"TPUs alone":        {"data \"accelerators\" \"a\" {\nprovider = \"gcp\"\ngeneration = \"v6e\"\n}", `length(data.accelerators.a.gpus) => 0`},
+		"price of a GPU":    {"data \"accelerators\" \"a\" {\nprovider = \"gcp\"\ngpu = \"t4\"\nmin_chips = 4\nzones = [\"us-west4-a\"]\n}\nprovider \"gcp\" {\nproject = \"p-12345\"\nzones = [\"us-west4-a\"]\noffer \"nvidia-tesla-t4\" {\nspot = 0.25\n}\n}", `data.accelerators.a.gpus[0].zones[0].spot_per_hour => 1`},
 		"waits":             {"data \"outputs\" \"o\" {\ndepends_on = [job.first]\n}\njob \"first\" {\ncommand = [\"x\"]\n}", `data.outputs.o.values.plain => (known after apply)`},
 		"waits for value":   {"data \"reservation\" \"r\" {\nname = job.first.id\n}\njob \"first\" {\ncommand = [\"x\"]\n}", `data.reservation.r.tpu => (known after apply)`},
 	}

@@ -39,3 +39,6 @@ func (g GPU) Suits(asked GPU) bool { return g.Type == "" || asked.Type == "" || 
 // Kind names what a slice is a machine of: its TPU type, its machine type or its GPUs;
 // "" where none of them is stated.
 func (s *SliceSpec) Kind() string { return cmp.Or(s.TPU, s.MachineType, s.GPU.Kind()) }
+
+// Kind is the same for what a job asks for.
+func (r *Resources) Kind() string { return cmp.Or(r.TPU, r.MachineType, r.GPU.Kind()) }

@@ -49,12 +49,8 @@ func (w *Decoding) places(d *schema.Desired, g *schema.JobGroup) []place {
 		if addr.GroupAddress() != g.Addr || r.Provider != schema.ProviderGCP || r.Reservation != "" {
 			return
 		}
-		kind := r.TPU
-		if kind == "" {
-			kind = r.MachineType
-		}
 		var scopes []string
-		for _, zone := range accelerators.CandidateZones(&w.GCP, kind, r.Zones, r.Regions) {
+		for _, zone := range accelerators.CandidateZones(&w.GCP, r.Kind(), r.Zones, r.Regions) {
 			scope := zone
 			if !g.SameZone {
 				scope = accelerators.RegionOf(zone)
@@ -67,7 +63,7 @@ func (w *Decoding) places(d *schema.Desired, g *schema.JobGroup) []place {
 	}
 	for i := range d.Reservations {
 		r := &d.Reservations[i]
-		add(r.Addr, &schema.Resources{Provider: r.Provider, TPU: r.Max.TPU, Zones: r.Zones, Regions: r.Regions})
+		add(r.Addr, &schema.Resources{Provider: r.Provider, TPU: r.Max.TPU, GPU: r.Max.GPU, Zones: r.Zones, Regions: r.Regions})
 	}
 	for i := range d.Jobs {
 		add(d.Jobs[i].Addr, &d.Jobs[i].Resources)

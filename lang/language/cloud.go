@@ -37,16 +37,16 @@ func gcpProviderType() *BlockType {
 		Doc: "TPU slices and VMs of a Google Cloud project",
 		Attrs: []Attribute{
 			{Name: "project", Type: "string", Required: true, Doc: "the project's id"},
-			{Name: "zones", Type: "list of strings", Names: NamesOfZones, Default: "for TPUs, all that have the type", Doc: "in order of preference; failover follows it"},
+			{Name: "zones", Type: "list of strings", Names: NamesOfZones, Default: "for TPUs and GPUs, all that have the type", Doc: "in order of preference; failover follows it"},
 			{Name: "labels", Type: "map of strings", Doc: "of all created resources, in addition to those of each job; changed in place"},
 		},
 		Blocks: []*BlockType{{
 			Name: "offer", Label: "NAME", Repeated: true,
-			Doc: "where a TPU generation or machine type is offered and what it costs, in place of the built-in table",
+			Doc: "where a TPU generation, GPU type or machine type is offered and what it costs, in place of the built-in table",
 			Attrs: []Attribute{
 				{Name: "zones", Type: "list of strings", Names: NamesOfZones, Default: "as built in", Doc: "that have it"},
 				{Name: "engine", Type: "string", Values: valuesOf(schema.EngineTPU, schema.EngineGCE), Default: "as built in", Doc: "tpu, or gce for v5p, v6e and tpu7x"},
-				{Name: "on_demand", Type: "number", Default: "as built in", Doc: "US dollars for an hour of a chip, or of a machine"},
+				{Name: "on_demand", Type: "number", Default: "as built in", Doc: "US dollars for an hour of a chip, of a GPU with its share of the machine, or of a machine"},
 				{Name: "spot", Type: "number", Default: "as built in", Doc: "the same for preemptible ones"},
 			},
 		}},

@@ -165,11 +165,7 @@ func (c *Context) placesOf(p *schema.Provider, j *schema.Job, zones bool) []stri
 			stated, regions = pool.Zones, pool.Regions
 		}
 	}
-	kind := r.TPU
-	if kind == "" {
-		kind = r.MachineType
-	}
-	found := accelerators.CandidateZones(p, kind, stated, regions)
+	found := accelerators.CandidateZones(p, r.Kind(), stated, regions)
 	if zones {
 		return found
 	}

@@ -1,7 +1,6 @@
 package capacity
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/fray-ml/fray/accelerators"
@@ -79,7 +78,7 @@ func (d *Pools) ZonesOf(r *schema.Resources) []string {
 	if r.Provider != schema.ProviderGCP {
 		return []string{""}
 	}
-	return accelerators.CandidateZones(d.Provider(r.Provider), cmp.Or(r.TPU, r.MachineType), r.Zones, r.Regions)
+	return accelerators.CandidateZones(d.Provider(r.Provider), r.Kind(), r.Zones, r.Regions)
 }
 
 // poolZones are the same for the slices of a reservation.

@@ -113,7 +113,7 @@ func (s *costSums) before(obs *plan.Observed) {
 // regions that its owner states.
 func (s *costSums) located(spec schema.SliceSpec, zones, regions []string) schema.SliceSpec {
 	if p := s.provider(spec.Provider); p != nil {
-		if may := accelerators.CandidateZones(p, cmp.Or(spec.TPU, spec.MachineType), zones, regions); len(may) > 0 {
+		if may := accelerators.CandidateZones(p, spec.Kind(), zones, regions); len(may) > 0 {
 			spec.Zone = may[0]
 		}
 	}
