@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/snapshot"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
@@ -134,7 +135,7 @@ func (d *Zones) JobDemand() Demand {
 
 // Asks is the shape of the slices that a job will have of its own, if it will.
 func (d *Zones) Asks(want *schema.Job, j *state.Job) (Shape, bool) {
-	r := &want.Resources
+	r := &want.As(snapshot.AcceleratorIn(d.Next, want, j)).Resources
 	if r.Reservation != "" || j != nil && j.Status.Ended() {
 		return Shape{}, false
 	}

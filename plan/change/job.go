@@ -18,7 +18,8 @@ func JobAttrs(j *schema.Job) []Attr {
 	r := &j.Resources
 	l.add("resources.provider", r.Provider, r.Provider == "")
 	l.add("resources.reservation", r.Reservation, r.Reservation == "")
-	l.add("resources.tpu", r.TPU, r.TPU == "")
+	l.add("resources.accelerators", r.Accelerators, len(r.Accelerators) == 0)
+	l.add("resources.tpu", r.TPU, r.TPU == "" || len(r.Accelerators) > 0)
 	l.add("resources.cpu", r.CPU, r.CPU == 0)
 	l.add("resources.memory", r.Memory.String(), r.Memory == 0)
 	l.add("resources.disk", r.Disk.String(), r.Disk == 0)
@@ -134,6 +135,7 @@ func resourceAttributes() []attribute[schema.Job] {
 	list := []attribute[job]{
 		field("resources.provider", func(j *job) *schema.ProviderName { return &j.Resources.Provider }),
 		field("resources.reservation", func(j *job) *string { return &j.Resources.Reservation }),
+		{path: "resources.accelerators", keep: keepAccelerators},
 		field("resources.tpu", func(j *job) *string { return &j.Resources.TPU }),
 		field("resources.cpu", func(j *job) *float64 { return &j.Resources.CPU }),
 		field("resources.memory", func(j *job) *schema.Bytes { return &j.Resources.Memory }),

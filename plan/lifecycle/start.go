@@ -43,7 +43,7 @@ func (d *Attempts) run(j *state.Job, slice int) *state.Run {
 		Failures: j.Failures, Preemptions: j.Preemptions, UnknownEnds: j.UnknownEnds,
 		Spec: *j.Spec, Digest: j.Digest,
 		SliceIndex: slice, NumSlices: len(last.Slices),
-		Accelerator: j.Spec.Resources.TPU,
+		Accelerator: d.acceleratorOn(j, last.Slices[slice]),
 		Coordinator: fmt.Sprintf("%s:%d", host.Address, host.CoordinatorPort),
 		Peers:       make([]state.Peer, 0, len(last.Tasks)),
 	}
@@ -55,6 +55,14 @@ func (d *Attempts) run(j *state.Job, slice int) *state.Run {
 		run.Peers = append(run.Peers, state.Peer{Slice: t.Slice, Host: t.Host, Address: t.Address})
 	}
 	return run
+}
+
+// acceleratorOn is the TPU type of a slice that a job has, "" where it is none.
+func (d *Attempts) acceleratorOn(j *state.Job, name string) string {
+	if s := d.Next.Slices[name]; s != nil && s.Spec.On == "" {
+		return s.Spec.TPU
+	}
+	return d.Running(j.Spec).Resources.TPU
 }
 
 // endedBefore is how the attempt before a job's last one ended, nil if there was none.
