@@ -227,7 +227,7 @@ func (v *View) sliceRow(s *state.Slice) row {
 		note = fmt.Sprintf("on host %d of %s", s.Spec.OnHost, s.Spec.On)
 	}
 	return row{mood: m, job: v.holder(s), cells: func() []string {
-		kind := cmp.Or(s.Spec.TPU, s.Spec.MachineType, fmt.Sprintf("%g CPU", s.Spec.CPU))
+		kind := cmp.Or(s.Spec.TPU, s.Spec.GPU.String(), s.Spec.MachineType, fmt.Sprintf("%g CPU", s.Spec.CPU))
 		owner := s.Spec.Owner.String()
 		if note != "" {
 			owner += ", " + note

@@ -31,7 +31,7 @@ func Check(desired *schema.Desired) []plan.Problem {
 			continue
 		}
 		r := &job.Resources
-		spec := schema.SliceSpec{TPU: r.TPU, CPU: r.CPU, Memory: r.Memory, Hosts: 1}
+		spec := schema.SliceSpec{TPU: r.TPU, GPU: r.GPU, CPU: r.CPU, Memory: r.Memory, Hosts: 1}
 		c.need(placement{unit: UnitOf(job), from: string(r.Provider)}, plan.Amount{}.Times(c.sizer.AmountOf(&spec), r.Slices))
 	}
 	c.pools(pools)

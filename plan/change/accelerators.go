@@ -12,7 +12,7 @@ import (
 func keepAccelerators(want, recorded *schema.Job, _ string) {
 	to, from := &want.Resources, &recorded.Resources
 	if len(to.Accelerators) > 0 || len(from.Accelerators) > 0 {
-		to.TPU = from.TPU
+		to.TPU, to.GPU = from.TPU, from.GPU
 	}
 	to.Accelerators = from.Accelerators
 }
@@ -35,5 +35,5 @@ func KeepAlternative(attrs []plan.AttrChange, cur, want *schema.Job, inUse schem
 // isAccelerator reports whether an attribute says what a job may run on.
 func isAccelerator(path string) bool {
 	within, ok := strings.CutPrefix(path, "resources.")
-	return ok && (within == "accelerators" || within == "tpu")
+	return ok && (within == "accelerators" || within == "tpu" || within == "gpu" || strings.HasPrefix(within, "gpu."))
 }
