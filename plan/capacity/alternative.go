@@ -168,6 +168,14 @@ func (d *Zones) NoteChoice(want *schema.Job) {
 	d.Edit(want.Addr).Choice = &c
 }
 
+// NoteFound records which alternative a job has that was found running.
+func (d *Zones) NoteFound(j *state.Job) {
+	held := snapshot.HeldAccelerator(d.Next, j)
+	if isChosen := j.Choice != nil && j.Choice.Accelerator == held; held != "" && !isChosen && len(j.Spec.Resources.Accelerators) > 0 {
+		d.Edit(j.Spec.Addr).Choice = &state.Choice{Accelerator: held, Reason: state.ChoiceFound, At: d.Now}
+	}
+}
+
 // blockedFor is the first reason why an alternative is not to be had, none if it is.
 func (d *Zones) blockedFor(want *schema.Job, a schema.Accelerator) plan.Reason {
 	if why := d.tooLarge(want, a); !why.None() {

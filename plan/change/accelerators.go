@@ -22,6 +22,9 @@ func keepAccelerators(want, recorded *schema.Job, _ string) {
 // alternatives yet.
 func KeepAlternative(attrs []plan.AttrChange, cur, want *schema.Job, inUse schema.Accelerator) {
 	was, is := &cur.Resources, &want.Resources
+	if len(was.Accelerators)+len(is.Accelerators) == 0 {
+		return
+	}
 	if len(was.Accelerators) == 0 && was.Accelerator() == "" || is.Accelerator() == "" || inUse != "" && !is.IsAlternative(inUse) {
 		return
 	}

@@ -21,7 +21,7 @@ func (d *Draft) AcceleratorOf(want *schema.Job) schema.Accelerator {
 func AcceleratorIn(doc *state.Document, want *schema.Job, j *state.Job) schema.Accelerator {
 	r := &want.Resources
 	if len(r.Accelerators) > 0 && j != nil {
-		if held := heldAccelerator(doc, j); held != "" && slices.Contains(r.Accelerators, held) {
+		if held := HeldAccelerator(doc, j); held != "" && slices.Contains(r.Accelerators, held) {
 			return held
 		}
 	}
@@ -31,19 +31,19 @@ func AcceleratorIn(doc *state.Document, want *schema.Job, j *state.Job) schema.A
 // InUse is which accelerator a job has, or had last: "" of one without, and of one
 // with alternatives that was given slices of none yet.
 func InUse(doc *state.Document, j *state.Job) schema.Accelerator {
-	switch held := heldAccelerator(doc, j); {
-	case len(j.Spec.Resources.Accelerators) == 0:
-		return j.Spec.Resources.Accelerator()
+	switch held := HeldAccelerator(doc, j); {
 	case held != "":
 		return held
+	case len(j.Spec.Resources.Accelerators) == 0:
+		return j.Spec.Resources.Accelerator()
 	case j.Choice != nil:
 		return j.Choice.Accelerator
 	}
 	return ""
 }
 
-// heldAccelerator is that of the slices that a job holds, "" where it holds none.
-func heldAccelerator(doc *state.Document, j *state.Job) schema.Accelerator {
+// HeldAccelerator is that of the slices that a job holds, "" where it holds none.
+func HeldAccelerator(doc *state.Document, j *state.Job) schema.Accelerator {
 	for _, name := range j.Slices {
 		if s := doc.Slices[name]; s != nil {
 			return s.Spec.Accelerator()
