@@ -148,12 +148,16 @@ func TestAlternativesUnderFaults(t *testing.T) {
 		}
 		clear(m)
 		w.clear()
-		w.until(3*time.Hour, "all running", func(*plan.Plan) bool {
-			w.keepsToOne()
+		allRun := func() bool {
 			return !slices.ContainsFunc(w.doc.Desired.Jobs, func(want schema.Job) bool {
 				j := w.doc.Jobs[want.Addr]
 				return j == nil || !j.Ready && !j.Status.Ended()
 			})
-		})
+		}
+		for end := w.now.Add(3 * time.Hour); !allRun(); w.keepsToOne() {
+			if w.step(5 * time.Second); w.now.After(end) {
+				t.Fatalf("not all run\n%s", w.describe())
+			}
+		}
 	})
 }
