@@ -37,13 +37,14 @@ func (d *Attempts) run(j *state.Job, slice int) *state.Run {
 	if host == nil {
 		return nil
 	}
+	on := d.acceleratorOn(j, last.Slices[slice])
 	run := &state.Run{
 		Job: j.Spec.Addr, JobID: j.ID, Attempt: last.Number,
 		Why: last.Why, StartedAt: last.StartedAt, Before: endedBefore(j),
 		Failures: j.Failures, Preemptions: j.Preemptions, UnknownEnds: j.UnknownEnds,
 		Spec: *j.Spec, Digest: j.Digest,
 		SliceIndex: slice, NumSlices: len(last.Slices),
-		Accelerator: d.acceleratorOn(j, last.Slices[slice]),
+		Accelerator: on.TPU(), GPU: on.GPU(),
 		Coordinator: fmt.Sprintf("%s:%d", host.Address, host.CoordinatorPort),
 		Peers:       make([]state.Peer, 0, len(last.Tasks)),
 	}
@@ -57,12 +58,12 @@ func (d *Attempts) run(j *state.Job, slice int) *state.Run {
 	return run
 }
 
-// acceleratorOn is the TPU type of a slice that a job has, "" where it is none.
-func (d *Attempts) acceleratorOn(j *state.Job, name string) string {
-	if s := d.Next.Slices[name]; s != nil && s.Spec.On == "" {
-		return s.Spec.TPU
+// acceleratorOn is what a slice that a job has brings: a TPU, GPUs or neither.
+func (d *Attempts) acceleratorOn(j *state.Job, name string) schema.Accelerator {
+	if s := d.Next.Slices[name]; s != nil {
+		return s.Spec.Accelerator()
 	}
-	return d.Running(j.Spec).Resources.TPU
+	return d.AcceleratorOf(j.Spec)
 }
 
 // endedBefore is how the attempt before a job's last one ended, nil if there was none.
