@@ -61,11 +61,23 @@ func builtinMarket(generation string) market {
 // provider's offers override what is built in.
 func marketOf(name string, offers []schema.Market) market {
 	m := builtinMarket(name)
+	if o, ok := offerNamed(name, offers); ok {
+		m = m.overridden(o)
+	}
+	return m
+}
+
+// offerNamed is the offer of a name, false if there is none.
+func offerNamed(name string, offers []schema.Market) (schema.Market, bool) {
 	i := slices.IndexFunc(offers, func(o schema.Market) bool { return o.Name == name })
 	if i < 0 {
-		return m
+		return schema.Market{}, false
 	}
-	o := &offers[i]
+	return offers[i], true
+}
+
+// overridden is the market with what an offer states of it.
+func (m market) overridden(o schema.Market) market {
 	if o.Zones != nil {
 		m.zones, m.single, m.multi = o.Zones, nil, nil
 	}
@@ -117,6 +129,15 @@ func families() []family {
 		{name: "n2d", core: 0.027502, gib: 0.003686, standard: 4, highmem: 8, highCPU: 1},
 		{name: "c2", core: 0.03398, gib: 0.00455, standard: 4},
 	}
+}
+
+// familyNamed is the family of a name with a built-in price.
+func familyNamed(name string) family {
+	i := slices.IndexFunc(families(), func(f family) bool { return f.name == name })
+	if i < 0 {
+		return family{}
+	}
+	return families()[i]
 }
 
 // How the prices of machines spread: those of the regions that have TPUs lie up

@@ -5,8 +5,9 @@ import "github.com/fray-ml/fray/schema"
 // Query chooses among what a provider offers; what is zero does not.
 type Query struct {
 	Provider   schema.ProviderName
-	Generation string
-	MinChips   int
+	Generation string // of TPUs
+	GPU        string // type of GPUs; "" with a Generation: no GPUs
+	MinChips   int    // of a slice: TPU chips, or GPUs of a machine
 	MaxChips   int
 	Zones      []string
 	Offers     []schema.Market // of the provider, in place of the built-in table

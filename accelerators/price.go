@@ -27,7 +27,7 @@ func (p Price) Plus(q Price) Price { return Price{Low: p.Low + q.Low, High: p.Hi
 // Estimate is what a slice is estimated to cost.
 type Estimate struct {
 	PerHour     Price // of the whole slice
-	PerChipHour Price // not known of machines without TPU
+	PerChipHour Price // of a TPU chip or a GPU with its share of the machine; not known of other machines
 }
 
 // EstimateOf estimates what a slice costs at list prices, without disks and
@@ -45,7 +45,11 @@ func EstimateOf(s *schema.SliceSpec, offers []schema.Market) Estimate {
 		return Estimate{PerHour: chip.Times(float64(shape.Chips)), PerChipHour: chip}
 	}
 	hosts := float64(max(1, s.Hosts))
-	return Estimate{PerHour: machinePrice(s, offers).Times(hosts)}
+	estimate := Estimate{PerHour: machinePrice(s, offers).Times(hosts)}
+	if s.GPU.Count > 0 {
+		estimate.PerChipHour = estimate.PerHour.Times(1 / (hosts * float64(s.GPU.Count)))
+	}
+	return estimate
 }
 
 func (m market) price(preemptible bool) Price {
@@ -59,6 +63,15 @@ func (m market) price(preemptible bool) Price {
 func machinePrice(s *schema.SliceSpec, offers []schema.Market) Price {
 	if stated := marketOf(s.MachineType, offers).price(s.Preemptible); s.MachineType != "" && stated.Known() {
 		return stated
+	}
+	if s.GPU.Count > 0 {
+		if m, ok := gpuMachineOf(s); ok {
+			return m.market(offers).price(s.Preemptible)
+		}
+		return marketOf(s.GPU.Type, offers).price(s.Preemptible).Times(float64(s.GPU.Count))
+	}
+	if m, ok := GPUMachineWith(s.MachineType); ok {
+		return m.market(offers).price(s.Preemptible)
 	}
 	price := Price{Low: math.Inf(1)}
 	if s.MachineType != "" {

@@ -13,7 +13,7 @@ func TestEstimateOf(t *testing.T) {
 	offers := []schema.Market{
 		{Name: "v6e", OnDemand: 2.5},
 		{Name: "n2-standard-8", Spot: 0.11, OnDemand: 0.5},
-		{Name: "a3-highgpu-8g", OnDemand: 88},
+		{Name: "x9-standard-8", OnDemand: 88},
 	}
 	tests := []struct {
 		name        string
@@ -35,9 +35,9 @@ func TestEstimateOf(t *testing.T) {
 		{"part of a core", schema.SliceSpec{MachineType: "e2-small"}, 0.5*0.021811 + 2*0.002923, 1.25 * (0.5*0.021811 + 2*0.002923), 0, 0},
 		{"spot machine", schema.SliceSpec{MachineType: "n2-standard-4", Preemptible: true}, 0.09 * (4*0.031611 + 16*0.004237), 0.40 * 1.25 * (4*0.031611 + 16*0.004237), 0, 0},
 		{"overridden machine", schema.SliceSpec{MachineType: "n2-standard-8", Preemptible: true}, 0.11, 0.11, 0, 0},
-		{"machine known by an offer", schema.SliceSpec{MachineType: "a3-highgpu-8g"}, 88, 88, 0, 0},
-		{"several machines", schema.SliceSpec{MachineType: "a3-highgpu-8g", Hosts: 2}, 176, 176, 0, 0},
-		{"spot price of one with a price on demand", schema.SliceSpec{MachineType: "a3-highgpu-8g", Preemptible: true}, 0, 0, 0, 0},
+		{"machine known by an offer", schema.SliceSpec{MachineType: "x9-standard-8"}, 88, 88, 0, 0},
+		{"several machines", schema.SliceSpec{MachineType: "x9-standard-8", Hosts: 2}, 176, 176, 0, 0},
+		{"spot price of one with a price on demand", schema.SliceSpec{MachineType: "x9-standard-8", Preemptible: true}, 0, 0, 0, 0},
 		{"unknown family", schema.SliceSpec{MachineType: "z9-standard-8"}, 0, 0, 0, 0},
 		{"no such kind", schema.SliceSpec{MachineType: "c2-highmem-8"}, 0, 0, 0, 0},
 		{"no such shape", schema.SliceSpec{MachineType: "n2-standard"}, 0, 0, 0, 0},

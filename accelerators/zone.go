@@ -3,24 +3,41 @@ package accelerators
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/fray-ml/fray/schema"
 )
 
-// OfferedZones lists the zones that are known to have a TPU type, or a machine
-// type, as far as a provider's offers or the built-in table know; nil where
-// nothing is known. The list is not complete: a zone that stands nowhere in the
+// OfferedZones lists the zones that are known to have a TPU type, GPUs as
+// [schema.GPU.Kind] writes them, or a machine type, as far as a provider's offers or
+// the built-in table know; nil where nothing is known. The list is not complete: a zone that stands nowhere in the
 // table is to be taken on trust.
 func OfferedZones(name string, offers []schema.Market) []string {
 	if shape, err := Parse(name); err == nil {
 		return marketOf(shape.Generation, offers).zonesOf(shape)
 	}
+	if gpu, ok := gpuKind(name); ok {
+		if m, found := GPUMachineFor(gpu.Type, gpu.Count, 0, 0); found {
+			return m.market(offers).zones
+		}
+		return marketOf(gpu.Type, offers).zones
+	}
+	if m, ok := GPUMachineWith(name); ok {
+		return m.market(offers).zones
+	}
 	return marketOf(name, offers).zones
 }
 
-// CandidateZones are where a provider's slices of a TPU or machine type may be,
-// best first. Stated zones are taken as they are; of the provider's, those that
+// gpuKind takes what [schema.GPU.Kind] writes apart, false for any other name.
+func gpuKind(kind string) (schema.GPU, bool) {
+	name, text, ok := strings.Cut(kind, ":")
+	count, err := strconv.Atoi(text)
+	return schema.GPU{Type: name, Count: count}, ok && err == nil && count > 0
+}
+
+// CandidateZones are where a provider's slices of a kind, as [OfferedZones] takes it, may
+// be, best first. Stated zones are taken as they are; of the provider's, those that
 // are known not to have it are left out. Where neither states any, or none in the
 // stated regions, all that have it will do.
 func CandidateZones(p *schema.Provider, kind string, zones, regions []string) []string {
@@ -73,11 +90,20 @@ func IsKnownZone(zone string) bool {
 	return slices.ContainsFunc(generations(), func(g generation) bool { return slices.Contains(tpuZones(g.name), zone) })
 }
 
+// IsKnownGPUZone reports whether the built-in table has a zone for any type of GPUs.
+func IsKnownGPUZone(zone string) bool {
+	return slices.ContainsFunc(gpuSeriesTable(), func(s gpuSeries) bool { return slices.Contains(GPUZones(s.accelerator), zone) }) ||
+		slices.ContainsFunc(attachables(), func(a attachable) bool { return slices.Contains(GPUZones(a.accelerator), zone) })
+}
+
 // Offers are the TPU types of a provider that a query chooses, by generation and
-// size. The provider local simulates all of them, in the zone "local" and for
+// size; none for a query for GPUs alone. The provider local simulates all of them, in the zone "local" and for
 // nothing.
 func Offers(q Query) []Offer {
 	var offers []Offer
+	if q.GPU != "" && q.Generation == "" {
+		return nil
+	}
 	for _, g := range generations() {
 		if q.Generation != "" && q.Generation != g.name {
 			continue

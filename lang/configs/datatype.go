@@ -23,16 +23,28 @@ func OfferType() cty.Type {
 	return cty.Object(map[string]cty.Type{
 		"type": cty.String, "generation": cty.String, "chips": cty.Number, "hosts": cty.Number,
 		"chips_per_host": cty.Number, "topology": cty.String,
-		"zones": cty.List(cty.Object(map[string]cty.Type{
-			"zone": cty.String, "per_hour": cty.Number, "spot_per_hour": cty.Number,
-			"per_chip_hour": cty.Number, "spot_per_chip_hour": cty.Number,
-		})),
+		"zones": cty.List(pricedZoneType()),
+	})
+}
+
+// GPUOfferType is the type of one machine type with GPUs of data "accelerators".
+func GPUOfferType() cty.Type {
+	return cty.Object(map[string]cty.Type{
+		"type": cty.String, "count": cty.Number, "memory": cty.Number, "machine_type": cty.String,
+		"host_cpu": cty.Number, "host_memory": cty.Number, "zones": cty.List(pricedZoneType()),
+	})
+}
+
+func pricedZoneType() cty.Type {
+	return cty.Object(map[string]cty.Type{
+		"zone": cty.String, "per_hour": cty.Number, "spot_per_hour": cty.Number,
+		"per_chip_hour": cty.Number, "spot_per_chip_hour": cty.Number,
 	})
 }
 
 // AcceleratorsType is the type of data "accelerators".
 func AcceleratorsType() cty.Type {
-	return cty.Object(map[string]cty.Type{"types": cty.List(cty.String), "offers": cty.List(OfferType())})
+	return cty.Object(map[string]cty.Type{"types": cty.List(cty.String), "offers": cty.List(OfferType()), "gpus": cty.List(GPUOfferType())})
 }
 
 // DataAttributes are what a reference to data of a kind can ask for.

@@ -234,6 +234,7 @@ func (d dataSource) accelerators() (cty.Value, error) {
 	query := accelerators.Query{
 		Provider:   Get(e, d.instance, b.Attr("provider"), as.OneOf(schema.ProviderNames()...), e.ImpliedProvider()),
 		Generation: Get(e, d.instance, b.Attr("generation"), generationName, ""),
+		GPU:        Get(e, d.instance, b.Attr("gpu"), gpuTypeName, ""),
 		MinChips:   Get(e, d.instance, b.Attr("min_chips"), chips, 0),
 		MaxChips:   Get(e, d.instance, b.Attr("max_chips"), chips, 0),
 		Zones:      Get(e, d.instance, b.Attr("zones"), as.StringList, nil),
@@ -262,25 +263,45 @@ func (d dataSource) accelerators() (cty.Value, error) {
 	if len(vals) > 0 {
 		list = cty.ListVal(vals)
 	}
-	return cty.ObjectVal(map[string]cty.Value{"types": stringValues(types), "offers": list}), nil
+	return cty.ObjectVal(map[string]cty.Value{"types": stringValues(types), "offers": list, "gpus": gpuOffers(query)}), nil
+}
+
+// gpuOffers are the machine types with GPUs that a query chooses.
+func gpuOffers(query accelerators.Query) cty.Value {
+	var vals []cty.Value
+	for _, o := range accelerators.GPUOffers(query) {
+		vals = append(vals, cty.ObjectVal(map[string]cty.Value{
+			"type": cty.StringVal(o.GPU.Type), "count": cty.NumberIntVal(int64(o.GPU.Count)), "memory": cty.NumberIntVal(int64(o.Memory) << 30),
+			"machine_type": cty.StringVal(o.MachineType), "host_cpu": cty.NumberFloatVal(o.Cores), "host_memory": cty.NumberIntVal(int64(o.HostMemory)),
+			"zones": zoneValues(o.Zones, o.GPU.Count),
+		}))
+	}
+	if len(vals) == 0 {
+		return cty.ListValEmpty(configs.GPUOfferType())
+	}
+	return cty.ListVal(vals)
+}
+
+// zoneValues are the zones of an offer of so many chips or GPUs.
+func zoneValues(of []accelerators.PricedZone, chips int) cty.Value {
+	zones := make([]cty.Value, 0, len(of))
+	for _, z := range of {
+		zones = append(zones, cty.ObjectVal(map[string]cty.Value{
+			"zone": cty.StringVal(z.Zone), "per_chip_hour": cty.NumberFloatVal(z.OnDemand), "spot_per_chip_hour": cty.NumberFloatVal(z.Spot),
+			"per_hour": cty.NumberFloatVal(z.OnDemand * float64(chips)), "spot_per_hour": cty.NumberFloatVal(z.Spot * float64(chips)),
+		}))
+	}
+	if len(zones) == 0 {
+		return cty.ListValEmpty(configs.OfferType().AttributeType("zones").ElementType())
+	}
+	return cty.ListVal(zones)
 }
 
 func offerValue(o *accelerators.Offer) cty.Value {
 	number := func(n int) cty.Value { return cty.NumberIntVal(int64(n)) }
-	zones := make([]cty.Value, 0, len(o.Zones))
-	for _, z := range o.Zones {
-		zones = append(zones, cty.ObjectVal(map[string]cty.Value{
-			"zone": cty.StringVal(z.Zone), "per_chip_hour": cty.NumberFloatVal(z.OnDemand), "spot_per_chip_hour": cty.NumberFloatVal(z.Spot),
-			"per_hour": cty.NumberFloatVal(z.OnDemand * float64(o.Chips)), "spot_per_hour": cty.NumberFloatVal(z.Spot * float64(o.Chips)),
-		}))
-	}
-	list := cty.ListValEmpty(configs.OfferType().AttributeType("zones").ElementType())
-	if len(zones) > 0 {
-		list = cty.ListVal(zones)
-	}
 	return cty.ObjectVal(map[string]cty.Value{
 		"type": cty.StringVal(o.Type), "generation": cty.StringVal(o.Generation), "chips": number(o.Chips), "hosts": number(o.Hosts),
-		"chips_per_host": number(o.ChipsPerHost), "topology": cty.StringVal(o.Topology), "zones": list,
+		"chips_per_host": number(o.ChipsPerHost), "topology": cty.StringVal(o.Topology), "zones": zoneValues(o.Zones, o.Chips),
 	})
 }
 
@@ -295,6 +316,16 @@ func unknownData(kind language.DataKind) cty.Value {
 		return cty.UnknownVal(configs.AcceleratorsType())
 	}
 	return cty.DynamicVal
+}
+
+// gpuTypeName decodes the name of a type of GPUs.
+func gpuTypeName(v cty.Value) (string, error) {
+	name, err := as.NotEmpty(v)
+	if err != nil {
+		return "", err
+	}
+	t, err := accelerators.ParseGPU(name)
+	return t.Name, err
 }
 
 // generationName decodes the name of a TPU generation.

@@ -27,9 +27,12 @@ func (e *Evaluator) Offer(b *configs.Block) schema.Market {
 	if m.Name == "v5e" {
 		m.Name = "v5litepod"
 	}
-	if names := accelerators.GenerationNames(); !slices.Contains(names, m.Name) && !strings.Contains(m.Name, "-") {
-		e.ErrorAt(b.Range(), "Unknown offer", strings.TrimSpace(fmt.Sprintf("%q is neither a TPU generation (%s) nor a machine type such as \"n2-standard-8\". %s",
-			m.Name, strings.Join(names, ", "), diagnose.DidYouMean(m.Name, names))))
+	names := accelerators.GenerationNames()
+	if gpu, err := accelerators.ParseGPU(m.Name); err == nil && !slices.Contains(names, m.Name) {
+		m.Name = gpu.Name
+	} else if !slices.Contains(names, m.Name) && !strings.Contains(m.Name, "-") {
+		e.ErrorAt(b.Range(), "Unknown offer", strings.TrimSpace(fmt.Sprintf("%q is neither a TPU generation (%s) nor a GPU type such as \"h100\" nor a machine type such as \"n2-standard-8\". %s",
+			m.Name, strings.Join(names, ", "), diagnose.DidYouMean(m.Name, append(names, accelerators.GPUTypeNames()...)))))
 	}
 	if e.madeByAnother(m) {
 		e.ErrorAt(b.Attr("engine").Range, "Engine cannot do this", fmt.Sprintf("Compute Engine makes TPUs of %s only: write engine = \"tpu\", or remove engine.",

@@ -42,11 +42,11 @@ func gcpProviderType() *BlockType {
 		},
 		Blocks: []*BlockType{{
 			Name: "offer", Label: "NAME", Repeated: true,
-			Doc: "where a TPU generation or machine type is offered and what it costs, in place of the built-in table",
+			Doc: "where a TPU generation, GPU type or machine type is offered and what it costs, in place of the built-in table",
 			Attrs: []Attribute{
 				{Name: "zones", Type: "list of strings", Names: NamesOfZones, Default: "as built in", Doc: "that have it"},
 				{Name: "engine", Type: "string", Values: valuesOf(schema.EngineTPU, schema.EngineGCE), Default: "as built in", Doc: "tpu, or gce for v5p, v6e and tpu7x"},
-				{Name: "on_demand", Type: "number", Default: "as built in", Doc: "US dollars for an hour of a chip, or of a machine"},
+				{Name: "on_demand", Type: "number", Default: "as built in", Doc: "US dollars for an hour of a chip, of a GPU with its share of the machine, or of a machine"},
 				{Name: "spot", Type: "number", Default: "as built in", Doc: "the same for preemptible ones"},
 			},
 		}},

@@ -52,8 +52,9 @@ func dataTypes() []*BlockType {
 			Attrs: common(
 				Attribute{Name: "provider", Type: "string", Values: valuesOf(schema.ProviderNames()...), Default: "the only declared provider, else local", Doc: "local or gcp"},
 				Attribute{Name: "generation", Type: "string", Default: "all", Doc: "such as v5litepod"},
-				Attribute{Name: "min_chips", Type: "number", Default: "1", Doc: "of a slice"},
-				Attribute{Name: "max_chips", Type: "number", Default: "no limit", Doc: "of a slice"},
+				Attribute{Name: "gpu", Type: "string", Names: NamesOfGPUTypes, Default: "all", Doc: "GPU type, such as h100; without generation there are then no TPU offers, as there are no GPUs with generation alone"},
+				Attribute{Name: "min_chips", Type: "number", Default: "1", Doc: "of a slice: TPU chips, or GPUs of a machine"},
+				Attribute{Name: "max_chips", Type: "number", Default: "no limit", Doc: "likewise"},
 				Attribute{Name: "zones", Type: "list of strings", Names: NamesOfZones, Default: "all", Doc: "where it must be offered, in one of them"},
 			),
 		},

@@ -136,7 +136,7 @@ func TestCheck(t *testing.T) {
 		},
 		{
 			name: "misspelt zone", asks: only("us-west4-x"),
-			want: []string{"error job.train#resources.zones No such zone: There is no zone \"us-west4-x\" in project acme-research. There are us-west4-a."},
+			want: []string{"error job.train#resources.zones No such zone: There is no zone \"us-west4-x\" in project acme-research. There are us-west4-a, us-west4-b, us-west4-c."},
 		},
 		{
 			name: "misspelt zone of the provider", asks: func(p *schema.Provider, r *schema.Resources) { p.Zones = []string{"us-west9-a"}; r.TPU, r.CPU = "", 1 },

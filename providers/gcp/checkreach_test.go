@@ -93,7 +93,7 @@ func TestCheckOfTheNetwork(t *testing.T) {
 				Disabled: []string{"cloudquotas.googleapis.com"},
 			}},
 			want: []string{"warning provider#project Some checks were left out: These credentials may not read: Cloud NAT (compute.routers.list, which roles/compute.networkViewer has); firewall rules (compute.networks.getEffectiveFirewalls, " +
-				"…; quotas of TPUs (the API cloudquotas.googleapis.com is not enabled); subnetworks (…organization policies (orgpolicy.policy.get"},
+				"…; quotas of accelerators (the API cloudquotas.googleapis.com is not enabled); subnetworks (…organization policies (orgpolicy.policy.get"},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

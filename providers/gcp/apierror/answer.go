@@ -107,10 +107,10 @@ func (a Answer) Has(words ...string) bool {
 // several codes.
 func (a Answer) finding() Finding {
 	switch {
-	case a.Has("insufficient reserved capacity") || a.Has("reservation") && !a.Has("quota") && a.Has("insufficient", "does not have enough", "exhausted"):
+	case a.Has("insufficient reserved capacity", "RESERVATION_CAPACITY_EXCEEDED") || a.Has("reservation") && !a.Has("quota") && a.Has("insufficient", "does not have enough", "not have available resources", "exhausted"):
 		return Finding{Kind: schema.ErrorReservation, do: "what is reserved is in use; it is had when some of it is free"}
 	case a.Has("no more capacity in the zone", "ZONE_RESOURCE_POOL_EXHAUSTED", "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS",
-		"does not have enough resources available", "STOCKOUT"):
+		"does not have enough resources available", "STOCKOUT", "REGION_RESOURCE_POOL_EXHAUSTED", "insufficientCapacity"):
 		return Finding{Kind: schema.ErrorCapacity, do: "that zone has none to give now"}
 	case a.preempted():
 		return Finding{Kind: schema.ErrorPreempted, do: "it was taken away before it was up"}
@@ -127,6 +127,9 @@ func (a Answer) finding() Finding {
 }
 
 func (a Answer) preempted() bool {
+	if a.Has("do not support live migration", "features are not compatible") {
+		return false // and will not be possible the next time
+	}
 	return a.Has("UNSUPPORTED_OPERATION") || a.Has("PREEMPTED") && a.Has("not supported while in state", "was preempted")
 }
 
@@ -156,7 +159,7 @@ func (a Answer) byCode() Finding {
 // byReason is for Compute Engine's operations, which have a reason but no code.
 func (a Answer) byReason() Finding {
 	switch {
-	case strings.HasPrefix(a.Reason, "INVALID"), a.Reason == "RESOURCE_NOT_FOUND", a.Reason == "CONDITION_NOT_MET":
+	case strings.HasPrefix(a.Reason, "INVALID"), a.Reason == "RESOURCE_NOT_FOUND", a.Reason == "CONDITION_NOT_MET", a.Reason == "UNSUPPORTED_OPERATION":
 		return Finding{Kind: schema.ErrorInvalid, do: "correct what the service rejects"}
 	case a.Reason == "RESOURCE_ALREADY_EXISTS":
 		return Finding{Kind: schema.ErrorConflict}
@@ -181,7 +184,14 @@ func (a Answer) quota() Finding {
 	if found := regexp.MustCompile(`(?i)quota(?: limit| metric)? '([^']+)'`).FindStringSubmatch(a.Message); found != nil {
 		which = "the quota " + found[1]
 	}
+	// One quota counts the GPUs of all families, each by itself.
+	if found := regexp.MustCompile(`gpu_family\W+(\w+)`).FindStringSubmatch(a.Message); found != nil {
+		which += " of " + found[1]
+	}
 	where := ""
+	if regexp.MustCompile(`Limit: [0-9.]+ globally`).MatchString(a.Message) {
+		where = " in all regions"
+	}
 	if found := regexp.MustCompile(`in (?:region|zone) ([a-z]+-[a-z0-9-]+)`).FindStringSubmatch(a.Message); found != nil {
 		where = " in " + found[1]
 	}

@@ -93,6 +93,29 @@ func TestErrorTable(t *testing.T) {
 		"Compute: quota, at once": {
 			rest(403, "quotaExceeded", "Quota 'CPUS' exceeded.  Limit: 24.0 in region us-west4."), schema.ErrorQuota, []string{"the quota CPUS in us-west4"},
 		},
+		"Compute: quota of GPUs": {
+			&OperationError{"QUOTA_EXCEEDED", "Quota 'PREEMPTIBLE_NVIDIA_H100_GPUS' exceeded.  Limit: 0.0 in region us-central1."},
+			schema.ErrorQuota, []string{"the quota PREEMPTIBLE_NVIDIA_H100_GPUS in us-central1 is used up", "iam-admin/quotas"},
+		},
+		"Compute: quota of GPUs by family": {
+			&OperationError{"QUOTA_EXCEEDED", "Quota 'GPUS_PER_GPU_FAMILY' exceeded.  Limit: 8.0 in region us-central1. (gpu_family NVIDIA_H200)"},
+			schema.ErrorQuota, []string{"the quota GPUS_PER_GPU_FAMILY of NVIDIA_H200 in us-central1 is used up"},
+		},
+		"Compute: quota of GPUs everywhere": {
+			rest(403, "quotaExceeded", "Quota 'GPUS_ALL_REGIONS' exceeded.  Limit: 0.0 globally."),
+			schema.ErrorQuota, []string{"the quota GPUS_ALL_REGIONS in all regions is used up"},
+		},
+		"Compute: no GPUs in the region": {
+			&OperationError{"REGION_RESOURCE_POOL_EXHAUSTED", "The region does not have them."}, schema.ErrorCapacity, nil,
+		},
+		"Compute: no GPUs, at once": {rest(503, "insufficientCapacity", "Not available now."), schema.ErrorCapacity, nil},
+		"Compute: GPUs that do not go with the machine": {
+			rest(400, "badRequest", "[n2-standard-32, nvidia-tesla-t4] features are not compatible for creating instance."),
+			schema.ErrorInvalid, []string{"[n2-standard-32, nvidia-tesla-t4]"},
+		},
+		"Compute: a machine with GPUs that would migrate": {
+			&OperationError{"UNSUPPORTED_OPERATION", "Instances with guest accelerators do not support live migration."}, schema.ErrorInvalid, nil,
+		},
 		// Rates.
 		"TPU: rate": {
 			called(codes.ResourceExhausted, "Quota exceeded for quota metric 'CreateNode requests' and limit 'CreateNode requests per minute' of service 'tpu.googleapis.com'"),
@@ -107,6 +130,9 @@ func TestErrorTable(t *testing.T) {
 		"TPU: reservation": {late(codes.FailedPrecondition, "Insufficient reserved capacity."), schema.ErrorReservation, []string{"in use"}},
 		"Compute: reservation": {
 			&OperationError{"UNAVAILABLE", "Specified reservation 'big' does not have enough resources available for the request."}, schema.ErrorReservation, nil,
+		},
+		"Compute: reservation by its code": {
+			&OperationError{"RESERVATION_CAPACITY_EXCEEDED", "Specified reservations [ours] do not have available resources for the request."}, schema.ErrorReservation, []string{"in use"},
 		},
 		// Preempted during create.
 		"TPU: preempted": {

@@ -87,7 +87,7 @@ func (c *checker) run(ctx context.Context) {
 		c.permissions,
 		func(ctx context.Context) { c.shapes(ctx, places) },
 		func(ctx context.Context) { c.runtimes(ctx, places) },
-		c.quotas, c.tpuQuotas, c.networks, c.reach, c.guestAttributes, c.accounts, c.disks, c.bucket,
+		c.quotas, c.allGPUQuota, c.acceleratorQuotas, c.networks, c.reach, c.guestAttributes, c.accounts, c.disks, c.bucket,
 	} {
 		group.Go(func() { check(ctx) })
 	}

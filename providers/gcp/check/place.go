@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -139,6 +140,8 @@ func (f *placesFound) unknown(zone string, engine schema.Engine) bool {
 // shapes reports zones that do not exist, and of types that they do not have.
 func (c *checker) shapes(ctx context.Context, found *placesFound) {
 	machines := c.machineTypes(ctx, found)
+	cards := c.acceleratorTypes(ctx, found)
+	c.shapesOfGPUs()
 	for i := range c.wishes {
 		w := &c.wishes[i]
 		var known, lacking []string
@@ -151,7 +154,7 @@ func (c *checker) shapes(ctx context.Context, found *placesFound) {
 			}
 			known = append(known, zone)
 			types, listed := found.types[zone]
-			if engine == schema.EngineTPU && listed && !types[w.spec.TPU] || engine == schema.EngineGCE && machines[machineIn{machineName(w), zone}] {
+			if engine == schema.EngineTPU && listed && !types[w.spec.TPU] || engine == schema.EngineGCE && (machines[machineIn{machineName(w), zone}] || cards[machineIn{attachedName(w), zone}]) {
 				lacking = append(lacking, zone)
 			}
 		}
@@ -164,7 +167,7 @@ func (c *checker) lackingType(w *wish, lacking []string, all bool) {
 	if len(lacking) == 0 {
 		return
 	}
-	others := slices.DeleteFunc(slices.Clone(accelerators.OfferedZones(w.kind(), w.from.Offers)), func(zone string) bool { return slices.Contains(w.zones, zone) })
+	others := slices.DeleteFunc(slices.Clone(accelerators.OfferedZones(cmp.Or(w.spec.Kind(), machineName(w)), w.from.Offers)), func(zone string) bool { return slices.Contains(w.zones, zone) })
 	hint := "An offer block in the provider states where else it is."
 	if len(others) > 0 {
 		hint = "It is offered in " + strings.Join(others, ", ") + "."
@@ -222,9 +225,12 @@ func (c *checker) machineTypes(ctx context.Context, found *placesFound) map[mach
 	lacking := map[machineIn]bool{}
 	var mu sync.Mutex
 	eachAtOnce(c, asked, func(m machineIn) {
-		var is struct{}
+		var is machineCatalog
 		err := c.rest.get(ctx, "compute", c.computePath("zones/"+m.zone+"/machineTypes/"+m.name), &is)
 		c.passes(err)
+		if err == nil {
+			c.compareGPUs(m.name, &is)
+		}
 		if isMissing(err) {
 			mu.Lock()
 			defer mu.Unlock()

@@ -36,6 +36,7 @@ func (c *checker) quotas(ctx context.Context) {
 	})
 	for i := range c.wishes {
 		c.quotaOf(&c.wishes[i], limits)
+		c.gpuQuotaOf(&c.wishes[i], limits)
 	}
 }
 

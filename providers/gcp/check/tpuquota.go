@@ -12,7 +12,7 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-// quotaID is a limit of TPUs as the Cloud Quotas API names it: of the Cloud TPU API by
+// quotaID is a limit of TPUs or GPUs as the Cloud Quotas API names it: of the Cloud TPU API by
 // zone and by region, of Compute Engine by region.
 type quotaID struct {
 	service string // "tpu.googleapis.com"
@@ -54,6 +54,14 @@ func tpuQuotaIDs(w *wish, engine schema.Engine) []quotaID {
 	return nil
 }
 
+// acceleratorQuotaIDs are the limits of TPUs or GPUs that a wish counts in.
+func acceleratorQuotaIDs(w *wish, engine schema.Engine) []quotaID {
+	if w.spec.TPU == "" {
+		return gpuFamilyQuotaIDs(w)
+	}
+	return tpuQuotaIDs(w, engine)
+}
+
 // quotaInfo is a limit as the Cloud Quotas API shows it: a value for each combination
 // of dimensions that differs.
 type quotaInfo struct {
@@ -70,7 +78,7 @@ type quotaDimensions struct {
 // limit is the most specific value for a zone and a family; ok is false where none is
 // stated.
 func (q *quotaInfo) limit(zone, family string) (limit int64, ok bool) {
-	want := map[string]string{"zone": zone, "region": accelerators.RegionOf(zone), "tpu_family": family}
+	want := map[string]string{"zone": zone, "region": accelerators.RegionOf(zone), "tpu_family": family, "gpu_family": family}
 	most := -1
 	for _, d := range q.Dimensions {
 		fits := true
@@ -85,14 +93,15 @@ func (q *quotaInfo) limit(zone, family string) (limit int64, ok bool) {
 	return limit, ok
 }
 
-// tpuQuotas reports where limits of TPUs allow less than one attempt needs.
-func (c *checker) tpuQuotas(ctx context.Context) {
+// acceleratorQuotas reports where limits of TPUs, and those of families of GPUs, allow less
+// than one attempt needs.
+func (c *checker) acceleratorQuotas(ctx context.Context) {
 	infos := map[string]*quotaInfo{}
 	var mu sync.Mutex
 	eachAtOnce(c, distinct(c.wishes, func(w *wish) []string {
 		var paths []string
 		for _, zone := range w.zones {
-			for _, id := range tpuQuotaIDs(w, w.engineIn(zone)) {
+			for _, id := range acceleratorQuotaIDs(w, w.engineIn(zone)) {
 				paths = append(paths, c.quotaPath(id))
 			}
 		}
@@ -100,7 +109,7 @@ func (c *checker) tpuQuotas(ctx context.Context) {
 	}), func(at string) {
 		found := &quotaInfo{}
 		if err := c.rest.get(ctx, "cloudquotas", at, found); err != nil {
-			c.unread(lookup{"quotas of TPUs", "cloudquotas", "cloudquotas.quotas.get", "roles/cloudquotas.viewer"}, err)
+			c.unread(lookup{"quotas of accelerators", "cloudquotas", "cloudquotas.quotas.get", "roles/cloudquotas.viewer"}, err)
 			return
 		}
 		mu.Lock()
@@ -108,7 +117,7 @@ func (c *checker) tpuQuotas(ctx context.Context) {
 		infos[at] = found
 	})
 	for i := range c.wishes {
-		c.tpuQuotaOf(&c.wishes[i], infos)
+		c.acceleratorQuotaOf(&c.wishes[i], infos)
 	}
 }
 
@@ -116,18 +125,17 @@ func (c *checker) quotaPath(id quotaID) string {
 	return "v1/projects/" + c.config.Project + "/locations/global/services/" + id.service + "/quotaInfos/" + id.name
 }
 
-// tpuQuotaOf reports the zones whose limits are below what a wish needs in chips. The TPU
+// acceleratorQuotaOf reports the zones whose limits are below what a wish needs in chips or GPUs. The TPU
 // API counts some generations in cores, of which there are more: a limit that is
 // below the chips is too small however it counts.
-func (c *checker) tpuQuotaOf(w *wish, infos map[string]*quotaInfo) {
-	shape, err := accelerators.Parse(w.spec.TPU)
-	if err != nil {
-		return
+func (c *checker) acceleratorQuotaOf(w *wish, infos map[string]*quotaInfo) {
+	need, what := int64(gpuNeed(w)), w.gpuName()+" GPUs"
+	if shape, err := accelerators.Parse(w.spec.TPU); err == nil {
+		need, what = int64(shape.Chips*w.needs.slices), "chips of "+shape.Generation
 	}
-	need := int64(shape.Chips * w.needs.slices)
 	var shut, limits []string
 	for _, zone := range w.zones {
-		for _, id := range tpuQuotaIDs(w, w.engineIn(zone)) {
+		for _, id := range acceleratorQuotaIDs(w, w.engineIn(zone)) {
 			info := infos[c.quotaPath(id)]
 			if info == nil {
 				continue
@@ -143,8 +151,8 @@ func (c *checker) tpuQuotaOf(w *wish, infos map[string]*quotaInfo) {
 		return
 	}
 	slices.Sort(limits)
-	detail := fmt.Sprintf("An attempt needs %d chips of %s, and project %s may not use as many in %s: %s. Ask for more at https://console.cloud.google.com/iam-admin/quotas?project=%[3]s, or be elsewhere.",
-		need, shape.Generation, c.config.Project, strings.Join(shut, ", "), strings.Join(slices.Compact(limits), ", "))
+	detail := fmt.Sprintf("An attempt needs %d %s, and project %s may not use as many in %s: %s. Ask for more at https://console.cloud.google.com/iam-admin/quotas?project=%[3]s, or be elsewhere.",
+		need, what, c.config.Project, strings.Join(shut, ", "), strings.Join(slices.Compact(limits), ", "))
 	if len(shut) < len(w.zones) {
 		c.add(warningAt(w.atZones(), "Quota is too small", detail))
 		return

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fray-ml/fray/accelerators"
 	"github.com/fray-ml/fray/providers"
+	"github.com/fray-ml/fray/providers/gcp/machinetype"
 	"github.com/fray-ml/fray/providers/gcp/mark"
 	"github.com/fray-ml/fray/schema"
 )
@@ -42,7 +43,7 @@ func wishesOf(desired *schema.Desired) []wish {
 	add := func(w wish, zones, regions []string) {
 		w.from, w.stated = from, len(zones) > 0
 		w.spec.Provider = schema.ProviderGCP
-		w.zones = accelerators.CandidateZones(from, cmp.Or(w.spec.TPU, w.spec.MachineType), zones, regions)
+		w.zones = accelerators.CandidateZones(from, w.spec.Kind(), zones, regions)
 		w.spec.Hosts = 1
 		if shape, err := accelerators.Parse(w.spec.TPU); err == nil {
 			w.spec.Hosts = shape.Hosts
@@ -57,8 +58,12 @@ func wishesOf(desired *schema.Desired) []wish {
 	for i := range desired.Reservations {
 		r := &desired.Reservations[i]
 		if r.Provider == schema.ProviderGCP {
-			spec := schema.SliceSpec{TPU: r.Min.TPU, CPU: r.Min.CPU, Memory: r.Min.Memory, Preemptible: r.Preemptible, Cloud: r.Cloud}
-			add(wish{addr: r.Addr, shape: "min.tpu", spec: spec, needs: needsIn(desired, r)}, r.Zones, r.Regions)
+			spec := schema.SliceSpec{TPU: r.Min.TPU, GPU: r.Min.GPU, CPU: r.Min.CPU, Memory: r.Min.Memory, Preemptible: r.Preemptible, Cloud: r.Cloud}
+			shape := "min.tpu"
+			if r.Min.GPU.Count > 0 {
+				shape = "min.gpu.type"
+			}
+			add(wish{addr: r.Addr, shape: shape, spec: spec, needs: needsIn(desired, r)}, r.Zones, r.Regions)
 		}
 	}
 	for i := range desired.Jobs {
@@ -68,10 +73,13 @@ func wishesOf(desired *schema.Desired) []wish {
 			continue
 		}
 		spec := schema.SliceSpec{
-			TPU: r.TPU, CPU: r.CPU, Memory: r.Memory, MachineType: r.MachineType, Preemptible: r.Preemptible, Cloud: r.Cloud,
+			TPU: r.TPU, GPU: r.GPU, CPU: r.CPU, Memory: r.Memory, MachineType: r.MachineType, Preemptible: r.Preemptible, Cloud: r.Cloud,
 		}
 		shape := "resources.tpu"
-		if r.TPU == "" {
+		switch {
+		case r.GPU.Count > 0 && r.MachineType == "":
+			shape = "resources.gpu.type"
+		case r.TPU == "":
 			shape = "resources.machine_type"
 		}
 		add(wish{addr: j.Addr, prefix: "resources.", shape: shape, spec: spec, needs: needsOf(j)}, r.Zones, r.Regions)
@@ -100,9 +108,13 @@ func (w *wish) onlyOn(engine schema.Engine) bool {
 	return !slices.ContainsFunc(w.zones, func(zone string) bool { return w.engineIn(zone) != engine })
 }
 
-// kind names the shape: the TPU or machine type.
+// kind names the shape: the TPU or machine type, with attached GPUs.
 func (w *wish) kind() string {
-	return cmp.Or(w.spec.TPU, machineName(w), "its machine type")
+	name := cmp.Or(w.spec.TPU, machineName(w), "its machine type")
+	if gpus, ok := machinetype.GPUs(w.spec); ok && gpus.Attached {
+		name = fmt.Sprintf("%s with %d %s", name, gpus.Count, gpus.Accelerator)
+	}
+	return name
 }
 
 // regions are those of its zones, best first.

@@ -141,10 +141,21 @@ func failureOf(failures []*computepb.Errors) error {
 	var texts []string
 	for _, each := range failures {
 		if text := each.GetMessage(); text != "" {
-			texts = append(texts, text)
+			texts = append(texts, text+familyOf(each))
 		}
 	}
 	return &apierror.OperationError{Code: failures[0].GetCode(), Message: strings.Join(texts, "; ")}
+}
+
+// familyOf names the family of GPUs that an exceeded quota counts, of which only the
+// details have the name; "" of other errors.
+func familyOf(failure *computepb.Errors) string {
+	for _, detail := range failure.GetErrorDetails() {
+		if family := detail.GetQuotaInfo().GetDimensions()["gpu_family"]; family != "" {
+			return " (gpu_family " + family + ")"
+		}
+	}
+	return ""
 }
 
 // started is what a call that changes something has begun.

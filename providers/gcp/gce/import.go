@@ -50,6 +50,9 @@ func compareMachine(f *engine.Found, m *computepb.Instance, spec schema.SliceSpe
 		return invalid(err)
 	}
 	scheduling := m.GetScheduling()
+	if gpus, ok := machinetype.GPUs(spec); !ok || gpus.Attached { // else they come with the machine type
+		f.Differs("GPU", cardsOf(m.GetGuestAccelerators()), cardsOf(guestAccelerators(spec)))
+	}
 	f.Differs("machine type", baseOf(m.GetMachineType()), declared)
 	f.Differs("provisioning", engine.TierOf(scheduling.GetProvisioningModel() == "SPOT" || scheduling.GetPreemptible()), engine.TierOf(spec.Preemptible))
 	account, network := "", &computepb.NetworkInterface{}

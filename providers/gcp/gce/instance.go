@@ -32,7 +32,8 @@ func (g *api) machineProperties(r engine.Order) (*computepb.InstanceProperties, 
 	return &computepb.InstanceProperties{
 		Labels:              mark.Labels(r.Spec),
 		MachineType:         &kind,
-		Metadata:            metadataItems(r.Metadata),
+		GuestAccelerators:   guestAccelerators(r.Spec),
+		Metadata:            metadataItems(withDriver(r.Metadata, r.Spec)),
 		Disks:               g.machineDisks(r.Spec),
 		NetworkInterfaces:   []*computepb.NetworkInterface{g.machineNetwork(r.Spec)},
 		Scheduling:          scheduling,
@@ -57,7 +58,10 @@ func (g *api) instance(r engine.Order) (*computepb.Instance, error) {
 		Name: &r.Spec.Name, Labels: p.GetLabels(), MachineType: new(zone + "machineTypes/" + p.GetMachineType()),
 		Metadata: p.GetMetadata(), Disks: p.GetDisks(), NetworkInterfaces: p.GetNetworkInterfaces(),
 		Scheduling: p.GetScheduling(), ReservationAffinity: p.GetReservationAffinity(),
-		ServiceAccounts: p.GetServiceAccounts(), Tags: p.GetTags(),
+		ServiceAccounts: p.GetServiceAccounts(), Tags: p.GetTags(), GuestAccelerators: p.GetGuestAccelerators(),
+	}
+	for _, card := range machine.GetGuestAccelerators() { // templates name types without a zone, too
+		card.AcceleratorType = new(zone + "acceleratorTypes/" + card.GetAcceleratorType())
 	}
 	for _, disk := range machine.GetDisks() { // templates name types without a zone
 		if start := disk.GetInitializeParams(); start != nil && start.DiskType != nil {
@@ -139,8 +143,9 @@ func byResize(spec schema.SliceSpec) bool {
 // group remains to show it. So are flex-start ones, which may not be stopped.
 func machineScheduling(spec schema.SliceSpec) (*computepb.Scheduling, error) {
 	s := &computepb.Scheduling{ProvisioningModel: new("STANDARD")}
-	if spec.TPU != "" {
-		s.OnHostMaintenance = new("TERMINATE") // a machine with a TPU cannot move
+	gpus, hasGPUs := machinetype.GPUs(spec)
+	if spec.TPU != "" || hasGPUs {
+		s.OnHostMaintenance = new("TERMINATE") // a machine with accelerators cannot move
 	}
 	ends := func(model, action string) {
 		s.ProvisioningModel, s.InstanceTerminationAction = &model, &action
@@ -155,7 +160,9 @@ func machineScheduling(spec schema.SliceSpec) (*computepb.Scheduling, error) {
 			ends("SPOT", "DELETE")
 		}
 	case schema.ProvisioningReserved:
-		ends("RESERVATION_BOUND", "DELETE")
+		if !hasGPUs || gpus.ReservationBound { // others are standard machines that take a reservation
+			ends("RESERVATION_BOUND", "DELETE")
+		}
 	case schema.ProvisioningFlexStart:
 		if spec.Cloud.MaxRun <= 0 {
 			return nil, fmt.Errorf("flex-start needs max_run, how long the slice runs at most")
@@ -216,6 +223,9 @@ func (g *api) machineNetwork(spec schema.SliceSpec) *computepb.NetworkInterface 
 	}
 	if spec.Cloud.Subnetwork != "" {
 		network.Subnetwork = new(g.inProject(spec.Cloud.Subnetwork, "regions/"+accelerators.RegionOf(spec.Zone)+"/subnetworks/"))
+	}
+	if gpus, ok := machinetype.GPUs(spec); ok && machinetype.NeedsGVNIC(gpus) {
+		network.NicType = new("GVNIC")
 	}
 	if !spec.Cloud.Live.InternalIPs {
 		network.AccessConfigs = []*computepb.AccessConfig{externalAccess()}

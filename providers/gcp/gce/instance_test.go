@@ -38,6 +38,19 @@ func TestComputeScheduling(t *testing.T) {
 		{"flex-start", gcetest.Spec("one", gcetest.OfTPU("v6e-8", 1), gcetest.FlexStart),
 			`{"provisioningModel":"FLEX_START","instanceTerminationAction":"DELETE","automaticRestart":false,"onHostMaintenance":"TERMINATE","maxRunDuration":{"seconds":"3600"}}`,
 			`{"consumeReservationType":"NO_RESERVATION"}`},
+		{"on demand with GPUs, which cannot move", gcetest.Spec("one", gcetest.OfGPUs("h100", 8)), `{"provisioningModel":"STANDARD","onHostMaintenance":"TERMINATE"}`, ""},
+		{"a machine type with GPUs", gcetest.Spec("one", func(s *schema.SliceSpec) { s.MachineType = "g2-standard-4" }), `{"provisioningModel":"STANDARD","onHostMaintenance":"TERMINATE"}`, ""},
+		{"spot with GPUs", gcetest.Spec("one", gcetest.OfGPUs("t4", 1), gcetest.Spot),
+			`{"provisioningModel":"SPOT","instanceTerminationAction":"STOP","automaticRestart":false,"onHostMaintenance":"TERMINATE"}`, ""},
+		{"reserved machines that are bound to their reservation", gcetest.Spec("one", gcetest.OfGPUs("b200", 8), reservedIn("ours")),
+			`{"provisioningModel":"RESERVATION_BOUND","instanceTerminationAction":"DELETE","automaticRestart":false,"onHostMaintenance":"TERMINATE"}`,
+			`{"consumeReservationType":"SPECIFIC_RESERVATION","key":"compute.googleapis.com/reservation-name","values":["ours"]}`},
+		{"reserved machines that are standard ones", gcetest.Spec("one", gcetest.OfGPUs("l4", 1), reservedIn("ours")),
+			`{"provisioningModel":"STANDARD","onHostMaintenance":"TERMINATE"}`,
+			`{"consumeReservationType":"SPECIFIC_RESERVATION","key":"compute.googleapis.com/reservation-name","values":["ours"]}`},
+		{"flex-start with GPUs", gcetest.Spec("one", gcetest.OfGPUs("h100", 1), gcetest.FlexStart),
+			`{"provisioningModel":"FLEX_START","instanceTerminationAction":"DELETE","automaticRestart":false,"onHostMaintenance":"TERMINATE","maxRunDuration":{"seconds":"3600"}}`,
+			`{"consumeReservationType":"NO_RESERVATION"}`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			scheduling, err := machineScheduling(test.spec)

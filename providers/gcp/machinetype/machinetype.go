@@ -69,7 +69,7 @@ func machineShapes() []machineShape {
 }
 
 // Of is the type of a slice's machines: what its spec names, the one of
-// its TPU, or the cheapest with enough cores and memory.
+// its TPU, or the cheapest with its GPUs and enough cores and memory.
 func Of(spec schema.SliceSpec) (string, error) {
 	if spec.MachineType != "" {
 		return spec.MachineType, nil
@@ -80,6 +80,9 @@ func Of(spec schema.SliceSpec) (string, error) {
 			return "", err
 		}
 		return tpuMachineType(shape)
+	}
+	if spec.GPU.Count > 0 {
+		return gpuMachineType(spec)
 	}
 	shapes := machineShapes()
 	for _, s := range shapes {
@@ -121,7 +124,10 @@ func BootImage(spec schema.SliceSpec) string {
 		return spec.Cloud.Image
 	}
 	shape, err := accelerators.Parse(spec.TPU)
+	gpus, hasGPUs := GPUs(spec)
 	switch {
+	case hasGPUs && HasDriverImage(gpus.GPU):
+		return gpuBootImage
 	case err != nil:
 		// Not a container-optimized one: its /home is not executable, and uv has
 		// nowhere to put what it installs.
@@ -145,12 +151,16 @@ func bootDiskType(shape accelerators.Shape) string {
 // BootDisk is the size in GiB and the type of a machine's boot disk; "" leaves
 // the type to the service.
 func BootDisk(spec schema.SliceSpec) (size int64, diskType string) {
-	const smallest, plain, withTPU = 10, 50, 200
+	const smallest, plain = 10, 50
+	const withAccelerator = 200 // containers with JAX or PyTorch in them take tens of GB
 	shape, err := accelerators.Parse(spec.TPU)
 	size = plain
 	if err == nil {
-		size = withTPU // containers with JAX in them take tens of GB
+		size = withAccelerator
 		diskType = bootDiskType(shape)
+	}
+	if gpus, ok := GPUs(spec); ok {
+		size, diskType = withAccelerator, gpuBootDiskType(gpus)
 	}
 	if spec.Disk > 0 {
 		size = max(smallest, int64(math.Ceil(float64(spec.Disk)/gib)))

@@ -11,6 +11,7 @@ const (
 	KeyAgentSum        = "fray-agent-sha256"
 	KeyAgentObject     = "fray-agent-object" // "b/BUCKET/o/NAME", escaped, in the JSON API
 	KeyAgentVersion    = "fray-agent-version"
-	KeyBootUpload      = "fray-boot-upload" // "b/BUCKET/o?…&name=PREFIX", escaped: an upload in the JSON API, to be completed by a machine
+	KeyBootUpload      = "fray-boot-upload"  // "b/BUCKET/o?…&name=PREFIX", escaped: an upload in the JSON API, to be completed by a machine
+	KeyDriverImage     = "fray-driver-image" // of machines with GPUs: the boot image that is to have NVIDIA's driver
 	KeyGuestAttributes = "enable-guest-attributes"
 )

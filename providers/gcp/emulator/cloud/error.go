@@ -35,6 +35,7 @@ type Error struct {
 	Region  string
 	Type    string // of capacity, "v5litepod"
 	Limit   int    // of a quota
+	Tier    Tier   // of a quota, "" of one of all tiers
 	// Permission is the one that is missing, API the one that is disabled.
 	Permission, API string
 }

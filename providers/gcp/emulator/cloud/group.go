@@ -45,6 +45,8 @@ type Spec struct {
 	Machines        int    // at least 1
 	AcceleratorType string // "v5litepod-16", "" of a plain machine
 	MachineType     string
+	GPUs            int    // of each machine
+	BootImage       string // that machines start from, as the caller named it
 	RuntimeVersion  string
 	Tier            Tier
 	// MaxRun ends the group that long after it became ready; 0: never.
@@ -145,6 +147,7 @@ func (g *Group) machine(worker int) Machine {
 	return Machine{
 		ID: h.ID, Name: g.Name, Instance: h.Instance, Kind: g.Kind, Zone: g.Zone, Project: g.Project,
 		Worker: worker, Workers: len(g.Hosts), AcceleratorType: g.AcceleratorType, MachineType: g.MachineType,
+		GPUs: g.GPUs, BootImage: g.BootImage,
 		RuntimeVersion: g.RuntimeVersion, Addresses: addresses,
 		Labels: maps.Clone(g.Labels), Metadata: maps.Clone(g.Metadata),
 		ServiceAccount: g.ServiceAccount, Preemptible: g.Tier == TierSpot, Boot: h.Boot, Bad: h.Bad,

@@ -47,6 +47,8 @@ type Machine struct {
 	Workers         int // machines in the group
 	AcceleratorType string
 	MachineType     string
+	GPUs            int
+	BootImage       string // as the caller named it
 	RuntimeVersion  string
 	Addresses       []string // internal ones of all workers, by index
 	Labels          map[string]string

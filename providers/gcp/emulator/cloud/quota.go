@@ -10,14 +10,14 @@ func (c *accounts) overQuota(specs []Spec) *Error {
 	for _, q := range c.scenario.Quotas {
 		need, held := 0, 0
 		for i := range specs {
-			if s := &specs[i]; RegionOf(s.Zone) == q.Region && s.Type == q.Type && (q.Tier == "" || q.Tier == s.Tier) {
+			if s := &specs[i]; q.limits(RegionOf(s.Zone), s.Type) && (q.Tier == "" || q.Tier == s.Tier) {
 				need += s.Units
 				held = c.held(s.Project, q)
 			}
 		}
 		if need > 0 && held+need > q.Limit {
 			e := newError(ReasonQuota, "Quota limit '%s' has been exceeded. Limit: %d in region %s.", q.name(), q.Limit, q.Region)
-			e.Region, e.Type, e.Limit, e.Zone = q.Region, q.Type, q.Limit, specs[0].Zone
+			e.Region, e.Type, e.Tier, e.Limit, e.Zone = q.Region, q.Type, q.Tier, q.Limit, specs[0].Zone
 			return e
 		}
 	}
@@ -35,9 +35,9 @@ func (q Quota) name() string {
 
 func (c *accounts) held(project string, q Quota) int {
 	sum := 0
-	for _, tier := range []Tier{TierOnDemand, TierSpot, TierReserved} {
-		if q.Tier == "" || q.Tier == tier {
-			sum += c.quotas[quotaKey{project, q.Region, q.Type, tier}]
+	for k, units := range c.quotas {
+		if k.project == project && q.limits(k.region, k.kind) && (q.Tier == "" || q.Tier == k.tier) {
+			sum += units
 		}
 	}
 	return sum

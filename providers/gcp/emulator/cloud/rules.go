@@ -33,9 +33,11 @@ func newRules(s Scenario) *rules {
 		r.pageSize = 500
 	}
 	r.calm = s.Conditions.over(calm())
-	for generation, zones := range offered() {
-		for _, zone := range zones {
-			r.zone(zone).capacity[generation] = plenty
+	for _, table := range []map[string][]string{offered(), offeredGPUs()} {
+		for kind, zones := range table {
+			for _, zone := range zones {
+				r.zone(zone).capacity[kind] = plenty
+			}
 		}
 	}
 	for i := range s.Zones {

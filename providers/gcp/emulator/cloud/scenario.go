@@ -113,7 +113,7 @@ func Of(p float64) Share { return Share{Set: true, P: p} }
 // Zone is one zone. A zone that is not built in exists by being named.
 type Zone struct {
 	Name string
-	// Capacity is what there is in chips or cores by type, "v5litepod" or "n2", for
+	// Capacity is what there is in chips, GPUs or cores by type, "v5litepod", "h100" or "n2", for
 	// spot and on demand together. A type that is not named has what is built in:
 	// plenty, where it is published to be offered.
 	Capacity map[string]int
@@ -143,11 +143,11 @@ type Network struct {
 	NoGoogleAccess bool
 }
 
-// Quota limits a type in a region, or in a single zone of it.
+// Quota limits a type in a region.
 type Quota struct {
-	Region string // "us-west4"
-	Type   string
-	Tier   Tier // "": all together
+	Region string // "us-west4", or RegionGlobal
+	Type   string // or TypeGPU
+	Tier   Tier   // "": all together
 	Limit  int
 }
 

@@ -102,7 +102,7 @@ func TestScenarioMistakes(t *testing.T) {
 		{"a share in percent", "dead_hosts = 5", []string{`s.hcl:1,14-15: Bad value of dead_hosts; Write a share from 0 to 1`}},
 		{"a type by its nickname", "zone \"us-west4-a\" {\n  capacity = { v5e = 4 }\n}", []string{`There is no type "v5e". Did you mean "v5litepod"?`}},
 		{"a misspelt type", "zone \"us-west4-a\" {\n  capacity = { v5litpod = 4 }\n}", []string{`There is no type "v5litpod". Did you mean "v5litepod"?`}},
-		{"an unknown zone", "outage {\n  zone = \"us-west4-b\"\n}", []string{`s.hcl:2,10-22: Unknown zone; There is no zone "us-west4-b". Did you mean "us-west4-a"?`}},
+		{"an unknown zone", "outage {\n  zone = \"us-wst4-a\"\n}", []string{`s.hcl:2,10-21: Unknown zone; There is no zone "us-wst4-a". Did you mean "us-west4-a"?`}},
 		{"a zone twice", "zone \"us-west4-a\" {}\nzone \"us-west4-a\" {}", []string{`s.hcl:2,1-18: Zone stated twice`}},
 		{"a quota without limit", "quota {\n  region = \"us-west4\"\n  type = \"v6e\"\n}", []string{`s.hcl:1,1-6: Missing argument; A quota block needs "limit".`}},
 		{"a tier", "quota {\n  region = \"r\"\n  type = \"v6e\"\n  limit = 1\n  tier = \"spott\"\n}", []string{`"spott" is none of on-demand, spot, reserved. Did you mean "spot"?`}},

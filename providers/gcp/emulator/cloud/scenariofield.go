@@ -224,15 +224,27 @@ func typeInto(into *string) func(cty.Value, hcl.Range) error {
 	}, into)
 }
 
+// quotaTypeInto takes a type of capacity, or that of all GPUs together.
+func quotaTypeInto(into *string) func(cty.Value, hcl.Range) error {
+	return func(v cty.Value, at hcl.Range) error {
+		if s, err := text(v); err == nil && s == TypeGPU {
+			*into = s
+			return nil
+		}
+		return typeInto(into)(v, at)
+	}
+}
+
 // checkType holds the name of a type of capacity to the known ones.
 func checkType(name string) error {
 	names := append(slices.Collect(maps.Keys(offered())), families()...)
+	names = slices.AppendSeq(names, maps.Keys(offeredGPUs()))
 	slices.Sort(names)
 	if name == "v5e" {
 		return badValue("There is no type %q. Did you mean \"v5litepod\"?", name)
 	}
 	if !slices.Contains(names, name) {
-		return badValue("There is no type %q.%s Types are TPU generations and machine families: %s.", name, meant(name, names), strings.Join(names, ", "))
+		return badValue("There is no type %q.%s Types are TPU generations, GPUs and machine families: %s.", name, meant(name, names), strings.Join(names, ", "))
 	}
 	return nil
 }
@@ -240,7 +252,7 @@ func checkType(name string) error {
 func capacityInto(into *map[string]int) func(cty.Value, hcl.Range) error {
 	return take(func(v cty.Value) (map[string]int, error) {
 		if v.IsNull() || !v.Type().IsObjectType() {
-			return nil, badValue("Write chips or cores by type: { \"v5litepod\" = 64 }.")
+			return nil, badValue("Write chips, GPUs or cores by type: { \"v5litepod\" = 64 }.")
 		}
 		all := map[string]int{}
 		for k, e := range v.AsValueMap() {

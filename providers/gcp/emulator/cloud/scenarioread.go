@@ -133,7 +133,7 @@ func (d *scenarioReader) quota(b *hcl.Block) Quota {
 	q, tier := Quota{}, ""
 	d.required(b, "region", "type", "limit")
 	d.body(b.Body, []field{
-		{"region", textInto(&q.Region)}, {"type", typeInto(&q.Type)}, {"limit", countInto(&q.Limit, 0)},
+		{"region", textInto(&q.Region)}, {"type", quotaTypeInto(&q.Type)}, {"limit", countInto(&q.Limit, 0)},
 		{"tier", oneOfInto(&tier, string(TierOnDemand), string(TierSpot), string(TierReserved))},
 	}, nil)
 	q.Tier = Tier(tier)

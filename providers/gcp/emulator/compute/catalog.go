@@ -80,8 +80,15 @@ func getOne(one func(*request) proto.Message) func(*request) (any, error) {
 }
 
 func (s *catalogs) getProject(r *request) (any, error) {
+	var quotas []*computepb.Quota
+	for _, use := range s.cloud.QuotaUses(r.project, cloud.RegionGlobal) {
+		quotas = append(quotas, &computepb.Quota{
+			Metric: new(quotaMetric(use.Type, use.Tier)), Limit: new(float64(use.Limit)), Usage: new(float64(use.Used)),
+		})
+	}
 	return &computepb.Project{
-		Kind: new("compute#project"), Name: &r.project, Id: new(fingerprintNumber(r.project) >> 1),
+		Quotas: quotas,
+		Kind:   new("compute#project"), Name: &r.project, Id: new(fingerprintNumber(r.project) >> 1),
 		SelfLink:              new(linkRoot + "projects/" + r.project),
 		DefaultServiceAccount: new("1-compute@developer.gserviceaccount.com"), DefaultNetworkTier: new("PREMIUM"),
 		CommonInstanceMetadata: showMetadata(nil),
@@ -124,9 +131,12 @@ func (s *catalogs) oneRegion(r *request) proto.Message {
 		}
 	}
 	for _, use := range s.cloud.QuotaUses(r.project, r.name) {
-		metric := quotaMetric(use.Type)
-		if use.Tier == cloud.TierSpot {
+		metric := quotaMetric(use.Type, use.Tier)
+		if use.Tier == cloud.TierSpot && !cloud.IsGPU(use.Type) {
 			metric = "PREEMPTIBLE_" + metric
+		}
+		if countsByFamily(use.Type) && use.Tier != cloud.TierSpot {
+			continue // Cloud Quotas shows it
 		}
 		region.Quotas = append(region.Quotas, &computepb.Quota{
 			Metric: &metric, Limit: new(float64(use.Limit)), Usage: new(float64(use.Used)),
@@ -136,7 +146,10 @@ func (s *catalogs) oneRegion(r *request) proto.Message {
 }
 
 // quotaMetric is by what name a region counts a type.
-func quotaMetric(kind string) string {
+func quotaMetric(kind string, tier cloud.Tier) string {
+	if cloud.IsGPU(kind) || kind == cloud.TypeGPU {
+		return gpuMetric(kind, tier)
+	}
 	switch kind {
 	case "v4":
 		return "TPU_PODSLICE_V4"
@@ -161,9 +174,18 @@ func (s *catalogs) oneMachineType(r *request) proto.Message {
 		const coresForChip = 28
 		cores *= coresForChip
 	}
+	memory := cores << 12
+	if with, ok := gpuMachineNamed(r.name); ok {
+		cores, memory = with.cores, with.memoryMB
+	}
 	m := &computepb.MachineType{
 		Kind: new("compute#machineType"), Name: &r.name, Zone: &r.zone, Id: new(fingerprintNumber(r.name) >> 1),
-		GuestCpus: &cores, MemoryMb: new(cores << 12), SelfLink: link(r, r.scope()+"/machineTypes/"+r.name),
+		GuestCpus: &cores, MemoryMb: &memory, SelfLink: link(r, r.scope()+"/machineTypes/"+r.name),
+	}
+	if kind.gpu {
+		m.Accelerators = []*computepb.Accelerators{{
+			GuestAcceleratorType: new(acceleratorOf(kind.kind)), GuestAcceleratorCount: new(int32(kind.units)),
+		}}
 	}
 	if kind.tpu {
 		m.Accelerators = []*computepb.Accelerators{{
@@ -185,6 +207,14 @@ func (s *catalogs) machineTypes(r *request) []string {
 			names = append(names, types...)
 			continue
 		}
+		if cloud.IsGPU(kind) {
+			for _, m := range gpuMachines() {
+				if m.gpu == kind {
+					names = append(names, m.name)
+				}
+			}
+			continue
+		}
 		for _, cores := range []string{"2", "4", "8", "16", "32"} {
 			names = append(names, kind+"-standard-"+cores)
 		}
@@ -200,6 +230,11 @@ func (s *catalogs) acceleratorTypes(r *request) []string {
 			names = append(names, generation)
 		}
 	}
+	for _, kind := range s.cloud.Offered(r.zone) {
+		if cloud.IsGPU(kind) {
+			names = append(names, acceleratorOf(kind))
+		}
+	}
 	return names
 }
 
@@ -207,9 +242,13 @@ func (s *catalogs) oneAcceleratorType(r *request) proto.Message {
 	if !slices.Contains(s.acceleratorTypes(r), r.name) {
 		return nil
 	}
-	return &computepb.AcceleratorType{
+	a := &computepb.AcceleratorType{
 		Kind: new("compute#acceleratorType"), Name: &r.name, Zone: &r.zone, SelfLink: link(r, r.scope()+"/acceleratorTypes/"+r.name),
 	}
+	if gpu, ok := cloud.GPUNamed(r.name); ok {
+		a.MaximumCardsPerInstance = new(int32(maxCards(gpu.Type)))
+	}
+	return a
 }
 
 // networks are those that are known: where any exists, the default one.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"cloud.google.com/go/compute/apiv1/computepb"
 
@@ -98,7 +99,11 @@ func disabledDetail(rejected *cloud.Error, project string) any {
 
 // quotaMessage is the service's, which has two spaces there.
 func quotaMessage(rejected *cloud.Error) string {
-	return fmt.Sprintf("Quota '%s' exceeded.  Limit: %.1f in region %s.", quotaMetric(rejected.Type), float64(rejected.Limit), rejected.Region)
+	where := "in region " + rejected.Region + "."
+	if rejected.Region == cloud.RegionGlobal {
+		where = "globally."
+	}
+	return fmt.Sprintf("Quota '%s' exceeded.  Limit: %.1f %s", quotaMetric(rejected.Type, rejected.Tier), float64(rejected.Limit), where)
 }
 
 func writeError(w http.ResponseWriter, e *apiError) {
@@ -173,10 +178,23 @@ func stockoutFailure(rejected *cloud.Error) operationFailure {
 }
 
 func quotaDetails(rejected *cloud.Error) []*computepb.ErrorDetails {
-	return []*computepb.ErrorDetails{{QuotaInfo: &computepb.QuotaExceededInfo{
-		MetricName: new("compute.googleapis.com/" + rejected.Type), LimitName: new(quotaMetric(rejected.Type)),
+	info := &computepb.QuotaExceededInfo{
+		MetricName: new("compute.googleapis.com/" + rejected.Type), LimitName: new(quotaMetric(rejected.Type, rejected.Tier)),
 		Limit: new(float64(rejected.Limit)), Dimensions: map[string]string{"region": rejected.Region},
-	}}}
+	}
+	if cloud.IsGPU(rejected.Type) || rejected.Type == cloud.TypeGPU {
+		metric := quotaMetric(rejected.Type, rejected.Tier)
+		place := "-per-project-region"
+		if rejected.Region == cloud.RegionGlobal {
+			place, info.Dimensions = "-per-project", map[string]string{"global": "global"}
+		}
+		info.MetricName = new("compute.googleapis.com/" + strings.ToLower(metric))
+		info.LimitName = new(strings.ReplaceAll(metric, "_", "-") + place)
+		if countsByFamily(rejected.Type) && rejected.Tier != cloud.TierSpot {
+			info.Dimensions["gpu_family"] = gpuFamily(rejected.Type)
+		}
+	}
+	return []*computepb.ErrorDetails{{QuotaInfo: info}}
 }
 
 // errorList is how all resources that hold an operation's errors do.

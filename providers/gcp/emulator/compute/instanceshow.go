@@ -90,6 +90,7 @@ func showInstance(g *cloud.Group, worker int, status string) *computepb.Instance
 	v.Zone = new(linkRoot + scope)
 	v.SelfLink = new(linkRoot + scope + "/instances/" + name)
 	v.MachineType = new(linkRoot + scope + "/machineTypes/" + lastPart(v.GetMachineType()))
+	v.GuestAccelerators = showCards(v, scope)
 	v.CreationTimestamp = new(timestamp(g.Created))
 	v.LabelFingerprint = new(labelFingerprint(v.GetLabels()))
 	v.Metadata = showMetadata(metadataOf(v.GetMetadata()))

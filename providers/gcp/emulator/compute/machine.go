@@ -16,15 +16,22 @@ import (
 // machineKind is what a machine type draws from.
 type machineKind struct {
 	name  string
-	kind  string // of capacity: a TPU generation or a machine family
-	units int    // chips or cores
+	kind  string // of capacity: a TPU generation, a type of GPUs or a machine family
+	units int    // chips, GPUs or cores
 	tpu   bool
+	gpu   bool
+	// attached is set where the GPUs are not the machine type's own.
+	attached bool
 }
 
 // parseMachineType reads "ct5lp-hightpu-4t" or "n2-standard-8", alone or at the
 // end of a link.
 func parseMachineType(link string) (machineKind, bool) {
 	m := machineKind{name: lastPart(link)}
+	if with, ok := gpuMachineNamed(m.name); ok {
+		m.kind, m.units, m.gpu = with.gpu, with.gpus, true
+		return m, true
+	}
 	family, rest, ok := strings.Cut(m.name, "-")
 	if !ok {
 		return m, false
@@ -109,7 +116,7 @@ func (d *machineDetail) with(name string, instance *computepb.Instance) *machine
 
 // spec is what the model is asked for.
 func (s *instances) spec(key cloud.Key, detail *machineDetail, machines int, changed func(*cloud.Group)) cloud.Spec {
-	kind, _ := parseMachineType(detail.instance.GetMachineType())
+	kind, _ := machineKindOf(detail.instance)
 	scheduling := detail.instance.GetScheduling()
 	spec := cloud.Spec{
 		Key: key, Type: kind.kind, Units: kind.units * machines, Machines: machines, MachineType: kind.name,
@@ -118,6 +125,14 @@ func (s *instances) spec(key cloud.Key, detail *machineDetail, machines int, cha
 		VanishAtEnd: scheduling.GetInstanceTerminationAction() == "DELETE",
 		Labels:      detail.instance.GetLabels(), Metadata: metadataOf(detail.instance.GetMetadata()),
 		External: externalOf(detail.instance), Detail: detail, Changed: changed,
+	}
+	if kind.gpu {
+		spec.GPUs = kind.units
+	}
+	for _, disk := range detail.instance.GetDisks() {
+		if image := disk.GetInitializeParams().GetSourceImage(); disk.GetBoot() && image != "" {
+			spec.BootImage = image
+		}
 	}
 	for _, account := range detail.instance.GetServiceAccounts() {
 		spec.ServiceAccount = account.GetEmail()
@@ -168,6 +183,9 @@ func checkMachine(c *cloud.Cloud, r *request, instance *computepb.Instance, wher
 		return invalid("Invalid value for field '%s.disks': ''. No boot disk specified.", where)
 	}
 	if err := checkScheduling(instance.GetScheduling(), where); err != nil {
+		return err
+	}
+	if err := checkGPUs(c, r, instance, where); err != nil {
 		return err
 	}
 	return checkLabels(instance.GetLabels(), where)
@@ -225,6 +243,6 @@ func asInstance(p *computepb.InstanceProperties) *computepb.Instance {
 		Labels: p.GetLabels(), MachineType: new(p.GetMachineType()), Metadata: p.GetMetadata(), Disks: p.GetDisks(),
 		NetworkInterfaces: p.GetNetworkInterfaces(), Scheduling: p.GetScheduling(), ServiceAccounts: p.GetServiceAccounts(),
 		Tags: p.GetTags(), ReservationAffinity: p.GetReservationAffinity(), ResourcePolicies: p.GetResourcePolicies(),
-		CanIpForward: p.CanIpForward, Description: p.Description, ShieldedInstanceConfig: p.GetShieldedInstanceConfig(),
+		GuestAccelerators: p.GetGuestAccelerators(), CanIpForward: p.CanIpForward, Description: p.Description, ShieldedInstanceConfig: p.GetShieldedInstanceConfig(),
 	}
 }

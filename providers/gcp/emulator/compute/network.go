@@ -91,18 +91,18 @@ func (s *projects) orgPolicy(r *request) (any, error) {
 	return policy, nil
 }
 
-// tpuQuota is the name of a limit of TPUs and the type and tier that it is of.
-type tpuQuota struct {
+// quotaLimit is the name of a limit of TPUs and the type and tier that it is of.
+type quotaLimit struct {
 	name, kind string
 	tier       cloud.Tier
 }
 
-// tpuQuotas are the limits that the services count TPUs in, by the names of the Cloud
+// quotaLimits are the limits that the services count TPUs and GPUs in, by the names of the Cloud
 // Quotas API; those of a zone are not modelled. Only on demand TPUs of Compute Engine
 // are counted by family.
-func tpuQuotas() []tpuQuota {
+func quotaLimits() []quotaLimit {
 	const family = "TPUS-PER-TPU-FAMILY-per-project-region"
-	return []tpuQuota{
+	return []quotaLimit{
 		{"TPUV5PPerProjectPerRegionForTPUAPI", "v5p", cloud.TierOnDemand},
 		{"TPUV5PPreemptiblePerProjectPerRegionForTPUAPI", "v5p", cloud.TierSpot},
 		{"TPUV6EPerProjectPerRegionForTPUAPI", "v6e", cloud.TierOnDemand},
@@ -111,14 +111,19 @@ func tpuQuotas() []tpuQuota {
 		{"PREEMPTIBLE-TPU-V5P-per-project-region", "v5p", cloud.TierSpot},
 		{"PREEMPTIBLE-TPU-V6E-per-project-region", "v6e", cloud.TierSpot},
 		{family, "v6e", cloud.TierOnDemand}, {family, "tpu7x", cloud.TierOnDemand},
+		{gpuFamilyLimit, "h100", cloud.TierOnDemand}, {gpuFamilyLimit, "h100-mega", cloud.TierOnDemand},
+		{gpuFamilyLimit, "h200", cloud.TierOnDemand}, {gpuFamilyLimit, "b200", cloud.TierOnDemand},
 	}
 }
+
+// gpuFamilyLimit is the limit of GPUs on demand that have none of their own.
+const gpuFamilyLimit = "GPUS-PER-GPU-FAMILY-per-project-region"
 
 // getQuotaInfo shows a limit by region: those of the scenario, and no limit elsewhere.
 func (s *projects) getQuotaInfo(r *request) (any, error) {
 	known := false
 	infos := []any{}
-	for _, q := range tpuQuotas() {
+	for _, q := range quotaLimits() {
 		if q.name != r.name {
 			continue
 		}
@@ -130,6 +135,9 @@ func (s *projects) getQuotaInfo(r *request) (any, error) {
 			dimensions := map[string]string{"region": limit.Region}
 			if strings.HasPrefix(q.name, "TPUS-PER-TPU-FAMILY") {
 				dimensions["tpu_family"] = familyName(q.kind)
+			}
+			if q.name == gpuFamilyLimit {
+				dimensions["gpu_family"] = gpuFamily(q.kind)
 			}
 			infos = append(infos, quotaDimensions(dimensions, limit.Limit))
 		}

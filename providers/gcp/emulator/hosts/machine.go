@@ -76,6 +76,9 @@ func (m *machine) boot(root, metadataAddress string) error {
 	if script == "" {
 		return nil
 	}
+	if err := m.installDriver(); err != nil {
+		return err
+	}
 	file := filepath.Join(m.dir, scriptFile)
 	if err := os.WriteFile(file, []byte(script), 0o700); err != nil {
 		return fmt.Errorf("boot: %w", err)
@@ -107,9 +110,12 @@ func (m *machine) boot(root, metadataAddress string) error {
 // environ is what a machine's processes start with: of this machine only what
 // programs cannot do without.
 func (m *machine) environ(root, metadataAddress string) []string {
+	path := cmp.Or(os.Getenv("PATH"), "/usr/local/bin:/usr/bin:/bin")
+	if m.hasDriver() {
+		path = filepath.Join(m.dir, driverDir) + ":" + path
+	}
 	env := []string{
-		"HOME=" + root, "LANG=C.UTF-8",
-		"PATH=" + cmp.Or(os.Getenv("PATH"), "/usr/local/bin:/usr/bin:/bin"),
+		"HOME=" + root, "LANG=C.UTF-8", "PATH=" + path,
 		"FRAY_ROOT=" + root, "FRAY_UNIT_DIR=", "FRAY_BOOT_PAUSE=1",
 		"GCE_METADATA_HOST=" + metadataAddress, "STORAGE_EMULATOR_HOST=" + m.config.Storage,
 		"FRAY_GCP_ENDPOINT=" + m.config.Endpoint,

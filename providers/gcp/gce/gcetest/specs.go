@@ -25,6 +25,13 @@ func OfTPU(tpu string, hosts int) func(*schema.SliceSpec) {
 	return func(s *schema.SliceSpec) { s.TPU, s.Hosts, s.CPU, s.Memory = tpu, hosts, 0, 0 }
 }
 
+// OfGPUs makes it a machine with GPUs.
+func OfGPUs(kind string, count int) func(*schema.SliceSpec) {
+	return func(s *schema.SliceSpec) {
+		s.GPU, s.CPU, s.Memory, s.Zone = schema.GPU{Type: kind, Count: count}, 0, 0, "us-central1-a"
+	}
+}
+
 // Spot makes it preemptible.
 func Spot(s *schema.SliceSpec) { s.Preemptible = true }
 

@@ -33,6 +33,7 @@ why=''
 header=''
 data=''
 last=
+image=''  # that is to have NVIDIA's driver; '': this machine has no GPUs
 upload='' # where this machine's status is uploaded to; '': not known yet
 published=
 
@@ -192,6 +193,11 @@ read_metadata() {
 		target=$value
 		machine && upload=$target$name
 	fi
+	if attribute fray-driver-image; then # of machines with GPUs
+		image=$value
+	elif [ "$code" != 404 ]; then
+		return 1
+	fi
 	case $sum in
 	*[!0-9a-f]* | '') why="metadata fray-agent-sha256 is '$sum', which is no SHA-256" && return 1 ;;
 	esac
@@ -302,6 +308,20 @@ unpack() {
 	return 1
 }
 
+# driver checks that programs of this machine can use its GPUs. NVIDIA's own program also
+# loads the kernel modules and makes the devices.
+driver() {
+	[ -n "$image" ] || return 0
+	if ! command -v nvidia-smi >/dev/null 2>&1; then
+		found='it has no nvidia-smi'
+	elif found=$(nvidia-smi -L 2>&1) && [ -n "$found" ]; then
+		log "$found"
+		return
+	fi
+	why="the boot image $image has no NVIDIA driver for the GPUs of this machine ($(printf '%s' "${found:-nvidia-smi lists no GPU}" | tr '\n' ' ')); set boot_image to one that has"
+	return 1
+}
+
 # place CONTENT FILE replaces a file unless it has that content; false if it had.
 place() {
 	[ "$(cat "$2" 2>/dev/null)" = "$1" ] && return 1
@@ -369,5 +389,6 @@ if ! alone 9; then
 fi
 again read_metadata && again fetch || exit 1
 status installed
+again driver || exit 1
 again start || exit 1
 log 'the agent is started'
