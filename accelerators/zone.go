@@ -68,6 +68,19 @@ func CandidateZones(p *schema.Provider, kind string, zones, regions []string) []
 	return found
 }
 
+// ZonesWith are those of some zones that have a kind, as [OfferedZones] takes it, or of which
+// the built-in table knows nothing.
+func ZonesWith(kind string, zones []string, offers []schema.Market) []string {
+	offered := OfferedZones(kind, offers)
+	var found []string
+	for _, zone := range distinct(zones) {
+		if len(offered) == 0 || slices.Contains(offered, zone) || !IsKnownZone(zone) && !IsKnownGPUZone(zone) {
+			found = append(found, zone)
+		}
+	}
+	return found
+}
+
 // distinct are zones without those that are stated twice.
 func distinct(zones []string) []string {
 	found := make([]string, 0, len(zones))

@@ -68,6 +68,9 @@ func changeAlternatives(t *rapid.T, w *world) {
 	desired.Jobs = slices.Clone(desired.Jobs)
 	j := &desired.Jobs[rapid.IntRange(0, len(desired.Jobs)-1).Draw(t, "job")]
 	all := drawAlternatives(t)
+	if j.Addr.Group != "" { // with what it had, the group has a zone in common
+		all = rapid.Permutation(j.Resources.Alternatives()).Draw(t, "order")
+	}
 	j.Resources.Accelerators, j.Resources.TPU, j.Resources.GPU = all, all[0].TPU(), all[0].GPU()
 	w.accept(desired)
 }
