@@ -13,8 +13,8 @@ import (
 type GPUType struct {
 	Name   string // canonical, "a100-80gb"
 	Memory int    // of one GPU, in GiB as its name states it
-	// Counts are how many of them machines of Google Cloud have, ascending; nil: none
-	// has them. Machines elsewhere may have any number.
+	// Counts are how many of them machines of Google Cloud that run fray have, ascending;
+	// nil: none has them. Machines elsewhere may have any number.
 	Counts []int
 }
 
@@ -25,8 +25,8 @@ const MaxGPUs = 64
 // those of NVIDIA's data sheets and of Compute Engine's documentation ("GPU machine types").
 func GPUTypes() []GPUType {
 	return []GPUType{
-		{"b300", 288, []int{8}},
-		{"gb200", 186, []int{4}},
+		{"b300", 288, nil},
+		{"gb200", 186, nil},
 		{"b200", 180, []int{8}},
 		{"h200", 141, []int{8}},
 		{"gh200", 96, nil},
@@ -154,7 +154,7 @@ func (t GPUType) CheckCount(count int) error {
 		return nil
 	}
 	if t.Counts == nil {
-		return fmt.Errorf("Google Cloud has no machines with %s", t.Name)
+		return fmt.Errorf("no machine that fray knows has %s", t.Name)
 	}
 	var counts []string
 	for _, n := range t.Counts {

@@ -7,7 +7,7 @@ import (
 
 // GPU is what a machine has of GPUs: Count of one type. The zero GPU is none.
 type GPU struct {
-	Type  string `json:"type,omitempty"` // canonical, "h100"; of a provider's limit "" is any type
+	Type  string `json:"type,omitempty"` // canonical, "h100"; "": any that the provider has
 	Count int    `json:"count,omitempty"`
 }
 
@@ -16,8 +16,10 @@ func (g GPU) String() string {
 	switch {
 	case g.Count == 0:
 		return ""
+	case g.Type == "" && g.Count == 1:
+		return "1 GPU"
 	case g.Type == "":
-		return fmt.Sprintf("%d GPU", g.Count)
+		return fmt.Sprintf("%d GPUs", g.Count)
 	}
 	return fmt.Sprintf("%d %s", g.Count, g.Type)
 }
@@ -29,6 +31,10 @@ func (g GPU) Kind() string {
 	}
 	return fmt.Sprintf("%s:%d", g.Type, g.Count)
 }
+
+// Suits reports whether a machine with GPUs of this type is one of those that are asked
+// for, in any number: a type that is not stated is any.
+func (g GPU) Suits(asked GPU) bool { return g.Type == "" || asked.Type == "" || g.Type == asked.Type }
 
 // Kind names what a slice is a machine of: its TPU type, its machine type or its GPUs;
 // "" where none of them is stated.

@@ -54,6 +54,9 @@ func (e *Decoder) checkShape(b *configs.Block, r *schema.Resources) {
 			}
 		}
 	case schema.ProviderGCP:
+		if gpu := b.Child("gpu"); gpu != nil {
+			e.checkGPUs(gpu, r.GPU)
+		}
 		e.checkZones(b, r)
 	}
 }

@@ -1,6 +1,7 @@
 package decode
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/zclconf/go-cty/cty"
@@ -17,14 +18,10 @@ func (e *Decoder) GPU(s eval.RepetitionData, b *configs.Block) schema.GPU {
 	if b == nil {
 		return schema.GPU{}
 	}
-	gpu := schema.GPU{
+	return schema.GPU{
 		Type:  eval.Get(e, s, b.Attr("type"), gpuType, ""),
 		Count: eval.Get(e, s, b.Attr("count"), as.WholeNumber(1, accelerators.MaxGPUs), 1),
 	}
-	if gpu.Type == "" {
-		return schema.GPU{}
-	}
-	return gpu
 }
 
 // machineGPU decodes the GPUs that the provider local has, of any type where none is stated.
@@ -45,6 +42,26 @@ func gpuType(v cty.Value) (string, error) {
 	}
 	t, err := accelerators.ParseGPU(name)
 	return t.Name, err
+}
+
+// checkGPUs reports GPUs that no machine of Google Cloud has.
+func (e *Decoder) checkGPUs(b *configs.Block, gpu schema.GPU) {
+	if gpu.Count == 0 {
+		return
+	}
+	if gpu.Type == "" {
+		if b.Attr("type") == nil { // else wrong, and reported
+			e.ErrorAt(b.Range(), "GPU type missing", "Google Cloud has machines with GPUs of many types: write type = \"h100\", or another one, in the gpu block.")
+		}
+		return
+	}
+	known, err := accelerators.ParseGPU(gpu.Type)
+	if err == nil {
+		err = known.CheckCount(gpu.Count)
+	}
+	if err != nil {
+		e.ErrorAt(b.Range(), "No such machine", fmt.Sprintf("On Google Cloud, %v.", err))
+	}
 }
 
 // checkOneAccelerator reports GPUs beside a TPU.

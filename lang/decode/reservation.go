@@ -1,6 +1,7 @@
 package decode
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -77,6 +78,9 @@ func (e *Decoder) poolPlaces(b *configs.Block, provider schema.ProviderName) sch
 func (e *Decoder) settlePlaces(b *configs.Block, r *schema.Reservation, places schema.Resources) {
 	places.TPU, places.GPU = r.Max.TPU, r.Max.GPU
 	e.checkShape(b, &places)
+	if gpu := cmp.Or(b.Child("min").Child("gpu"), b.Child("max").Child("gpu")); gpu != nil && r.Provider == schema.ProviderGCP {
+		e.checkGPUs(gpu, places.GPU)
+	}
 	e.checkPlaced(b, &places)
 	settleCloud(e.Reporter, b, &places.Cloud, places.TPU)
 	if r.Provider == schema.ProviderGCP {

@@ -168,7 +168,7 @@ func gpuType() *BlockType {
 	return &BlockType{
 		Name: "gpu", Doc: "the GPUs of each slice, which is one machine; not together with tpu",
 		Attrs: []Attribute{
-			{Name: "type", Type: "string", Required: true, Names: NamesOfGPUTypes, Doc: "GPU type, such as h100"},
+			{Name: "type", Type: "string", Names: NamesOfGPUTypes, Default: "any that the provider has", Doc: "GPU type, such as h100; Google Cloud needs one"},
 			{Name: "count", Type: "number", Default: "1", Doc: "how many in each machine"},
 		},
 	}

@@ -37,6 +37,7 @@ func Check(desired *schema.Desired) []plan.Problem {
 	c.pools(pools)
 	c.packed(pools)
 	c.providers(desired.Providers)
+	c.gpus(desired)
 	c.spaces(desired)
 	return c.problems
 }

@@ -163,8 +163,8 @@ func unmixEnds(kept, recorded *schema.Reservation) {
 	}
 }
 
-// isHalf reports GPUs of which one attribute is of a declaration that has none.
-func isHalf(g schema.GPU) bool { return (g.Type == "") != (g.Count == 0) }
+// isHalf reports a type of GPUs whose number is of a declaration that has none.
+func isHalf(g schema.GPU) bool { return g.Type != "" && g.Count == 0 }
 
 // drawing sees to it that a job draws from a reservation that is there, and has
 // its shape: that is never the job's own to keep.

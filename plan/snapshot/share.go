@@ -46,6 +46,13 @@ func (l Load) Exceeds(used, limit Load) bool {
 // Milli returns cores in thousandths.
 func Milli(cores float64) int { return int(math.Round(1000 * cores)) }
 
+// LimitLoad returns a limit as a load: one of GPUs bounds no TPU chips.
+func LimitLoad(limit plan.Amount) Load {
+	l := LoadOf(limit)
+	l.Chips = limit.Chips
+	return l
+}
+
 // LoadOf returns the load of slices.
 func LoadOf(a plan.Amount) Load {
 	return Load{Slices: a.Slices, Chips: a.Chips + a.GPUs, GPUs: a.GPUs, Milli: Milli(a.CPU), Memory: int(a.Memory)}
