@@ -17,7 +17,7 @@ func OfferedZones(name string, offers []schema.Market) []string {
 	if shape, err := Parse(name); err == nil {
 		return marketOf(shape.Generation, offers).zonesOf(shape)
 	}
-	if gpu, ok := gpuKind(name); ok {
+	if gpu, ok := GPUOfKind(name); ok {
 		if m, found := GPUMachineFor(gpu.Type, gpu.Count, 0, 0); found {
 			return m.market(offers).zones
 		}
@@ -29,8 +29,8 @@ func OfferedZones(name string, offers []schema.Market) []string {
 	return marketOf(name, offers).zones
 }
 
-// gpuKind takes what [schema.GPU.Kind] writes apart, false for any other name.
-func gpuKind(kind string) (schema.GPU, bool) {
+// GPUOfKind takes what [schema.GPU.Kind] writes apart, false for any other name.
+func GPUOfKind(kind string) (schema.GPU, bool) {
 	name, text, ok := strings.Cut(kind, ":")
 	count, err := strconv.Atoi(text)
 	return schema.GPU{Type: name, Count: count}, ok && err == nil && count > 0

@@ -1,6 +1,7 @@
 package rehearse
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/fray-ml/fray/accelerators"
@@ -24,7 +25,7 @@ type accounts struct {
 // usageKey is what capacity is summed up by.
 type usageKey struct {
 	zone        string
-	kind        string // TPU or machine type
+	kind        string // TPU, GPUs or machine type
 	preemptible bool
 }
 
@@ -43,8 +44,8 @@ func newBooks(r *rehearsal, desired *schema.Desired, workloads []Workload) *acco
 	for i := range desired.Jobs {
 		addr, want := desired.Jobs[i].Addr, &desired.Jobs[i].Resources
 		b.weights[addr] = float64(want.Slices)
-		if shape, err := accelerators.Parse(want.TPU); err == nil {
-			b.weights[addr] *= float64(shape.Chips)
+		if n := chips(want); n > 0 {
+			b.weights[addr] *= float64(n)
 		}
 		b.accounts[addr] = newAccount(addr, workloadOf(workloads, addr), r.clock.Now())
 	}
@@ -98,10 +99,7 @@ func (b *accounts) charge(h *host, now time.Time) {
 		return
 	}
 	delete(b.onSince, h)
-	key := usageKey{zone: h.machine.Zone, kind: h.spec.TPU, preemptible: h.spec.Preemptible}
-	if key.kind == "" {
-		key.kind = h.machine.MachineType
-	}
+	key := usageKey{zone: h.machine.Zone, kind: cmp.Or(h.spec.TPU, h.spec.GPU.String(), h.machine.MachineType), preemptible: h.spec.Preemptible}
 	u := b.used[key]
 	if u == nil {
 		u = &usage{}
@@ -109,9 +107,7 @@ func (b *accounts) charge(h *host, now time.Time) {
 	}
 	hours := now.Sub(since).Hours()
 	u.hostHours += hours
-	if shape, err := accelerators.Parse(h.spec.TPU); err == nil {
-		u.chipHours += hours * float64(shape.Chips) / float64(shape.Hosts)
-	}
+	u.chipHours += hours * float64(accelerators.Chips(&h.spec)) / float64(h.spec.Hosts)
 	price := accelerators.EstimateOf(&h.spec, b.r.offers).PerHour.Times(hours / float64(h.spec.Hosts))
 	u.low, u.high = u.low+price.Low, u.high+price.High
 	u.unpriced = u.unpriced || !price.Known()

@@ -64,19 +64,14 @@ func comingUp() cloud.Conditions {
 	}
 }
 
-// everyZone are the zones that offer TPUs, as far as they are built in.
-func everyZone() []string {
-	return cloud.New(cloud.Config{Clock: cloud.NewVirtual(began())}).Zones()
-}
-
 // horizon is for how long scenarios have faults; a longer rehearsal ends without them.
 const horizon = 366 * 24 * time.Hour
 
-// nights are hours of every day in which zones have no spare capacity, other
-// ones in each.
+// nights are hours of every day in which zones have no spare capacity of any type,
+// other ones in each.
 func nights() []cloud.Window {
 	var windows []cloud.Window
-	for i, zone := range everyZone() {
+	for i, zone := range cloud.BuiltInZones() {
 		for at := time.Duration(i%12) * 2 * time.Hour; at < horizon; at += 24 * time.Hour {
 			windows = append(windows, cloud.Window{Zone: zone, From: at, To: at + 90*time.Minute})
 		}
@@ -88,7 +83,7 @@ func nights() []cloud.Window {
 // taken, too, now and then.
 func storms() []cloud.Window {
 	var windows []cloud.Window
-	for i, zone := range everyZone() {
+	for i, zone := range cloud.BuiltInZones() {
 		n := 0
 		for at := time.Duration(1+i*7%20) * time.Hour; at < horizon; at += 20 * time.Hour {
 			n++

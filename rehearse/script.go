@@ -19,7 +19,7 @@ type JobEvent struct {
 	Job    schema.Address
 	Index  int    // of the slice
 	Zone   string // where it happened; "": wherever the slice is
-	Type   string // generation of TPU, or machine family: of another slice in its place; "": of none
+	Type   string // generation of TPU, type of GPUs, or machine family: of another slice in its place; "": of none
 	Silent bool   // without notice
 }
 
@@ -115,8 +115,11 @@ func (f *fleet) target(e JobEvent) (cloud.Machine, bool) {
 	return best, most > 0
 }
 
-// typeOf is the generation of a machine's TPU, or else its machine family.
+// typeOf is the generation of a machine's TPU, or else its type of GPUs or machine family.
 func typeOf(h *host) string {
+	if h.spec.GPU.Count > 0 {
+		return h.spec.GPU.Type
+	}
 	if shape, err := accelerators.Parse(h.spec.TPU); err == nil {
 		return shape.Generation
 	}

@@ -87,7 +87,7 @@ func (r *rehearsal) cannotBe(doc *state.Document, j *state.Job) bool {
 	want := &j.Spec.Resources
 	for addr, other := range doc.Jobs {
 		is := &other.Spec.Resources
-		if addr != j.Spec.Addr && is.TPU == want.TPU && is.MachineType == want.MachineType && is.Preemptible == want.Preemptible &&
+		if addr != j.Spec.Addr && is.TPU == want.TPU && is.GPU == want.GPU && is.MachineType == want.MachineType && is.Preemptible == want.Preemptible &&
 			is.Cloud == want.Cloud && slices.Equal(is.Zones, want.Zones) && lacking(addr) {
 			return true
 		}
@@ -168,13 +168,9 @@ func exceeds(doc *state.Document, j *state.Job, limit int, counts func(*schema.J
 	return used > limit
 }
 
-// chips are those of one slice.
+// chips are those of one slice, of TPUs or GPUs.
 func chips(on *schema.Resources) int {
-	shape, err := accelerators.Parse(on.TPU)
-	if err != nil {
-		return 0
-	}
-	return shape.Chips
+	return accelerators.Chips(&schema.SliceSpec{TPU: on.TPU, GPU: on.GPU})
 }
 
 // leftover is something that is left of the stack, "" if nothing is.

@@ -54,6 +54,14 @@ func (f *fleet) start(h *host) {
 	})
 }
 
+// brokenText is what programs write of accelerators that do not work.
+func brokenText(h *host) string {
+	if h.spec.GPU.Count > 0 {
+		return "CUDA error: no CUDA-capable device is detected"
+	}
+	return "Failed to initialize TPU system"
+}
+
 // running is the task's command being started; a bad machine ends it at once.
 func (f *fleet) running(h *host) {
 	task := *h.report.Task
@@ -65,7 +73,7 @@ func (f *fleet) running(h *host) {
 	h.report.Task = &task
 	if h.machine.Bad { // the program itself ends, with words that tell an agent why
 		code := 1
-		f.end(h, schema.TaskWorkerFailed, "the host's accelerator is not usable: Failed to initialize TPU system")
+		f.end(h, schema.TaskWorkerFailed, "the host's accelerator is not usable: "+brokenText(h))
 		h.report.Task.BadHost, h.report.Task.ExitCode = true, &code
 		f.store.report(h.report)
 		return

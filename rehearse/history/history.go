@@ -32,7 +32,7 @@ type Loss struct {
 	Job    schema.Address
 	Index  int // of the slice
 	Zone   string
-	Type   string // generation of TPU, or machine family
+	Type   string // generation of TPU, type of GPUs, or machine family
 	Host   bool   // a host was lost, and not the whole slice
 	Silent bool   // without notice
 }
@@ -213,8 +213,11 @@ func spanOf(all []time.Duration) Span {
 	return Span{Low: max(all[n/10], time.Second).Round(time.Second), High: max(all[n*9/10], time.Second).Round(time.Second)}
 }
 
-// family is what a scenario calls a type: the generation of a TPU, or a machine family.
+// family is what a scenario calls a type: the generation of a TPU, a type of GPUs, or a machine family.
 func family(kind string) string {
+	if gpu, ok := accelerators.GPUOfKind(kind); ok {
+		return gpu.Type
+	}
 	if shape, err := accelerators.Parse(kind); err == nil {
 		return shape.Generation
 	}

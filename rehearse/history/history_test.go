@@ -108,3 +108,12 @@ func TestNoHistory(t *testing.T) {
 		t.Errorf("got %v, want %v", err, ErrNothing)
 	}
 }
+
+// TestFamily: what a scenario calls the types that events record.
+func TestFamily(t *testing.T) {
+	for kind, want := range map[string]string{"v5litepod-16": "v5litepod", "n2-standard-8": "n2", "h100:8": "h100", "a100-80gb:1": "a100-80gb"} {
+		if got := family(kind); got != want {
+			t.Errorf("%s: got %q, want %q", kind, got, want)
+		}
+	}
+}

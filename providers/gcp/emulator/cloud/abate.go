@@ -4,7 +4,7 @@ package cloud
 // deletion that hangs, but no new one begins.
 func (c *Cloud) Abate() {
 	c.do(func() {
-		c.stockouts, c.outages, c.listFaults, c.freed, c.abated = nil, nil, nil, true, true
+		c.stockouts, c.outages, c.listFaults, c.freed, c.abated = map[string][]window{}, nil, nil, true, true
 		api := &c.scenario.API
 		api.FailureRate, api.LostReplies, api.UnreachableRate, api.ListFaultRate = 0, 0, 0, 0
 		c.calm = c.calm.abated()

@@ -41,7 +41,7 @@ func New(config Config) *Cloud {
 	}
 	run := &runner{clock: config.Clock, start: config.Clock.Now(), hosts: config.Hosts}
 	rules := newRules(config.Scenario)
-	accounts := &accounts{runner: run, rules: rules, pools: map[poolKey]*pool{}, quotas: map[quotaKey]int{}}
+	accounts := &accounts{runner: run, rules: rules, pools: map[poolKey]*pool{}, quotas: map[quotaKey]int{}, stockouts: map[string][]window{}}
 	operations := &operations{runner: run, byName: map[string]*operation{}}
 	life := &lifecycle{
 		runner: run, rules: rules, accounts: accounts, operations: operations, subnet: config.Subnet,

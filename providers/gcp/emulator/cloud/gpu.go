@@ -23,7 +23,7 @@ func GPUs() []GPU {
 	return []GPU{
 		{"a100", "nvidia-tesla-a100"}, {"a100-80gb", "nvidia-a100-80gb"}, {"b200", "nvidia-b200"}, {"h100", "nvidia-h100-80gb"},
 		{"h100-mega", "nvidia-h100-mega-80gb"}, {"h200", "nvidia-h200-141gb"}, {"l4", "nvidia-l4"}, {"p100", "nvidia-tesla-p100"},
-		{"p4", "nvidia-tesla-p4"}, {"t4", "nvidia-tesla-t4"}, {"v100", "nvidia-tesla-v100"},
+		{"p4", "nvidia-tesla-p4"}, {"rtx-pro-6000", "nvidia-rtx-pro-6000"}, {"t4", "nvidia-tesla-t4"}, {"v100", "nvidia-tesla-v100"},
 	}
 }
 

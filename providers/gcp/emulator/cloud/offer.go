@@ -39,6 +39,24 @@ func RegionOf(zone string) string {
 // Zones are the names of all zones, sorted.
 func (r *rules) Zones() []string { return slices.Sorted(maps.Keys(r.zones)) }
 
+// BuiltInZones are the names of the zones in which accelerators are published to be: those
+// with TPUs, sorted, and then those with GPUs alone, sorted.
+func BuiltInZones() []string {
+	var zones []string
+	for _, table := range []map[string][]string{offered(), offeredGPUs()} {
+		known := len(zones)
+		for _, of := range table {
+			for _, zone := range of {
+				if !slices.Contains(zones, zone) {
+					zones = append(zones, zone)
+				}
+			}
+		}
+		slices.Sort(zones[known:])
+	}
+	return zones
+}
+
 // HasZone reports whether there is such a zone.
 func (r *rules) HasZone(zone string) bool { return r.zones[zone] != nil }
 

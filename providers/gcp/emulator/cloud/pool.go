@@ -35,8 +35,8 @@ type accounts struct {
 	*runner
 	*rules
 	pools     map[poolKey]*pool
-	quotas    map[quotaKey]int // units held
-	stockouts []window
+	quotas    map[quotaKey]int    // units held
+	stockouts map[string][]window // by zone
 }
 
 func (c *accounts) pool(k poolKey) *pool {
@@ -74,7 +74,7 @@ func (c *accounts) lacking(specs []Spec) *Error {
 }
 
 func (c *accounts) stockedOut(zone, kind string, now time.Time) bool {
-	for _, w := range c.stockouts {
+	for _, w := range c.stockouts[zone] {
 		if w.covers(zone, kind, now) {
 			return true
 		}

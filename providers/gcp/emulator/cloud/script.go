@@ -10,7 +10,7 @@ import (
 // script sets the timers of all that the scenario has happen.
 func (c *Cloud) script() {
 	for _, w := range c.scenario.Stockouts {
-		c.stockouts = append(c.stockouts, c.window(w))
+		c.stockouts[w.Zone] = append(c.stockouts[w.Zone], c.window(w))
 		c.onTime(w.From, func() { c.stockoutBegins(w) })
 		if w.To > 0 {
 			c.onTime(w.To, func() { c.freed = true })
@@ -132,7 +132,7 @@ func (c *Cloud) named(name, zone string) []*group {
 }
 
 func (c *Cloud) addStockout(w Window) {
-	c.stockouts = append(c.stockouts, c.window(w))
+	c.stockouts[w.Zone] = append(c.stockouts[w.Zone], c.window(w))
 	if w.To > 0 {
 		c.onTime(w.To, func() { c.freed = true })
 	}
@@ -161,5 +161,5 @@ func (c *Cloud) Outage(zone string, lasts time.Duration) error {
 // Calm ends all stockouts and outages that were begun or scripted; other faults go
 // on. Abate ends those too.
 func (c *Cloud) Calm() {
-	c.do(func() { c.stockouts, c.outages, c.freed = nil, nil, true })
+	c.do(func() { c.stockouts, c.outages, c.freed = map[string][]window{}, nil, true })
 }

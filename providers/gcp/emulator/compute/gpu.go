@@ -47,6 +47,11 @@ func gpuMachines() []gpuMachine {
 			})
 		}
 	}
+	for _, gpus := range []int32{1, 2, 4, 8} {
+		machines = append(machines, gpuMachine{
+			name: fmt.Sprintf("g4-standard-%d", 48*gpus), gpu: "rtx-pro-6000", gpus: int(gpus), cores: 48 * gpus, memoryMB: 180 * gpus * mbInGB, hyperdisk: true,
+		})
+	}
 	for cores, gpus := range map[int32]int{4: 1, 8: 1, 12: 1, 16: 1, 32: 1, 24: 2, 48: 4, 96: 8} {
 		machines = append(machines, gpuMachine{
 			name: fmt.Sprintf("g2-standard-%d", cores), gpu: "l4", gpus: gpus, cores: cores, memoryMB: 4 * cores * mbInGB,
@@ -197,7 +202,7 @@ func gpuFamily(gpu string) string {
 // countsByFamily reports whether GPUs on demand are counted in the quota of all
 // families, as those since H100 are, and not in one of their own.
 func countsByFamily(gpu string) bool {
-	return slices.Contains([]string{"h100", "h100-mega", "h200", "b200"}, gpu)
+	return slices.Contains([]string{"h100", "h100-mega", "h200", "b200", "rtx-pro-6000"}, gpu)
 }
 
 // gpuMetric is the quota that GPUs of a type and tier are counted in.

@@ -112,7 +112,7 @@ func quotaLimits() []quotaLimit {
 		{"PREEMPTIBLE-TPU-V6E-per-project-region", "v6e", cloud.TierSpot},
 		{family, "v6e", cloud.TierOnDemand}, {family, "tpu7x", cloud.TierOnDemand},
 		{gpuFamilyLimit, "h100", cloud.TierOnDemand}, {gpuFamilyLimit, "h100-mega", cloud.TierOnDemand},
-		{gpuFamilyLimit, "h200", cloud.TierOnDemand}, {gpuFamilyLimit, "b200", cloud.TierOnDemand},
+		{gpuFamilyLimit, "h200", cloud.TierOnDemand}, {gpuFamilyLimit, "b200", cloud.TierOnDemand}, {gpuFamilyLimit, "rtx-pro-6000", cloud.TierOnDemand},
 	}
 }
 

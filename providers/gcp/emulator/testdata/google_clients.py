@@ -284,6 +284,56 @@ def machines(url: str) -> None:
     )
 
 
+def gpus(url: str) -> None:
+    """Use machines with GPUs."""
+    cloud = Compute(url)
+    zone = "us-central1-a"
+    kinds = {t.name: t for t in cloud.client("MachineTypes").list(project=PROJECT, zone=zone)}
+    cards = kinds["a3-highgpu-8g"].accelerators[0]
+    equal(
+        "the GPUs of a machine type",
+        (cards.guest_accelerator_type, cards.guest_accelerator_count),
+        ("nvidia-h100-80gb", 8),
+    )
+    names = [a.name for a in cloud.client("AcceleratorTypes").list(project=PROJECT, zone=zone)]
+    equal(
+        "accelerators",
+        [name for name in ("nvidia-l4", "nvidia-tesla-t4") if name in names],
+        ["nvidia-l4", "nvidia-tesla-t4"],
+    )
+
+    def machine(count: int) -> compute.Instance:
+        return compute.Instance(
+            name="gpu-vm",
+            machine_type=f"zones/{zone}/machineTypes/n1-standard-8",
+            disks=[compute.AttachedDisk(boot=True)],
+            network_interfaces=[compute.NetworkInterface(network="global/networks/default")],
+            guest_accelerators=[
+                compute.AcceleratorConfig(
+                    accelerator_type=f"zones/{zone}/acceleratorTypes/nvidia-tesla-t4", accelerator_count=count
+                )
+            ],
+            scheduling=compute.Scheduling(on_host_maintenance="TERMINATE", provisioning_model="SPOT"),
+        )
+
+    instances = cloud.client("Instances")
+    raises(
+        "three GPUs on a machine",
+        exceptions.BadRequest,
+        "features are not compatible for creating instance",
+        lambda: instances.insert(project=PROJECT, zone=zone, instance_resource=machine(3)),
+    )
+    instances.insert(project=PROJECT, zone=zone, instance_resource=machine(2))
+    while instances.get(project=PROJECT, zone=zone, instance="gpu-vm").status != "RUNNING":
+        time.sleep(0.05)  # the cloud goes on by itself
+    shown = instances.get(project=PROJECT, zone=zone, instance="gpu-vm").guest_accelerators
+    equal(
+        "attached GPUs",
+        [(c.accelerator_type.rpartition("/")[2], c.accelerator_count) for c in shown],
+        [("nvidia-tesla-t4", 2)],
+    )
+
+
 def main() -> None:
     """Use every service."""
     url = sys.argv[1]
@@ -291,6 +341,7 @@ def main() -> None:
     tpus(url, tpu_v2alpha1)
     tpus(url, tpu_v2)
     machines(url)
+    gpus(url)
 
 
 if __name__ == "__main__":
