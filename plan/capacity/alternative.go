@@ -168,6 +168,15 @@ func (d *Zones) NoteChoice(want *schema.Job) {
 	d.Edit(want.Addr).Choice = &c
 }
 
+// SuitsStaged reports whether all slices that wait to take over for a job with alternatives
+// are of one of them.
+func (d *Zones) SuitsStaged(want *schema.Job) bool {
+	return len(want.Resources.Accelerators) == 0 || !slices.ContainsFunc(d.Next.Jobs[want.Addr].Staged, func(name string) bool {
+		s := d.Next.Slices[name]
+		return s == nil || !want.Resources.IsAlternative(s.Spec.Accelerator())
+	})
+}
+
 // NoteFound records which alternative a job has that was found running.
 func (d *Zones) NoteFound(j *state.Job) {
 	held := snapshot.HeldAccelerator(d.Next, j)

@@ -159,7 +159,7 @@ func (d *Jobs) carryOut(want *schema.Job, j *state.Job, change *plan.Change) {
 				d.watchAttempt(j)
 				return
 			}
-			if len(j.Staged) > 0 { // it has been ended, or ended by itself
+			if len(j.Staged) > 0 && d.SuitsStaged(want) { // it has been ended, or ended by itself
 				d.HandOver(want)
 				return
 			}

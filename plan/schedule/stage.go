@@ -98,12 +98,9 @@ func (d *Placer) fitsStaged(want *schema.Job) bool {
 		if want.Resources.Packed && !d.CannotStay(want, name).None() {
 			return true
 		}
-		if s != nil && len(want.Resources.Accelerators) > 0 && !want.Resources.IsAlternative(s.Spec.Accelerator()) {
-			return true
-		}
 		return s == nil || s.Spec.Owner != owner || d.IsRejected(name) && d.stagedPlace(want) != placeOf(&s.Spec)
 	}
-	return len(j.Staged) == want.Resources.Slices && !slices.ContainsFunc(j.Staged, foreign)
+	return len(j.Staged) == want.Resources.Slices && d.SuitsStaged(want) && !slices.ContainsFunc(j.Staged, foreign)
 }
 
 // shortForBoth says why a unit cannot have its old and its new slices at the same
