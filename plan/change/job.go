@@ -18,8 +18,8 @@ func JobAttrs(j *schema.Job) []Attr {
 	r := &j.Resources
 	l.add("resources.provider", r.Provider, r.Provider == "")
 	l.add("resources.reservation", r.Reservation, r.Reservation == "")
-	isChoice := len(r.Accelerators) > 0 // of which the first is in TPU or GPU
-	l.add("resources.accelerators", r.Accelerators, !isChoice)
+	isChoice := len(r.Accelerators) > 0 && r.Accelerator() == r.Accelerators[0] // TPU or GPU only repeats it
+	l.add("resources.accelerators", r.Accelerators, len(r.Accelerators) == 0)
 	l.add("resources.tpu", r.TPU, r.TPU == "" || isChoice)
 	if !isChoice {
 		l.gpu("resources.gpu", r.GPU)
