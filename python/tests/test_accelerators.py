@@ -15,12 +15,15 @@ def test_alternatives_in_order() -> None:
     message = resources_to(resources)
     assert list(message.accelerators) == ["v5litepod-16", "h100:8", "l4:1"]
     assert message.slices == 2
-    assert not message.tpu and not message.HasField("gpu") and not message.cpu
+    assert not message.tpu
+    assert not message.HasField("gpu")
+    assert not message.cpu
 
 
 def test_one_device_is_no_choice() -> None:
     message = resources_to(ResourceConfig.with_accelerators(["v5litepod-16"]))
-    assert message.tpu == "v5litepod-16" and not message.accelerators
+    assert message.tpu == "v5litepod-16"
+    assert not message.accelerators
 
 
 @pytest.mark.parametrize("accelerators", [[], ["h100:many"]])

@@ -144,8 +144,8 @@ class ResourceConfig:
     ) -> ResourceConfig:
         """Return `slice_count` slices of the first of several accelerators that is to be had.
 
-        Each is a TPU type, such as "v5litepod-16", or GPUs of one machine as "TYPE:COUNT", such as "h100:8". All
-        slices are of the same one.
+        Each is a TPU type, such as "v5litepod-16", or GPUs of one machine as "TYPE:COUNT", such as
+        "h100:8". All slices are of the same one.
 
         Raises:
             InvalidRequestError: There is none, or a number of GPUs is no number.
