@@ -199,7 +199,7 @@ def _of_resources(resources: ResourceConfig, path: str, fewest: int) -> Iterator
         else:
             yield from _of_gpu(device, at)
     if resources.alternatives and isinstance(resources.device, CpuConfig):
-        yield FieldError(f"{path}.alternatives", "alternatives need a TPU or GPUs as the device that is preferred")
+        yield FieldError(f"{path}.alternatives", "the device before them must be a TPU or GPUs")
     if not resources.cpu > 0 or math.isinf(resources.cpu):
         yield FieldError(f"{path}.cpu", f"{resources.cpu} is no number of cores: want more than 0")
     for name in ("ram", "disk"):
