@@ -18,7 +18,7 @@ func JobAttrs(j *schema.Job) []Attr {
 	r := &j.Resources
 	l.add("resources.provider", r.Provider, r.Provider == "")
 	l.add("resources.reservation", r.Reservation, r.Reservation == "")
-	isChoice := len(r.Accelerators) > 0 && r.Accelerator() == r.Accelerators[0] // TPU or GPU only repeats it
+	isChoice := len(r.Accelerators) > 0 && r.TPU == r.Accelerators[0].TPU() && r.GPU == r.Accelerators[0].GPU() // TPU or GPU only repeats it
 	l.add("resources.accelerators", r.Accelerators, len(r.Accelerators) == 0)
 	l.add("resources.tpu", r.TPU, r.TPU == "" || isChoice)
 	if !isChoice {
