@@ -68,6 +68,19 @@ func CandidateZones(p *schema.Provider, kind string, zones, regions []string) []
 	return found
 }
 
+// ZonesWith are those of some zones that have a kind, as [OfferedZones] takes it, or of which
+// the built-in table knows nothing.
+func ZonesWith(kind string, zones []string, offers []schema.Market) []string {
+	offered := OfferedZones(kind, offers)
+	var found []string
+	for _, zone := range distinct(zones) {
+		if len(offered) == 0 || slices.Contains(offered, zone) || !IsKnownZone(zone) && !IsKnownGPUZone(zone) {
+			found = append(found, zone)
+		}
+	}
+	return found
+}
+
 // distinct are zones without those that are stated twice.
 func distinct(zones []string) []string {
 	found := make([]string, 0, len(zones))
@@ -88,6 +101,12 @@ func tpuZones(generation string) []string { return marketOf(generation, nil).all
 // IsKnownZone reports whether the built-in table has a zone for any TPU type.
 func IsKnownZone(zone string) bool {
 	return slices.ContainsFunc(generations(), func(g generation) bool { return slices.Contains(tpuZones(g.name), zone) })
+}
+
+// IsKnownGPUZone reports whether the built-in table has a zone for any type of GPUs.
+func IsKnownGPUZone(zone string) bool {
+	return slices.ContainsFunc(gpuSeriesTable(), func(s gpuSeries) bool { return slices.Contains(GPUZones(s.accelerator), zone) }) ||
+		slices.ContainsFunc(attachables(), func(a attachable) bool { return slices.Contains(GPUZones(a.accelerator), zone) })
 }
 
 // Offers are the TPU types of a provider that a query chooses, by generation and

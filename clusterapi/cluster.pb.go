@@ -1031,6 +1031,9 @@ type Resources struct {
 	Ports         []*Port                `protobuf:"bytes,11,rep,name=ports,proto3" json:"ports,omitempty"`
 	Provider      string                 `protobuf:"bytes,12,opt,name=provider,proto3" json:"provider,omitempty"` // "": the stack's only one, or local
 	Gpu           *Gpu                   `protobuf:"bytes,13,opt,name=gpu,proto3" json:"gpu,omitempty"`           // of each slice, which is one machine
+	// accelerators are alternatives in order of preference, each a TPU type or GPUs as
+	// "TYPE:COUNT"; with them, tpu, gpu, cpu, memory, disk, machine_type and reservation_id are not given.
+	Accelerators  []string `protobuf:"bytes,14,rep,name=accelerators,proto3" json:"accelerators,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1152,6 +1155,13 @@ func (x *Resources) GetProvider() string {
 func (x *Resources) GetGpu() *Gpu {
 	if x != nil {
 		return x.Gpu
+	}
+	return nil
+}
+
+func (x *Resources) GetAccelerators() []string {
+	if x != nil {
+		return x.Accelerators
 	}
 	return nil
 }
@@ -4865,7 +4875,7 @@ const file_clusterapi_cluster_proto_rawDesc = "" +
 	"\bCallable\x12\x16\n" +
 	"\x06sha256\x18\x01 \x01(\tR\x06sha256\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
-	"\x06python\x18\x03 \x01(\tR\x06python\"\x95\x03\n" +
+	"\x06python\x18\x03 \x01(\tR\x06python\"\xb9\x03\n" +
 	"\tResources\x12\x10\n" +
 	"\x03tpu\x18\x01 \x01(\tR\x03tpu\x12\x10\n" +
 	"\x03cpu\x18\x02 \x01(\x01R\x03cpu\x12\x16\n" +
@@ -4880,7 +4890,8 @@ const file_clusterapi_cluster_proto_rawDesc = "" +
 	" \x01(\tR\rreservationId\x12+\n" +
 	"\x05ports\x18\v \x03(\v2\x15.fray.cluster.v1.PortR\x05ports\x12\x1a\n" +
 	"\bprovider\x18\f \x01(\tR\bprovider\x12&\n" +
-	"\x03gpu\x18\r \x01(\v2\x14.fray.cluster.v1.GpuR\x03gpuB\x0e\n" +
+	"\x03gpu\x18\r \x01(\v2\x14.fray.cluster.v1.GpuR\x03gpu\x12\"\n" +
+	"\faccelerators\x18\x0e \x03(\tR\facceleratorsB\x0e\n" +
 	"\f_preemptible\"/\n" +
 	"\x03Gpu\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x14\n" +

@@ -16,6 +16,14 @@ type Cost struct {
 	PerSliceHour accelerators.Price `json:"per_slice_hour,omitzero"` // zero: not known
 	Before       Spend              `json:"before"`
 	After        Spend              `json:"after"`
+	// Else are the other alternatives of the jobs that have these slices, in order.
+	Else []CostAlternative `json:"else,omitempty"`
+}
+
+// CostAlternative is what a slice of another alternative is estimated to cost.
+type CostAlternative struct {
+	Type         string             `json:"type"`
+	PerSliceHour accelerators.Price `json:"per_slice_hour,omitzero"` // zero: not known
 }
 
 // Spend is an amount of slices and what an hour of them is estimated to cost.

@@ -66,21 +66,23 @@ const (
 
 // Resources says what one instance of a job runs on. TPU is exclusive with GPU,
 // CPU, Memory, Disk and MachineType; with Reservation set, the shape is the
-// reservation's, already filled in here.
+// reservation's, already filled in here. With Accelerators, TPU or GPU is the first.
 type Resources struct {
 	Provider    ProviderName `json:"provider"`
 	Reservation string       `json:"reservation,omitempty"` // name of the reservation drawn from
 	TPU         string       `json:"tpu,omitempty"`         // canonical accelerator type
 	GPU         GPU          `json:"gpu,omitzero"`          // of each slice, which is one machine
-	CPU         float64      `json:"cpu,omitempty"`         // cores
-	Memory      Bytes        `json:"memory,omitempty"`
-	Disk        Bytes        `json:"disk,omitempty"`
-	MachineType string       `json:"machine_type,omitempty"`
-	Slices      int          `json:"slices"` // at least 1
-	Preemptible bool         `json:"preemptible"`
-	Zones       []string     `json:"zones,omitempty"`
-	Regions     []string     `json:"regions,omitempty"`
-	Ports       []Port       `json:"ports,omitempty"` // sorted by name
+	// Accelerators are alternatives in order of preference; nil: there is no choice.
+	Accelerators []Accelerator `json:"accelerators,omitempty"`
+	CPU          float64       `json:"cpu,omitempty"` // cores
+	Memory       Bytes         `json:"memory,omitempty"`
+	Disk         Bytes         `json:"disk,omitempty"`
+	MachineType  string        `json:"machine_type,omitempty"`
+	Slices       int           `json:"slices"` // at least 1
+	Preemptible  bool          `json:"preemptible"`
+	Zones        []string      `json:"zones,omitempty"`
+	Regions      []string      `json:"regions,omitempty"`
+	Ports        []Port        `json:"ports,omitempty"` // sorted by name
 	// Packed says that CPU, Memory and Disk are a part of a host that others
 	// share, rather than the shape of hosts of its own.
 	Packed bool `json:"packed,omitempty"`
@@ -155,7 +157,8 @@ func equalResources(a, b *Resources) bool {
 	return a.Provider == b.Provider && a.Reservation == b.Reservation && a.TPU == b.TPU && a.GPU == b.GPU &&
 		a.CPU == b.CPU && a.Memory == b.Memory && a.Disk == b.Disk && a.MachineType == b.MachineType &&
 		a.Slices == b.Slices && a.Packed == b.Packed && a.Preemptible == b.Preemptible && a.Cloud == b.Cloud &&
-		slices.Equal(a.Zones, b.Zones) && slices.Equal(a.Regions, b.Regions) && slices.Equal(a.Ports, b.Ports)
+		slices.Equal(a.Zones, b.Zones) && slices.Equal(a.Regions, b.Regions) && slices.Equal(a.Ports, b.Ports) &&
+		slices.Equal(a.Accelerators, b.Accelerators)
 }
 
 // SameTexts reports whether two environments have the same variables. Of a job that was

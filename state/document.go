@@ -223,6 +223,8 @@ type Job struct {
 	Slices []string `json:"slices,omitempty"`
 	// Staged are the names of those that will take their place (create_before_destroy).
 	Staged []string `json:"staged,omitempty"`
+	// Choice is nil of a job without alternatives, and before it was given slices.
+	Choice *Choice `json:"choice,omitempty"`
 
 	Attempt     int       `json:"attempt"`  // number of the last attempt, 0 before the first
 	Attempts    []Attempt `json:"attempts"` // the last ones, newest last

@@ -120,7 +120,7 @@ func (f *fields) resources(attr, path string, r *clusterapi.Resources) {
 	if r.GetCpu() != 0 {
 		put("cpu", coresOf(r.GetCpu()))
 	}
-	for name, words := range map[string][]string{"regions": r.GetRegions(), "zones": r.GetZones()} {
+	for name, words := range map[string][]string{"regions": r.GetRegions(), "zones": r.GetZones(), "accelerators": r.GetAccelerators()} {
 		if len(words) > 0 {
 			put(name, tuple(words))
 		}

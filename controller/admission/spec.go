@@ -172,6 +172,9 @@ func (o *Order) groupReservation(r *clusterapi.Resources, namespace string, stac
 	if at < 0 {
 		return name // told by who decodes it
 	}
+	if len(r.GetAccelerators()) > 0 { // they are slices of its own
+		return ""
+	}
 	pool := &stack.Reservations[at]
 	shape, err := accelerators.Parse(r.GetTpu())
 	gpu := gpuOf(r)

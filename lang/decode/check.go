@@ -38,7 +38,7 @@ func (e *Decoder) TPU(s eval.RepetitionData, x *configs.Expression) string {
 // checkShape reports attributes of resources that exclude each other, and zones
 // that cannot be had.
 func (e *Decoder) checkShape(b *configs.Block, r *schema.Resources) {
-	if x := b.Attr("tpu"); x != nil && r.TPU != "" {
+	if x := b.Attr("tpu"); x != nil && r.TPU != "" && len(r.Accelerators) == 0 {
 		e.checkOneAccelerator(b)
 		for _, name := range []string{"cpu", "memory", "disk", "machine_type"} {
 			if other := b.Attr(name); other != nil {
@@ -66,12 +66,16 @@ func (e *Decoder) checkPlaced(of *configs.Block, r *schema.Resources) {
 	if r.GPU.Count > 0 && len(accelerators.OfferedZones(r.Kind(), e.Whole.GCP.Offers)) > 0 {
 		return
 	}
-	if r.Provider == schema.ProviderGCP && r.TPU == "" && len(r.Zones)+len(r.Regions)+len(e.Whole.GCP.Zones) == 0 && of.Child("resources").Attr("tpu") == nil {
+	if r.Provider == schema.ProviderGCP && r.TPU == "" && len(r.Accelerators)+len(r.Zones)+len(r.Regions)+len(e.Whole.GCP.Zones) == 0 && of.Child("resources").Attr("tpu") == nil && of.Child("resources").Attr("accelerators") == nil {
 		e.ErrorAt(of.Range(), "Zone missing", "The machine has no zone: write zones = [\"us-central1-a\"] in its resources, or in the provider block for all jobs.")
 	}
 }
 
 func (e *Decoder) checkZones(b *configs.Block, r *schema.Resources) {
+	if len(r.Accelerators) > 0 {
+		e.checkAlternatives(b, r)
+		return
+	}
 	if r.TPU == "" {
 		return
 	}
@@ -105,7 +109,7 @@ func (e *JobDecoder) fromReservation(b *configs.Block, r *schema.Resources, name
 	if gpu := b.Child("gpu"); gpu != nil {
 		e.ErrorAt(gpu.Range(), "Shape stated twice", fmt.Sprintf("The slices are those of %s and whole machines, so their GPUs are given already: remove the gpu block here. A part of a machine has no GPUs.", schema.ScopedAddress(schema.KindReservation, name)))
 	}
-	shape := []string{"provider", "tpu", "machine_type", "preemptible", "zones", "regions"}
+	shape := []string{"provider", "tpu", "accelerators", "machine_type", "preemptible", "zones", "regions"}
 	for _, stated := range append(shape, cloudNames()...) {
 		if x := b.Attr(stated); x != nil {
 			e.ErrorAt(x.Range, "Shape stated twice", fmt.Sprintf("The slices are those of %s, so %s is given already: remove it here.", schema.ScopedAddress(schema.KindReservation, name), stated))

@@ -108,6 +108,27 @@ func diskList(v cty.Value) ([]string, error) {
 	return disks, nil
 }
 
+// settleAlternatives is settleCloud for each alternative of a job.
+func settleAlternatives(r eval.Reporter, b *configs.Block, c *schema.CloudSpec, on *schema.Resources) {
+	declared, all := *c, on.Alternatives()
+	hasTPU := slices.ContainsFunc(all, func(a schema.Accelerator) bool { return a.TPU() != "" })
+	for i, a := range all {
+		settled := declared
+		tpu := a.TPU()
+		checked := b
+		if x := b.Attr("runtime_version"); x != nil && hasTPU && tpu == "" { // of its other alternatives
+			without := *b
+			without.Attrs = maps.Clone(b.Attrs)
+			delete(without.Attrs, "runtime_version")
+			checked = &without
+		}
+		settleCloud(r, checked, &settled, tpu)
+		if i == 0 || settled.Engine != "" {
+			*c = settled
+		}
+	}
+}
+
 // settleCloud checks a block's attributes of slices, and fills in what follows.
 func settleCloud(r eval.Reporter, b *configs.Block, c *schema.CloudSpec, tpu string) {
 	checkCloud(r, b, c, tpu)

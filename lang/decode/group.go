@@ -1,6 +1,7 @@
 package decode
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -50,7 +51,7 @@ func (w *Decoding) places(d *schema.Desired, g *schema.JobGroup) []place {
 			return
 		}
 		var scopes []string
-		for _, zone := range accelerators.CandidateZones(&w.GCP, r.Kind(), r.Zones, r.Regions) {
+		for _, zone := range w.zonesOf(r) {
 			scope := zone
 			if !g.SameZone {
 				scope = accelerators.RegionOf(zone)
@@ -80,4 +81,17 @@ func (w *Decoding) reportApart(g *schema.JobGroup, others []string, m place) {
 	w.session.ErrorAt(decl.Block.Range(), "No place for the group", fmt.Sprintf(
 		"No %s can have all members of %s: %s can be in %s, others only in %s. Give them zones of one %s; %s.",
 		what, g.Addr, m.addr, strings.Join(m.scopes, ", "), strings.Join(others, ", "), what, remedy))
+}
+
+// zonesOf are the zones where resources may be had, of any of their alternatives.
+func (w *Decoding) zonesOf(r *schema.Resources) []string {
+	var zones []string
+	for _, a := range r.Alternatives() {
+		stated := r.Zones
+		if len(r.Accelerators) > 0 && len(stated) > 0 {
+			stated = accelerators.ZonesWith(string(a), stated, w.GCP.Offers)
+		}
+		zones = append(zones, accelerators.CandidateZones(&w.GCP, cmp.Or(a.TPU(), r.MachineType, a.GPU().Kind()), stated, r.Regions)...)
+	}
+	return zones
 }

@@ -52,8 +52,10 @@ const (
 	NamesOfNothing  NameKind = ""
 	NamesOfTPUTypes NameKind = "tpu_type"
 	NamesOfGPUTypes NameKind = "gpu_type"
-	NamesOfZones    NameKind = "zone"
-	NamesOfRegions  NameKind = "region"
+	// NamesOfAccelerators are TPU types, and GPUs as "TYPE:COUNT".
+	NamesOfAccelerators NameKind = "accelerator"
+	NamesOfZones        NameKind = "zone"
+	NamesOfRegions      NameKind = "region"
 )
 
 // valuesOf are the members of a closed set.

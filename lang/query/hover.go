@@ -84,7 +84,7 @@ func textDoc(a *language.Attribute, name string) string {
 	if a == nil {
 		return ""
 	}
-	if a.Names == language.NamesOfTPUTypes {
+	if a.Names == language.NamesOfTPUTypes || a.Names == language.NamesOfAccelerators {
 		if shape, err := accelerators.Parse(name); err == nil {
 			for _, offer := range accelerators.Offers(accelerators.Query{Generation: shape.Generation}) {
 				if offer.Type == shape.Type {

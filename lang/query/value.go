@@ -61,7 +61,7 @@ func knownTexts(a *language.Attribute) []Item {
 	}
 	switch a.Names {
 	case language.NamesOfNothing:
-	case language.NamesOfTPUTypes:
+	case language.NamesOfTPUTypes, language.NamesOfAccelerators:
 		for _, offer := range accelerators.Offers(accelerators.Query{}) {
 			items = append(items, Item{Kind: ItemValue, Label: offer.Type, Detail: shapeDetail(offer.Shape), Doc: offerDoc(offer)})
 		}

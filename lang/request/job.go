@@ -51,7 +51,7 @@ func (e *requested) drawn(b *configs.Block, r *Job, out *schema.Resources) {
 		e.Add(d)
 		return
 	}
-	for _, stated := range []string{"provider", "machine_type", "zones", "regions"} {
+	for _, stated := range []string{"provider", "accelerators", "machine_type", "zones", "regions"} {
 		if x := b.Attr(stated); x != nil {
 			e.ErrorAt(x.Range, "Shape stated twice", fmt.Sprintf("The slices are those of %s, so %s is given already: remove it here.", pool.Addr, stated))
 		}
@@ -103,6 +103,13 @@ func (e *requested) tasks(b *configs.Block, r *Job, j *schema.Job) {
 		hosts = shape.Hosts
 	}
 	path := fieldRange(joinPath(r.Path, "num_tasks"))
+	for _, a := range j.Resources.Accelerators {
+		shape, err := accelerators.Parse(a.TPU())
+		if other := max(1, shape.Hosts); r.Tasks > 1 && (err == nil || hosts != 1) && other != hosts {
+			e.ErrorAt(path, "Invalid value for num_tasks", fmt.Sprintf("The alternatives have different numbers of hosts (%s %d, %s %d), so a number of tasks suits only some of them: leave it out, and state slices.", j.Resources.Accelerator(), hosts, a, other))
+			return
+		}
+	}
 	stated := b.Child("resources").Attr("slices") != nil
 	switch needed := r.Tasks / hosts; {
 	case r.Tasks < 0 || r.Tasks > 100_000:

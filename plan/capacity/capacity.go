@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/snapshot"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
@@ -129,16 +130,17 @@ func (d *Zones) JobDemand() Demand {
 	count := Demand{}
 	for i := range d.Desired.Jobs {
 		want := &d.Desired.Jobs[i]
-		if s, asks := d.Asks(want, d.Next.Jobs[want.Addr]); asks {
+		if s, asks := d.Asks(want, d.Next); asks {
 			count.Add(s, 1, want.Resources.Slices)
 		}
 	}
 	return count
 }
 
-// Asks is the shape of the slices that a job will have of its own, if it will.
-func (d *Zones) Asks(want *schema.Job, j *state.Job) (Shape, bool) {
-	r := &want.Resources
+// Asks is the shape of the slices that a job will have of its own by a document, if it will.
+func (d *Zones) Asks(want *schema.Job, doc *state.Document) (Shape, bool) {
+	j := doc.Jobs[want.Addr]
+	r := &want.As(snapshot.AcceleratorIn(doc, want, j)).Resources
 	if r.Reservation != "" || j != nil && j.Status.Ended() {
 		return Shape{}, false
 	}

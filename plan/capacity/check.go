@@ -30,7 +30,7 @@ func Check(desired *schema.Desired) []plan.Problem {
 			c.draw(job, pools[job.Resources.Reservation])
 			continue
 		}
-		r := &job.Resources
+		r := &smallEnough(desired, job).Resources
 		spec := schema.SliceSpec{TPU: r.TPU, GPU: r.GPU, CPU: r.CPU, Memory: r.Memory, Hosts: 1}
 		c.need(placement{unit: UnitOf(job), from: string(r.Provider)}, plan.Amount{}.Times(c.sizer.AmountOf(&spec), r.Slices))
 	}

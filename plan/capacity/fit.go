@@ -34,7 +34,7 @@ func (c *checker) spaces(desired *schema.Desired) {
 			if _, seen := needs[p]; !seen {
 				order = append(order, p)
 			}
-			needs[p] = needs[p].Plus(c.sizer.EachLoad(job), job.Resources.Slices)
+			needs[p] = needs[p].Plus(c.sizer.LoadOf(smallEnough(desired, job)), job.Resources.Slices)
 		}
 	}
 	for _, p := range order {
@@ -45,4 +45,31 @@ func (c *checker) spaces(desired *schema.Desired) {
 			})
 		}
 	}
+}
+
+// smallEnough is a job on the first of its alternatives that the limits of its provider and
+// namespace leave room for; on the first where none fits.
+func smallEnough(desired *schema.Desired, job *schema.Job) *schema.Job {
+	r := &job.Resources
+	if len(r.Accelerators) == 0 {
+		return job
+	}
+	sizer := &snapshot.Draft{}
+	for _, a := range r.Accelerators {
+		as := job.As(a)
+		spec := plan.UnnamedSlice("", as, 0)
+		need, load := plan.Amount{}.Times(sizer.AmountOf(&spec), r.Slices), snapshot.Load{}.Plus(sizer.LoadOf(as), r.Slices)
+		fits := true
+		for i := range desired.Providers {
+			fits = fits && (desired.Providers[i].Name != r.Provider || !need.Exceeds(plan.Amount{}, LimitOf(desired.Providers[i])))
+		}
+		for i := range desired.Namespaces {
+			n := &desired.Namespaces[i]
+			fits = fits && (n.Addr.Scoped() != job.Namespace || n.MaxChips == 0 || load.Chips <= n.MaxChips)
+		}
+		if fits {
+			return as
+		}
+	}
+	return job.As(r.Accelerators[0])
 }

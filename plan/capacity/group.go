@@ -170,7 +170,7 @@ func (g *group) memberZones() [][]string {
 		all = append(all, g.d.poolZones(r))
 	}
 	for _, want := range g.jobs {
-		all = append(all, g.d.ZonesOf(&want.Resources))
+		all = append(all, g.d.ZonesOfAny(want))
 	}
 	return all
 }
@@ -196,7 +196,10 @@ func (g *group) areOpen(scope string, pools []*schema.Reservation) bool {
 		if g.settledZone(want.Addr) != "" {
 			continue
 		}
-		if !open(g.d.ZonesOf(&want.Resources), func(zone string) schema.SliceSpec { return g.d.OwnSlice(want, 0, zone) }) {
+		if !slices.ContainsFunc(want.Resources.Alternatives(), func(a schema.Accelerator) bool {
+			as := want.As(a)
+			return open(g.d.ZonesOf(&as.Resources), func(zone string) schema.SliceSpec { return g.d.OwnSlice(as, 0, zone) })
+		}) {
 			return false
 		}
 	}
@@ -241,10 +244,21 @@ func zonesNear(d *Pools, r *schema.Reservation) []string {
 	return near
 }
 
-// OwnSlice returns the slice with an index that a job asks for in a zone.
+// OwnSlice returns the slice with an index that a job asks for in a zone, see [schema.Job.As].
 func (d *Pools) OwnSlice(want *schema.Job, index int, zone string) schema.SliceSpec {
 	if zone == "" {
 		return plan.OwnSlice(d.Stack, want, index)
 	}
-	return Located(plan.UnnamedSlice(d.Stack, want, index), zone, d.Provider(want.Resources.Provider).Offers)
+	spec := Located(plan.UnnamedSlice(d.Stack, want, index), zone, d.Provider(want.Resources.Provider).Offers)
+	spec.Name = ownName(d.Stack, want, index, zone)
+	return spec
+}
+
+// ownName is the name of a job's own slice in a zone. Slices of different alternatives have
+// different names, so that one that turns up late is never taken for another.
+func ownName(stack string, want *schema.Job, index int, zone string) string {
+	if len(want.Resources.Accelerators) > 0 {
+		zone += "/" + string(want.Resources.Accelerator())
+	}
+	return plan.SliceNameIn(zone, stack, want.Addr, index)
 }

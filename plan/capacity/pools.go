@@ -78,7 +78,19 @@ func (d *Pools) ZonesOf(r *schema.Resources) []string {
 	if r.Provider != schema.ProviderGCP {
 		return []string{""}
 	}
-	return accelerators.CandidateZones(d.Provider(r.Provider), r.Kind(), r.Zones, r.Regions)
+	return ZonesFor(d.Provider(r.Provider), r)
+}
+
+// ZonesFor are the zones of a provider where slices may be that resources name. Of zones that
+// are stated for several alternatives each has its own.
+func ZonesFor(p *schema.Provider, r *schema.Resources) []string {
+	stated := r.Zones
+	if len(r.Accelerators) > 0 && len(stated) > 0 {
+		if stated = accelerators.ZonesWith(string(r.Accelerator()), stated, p.Offers); len(stated) == 0 {
+			return nil
+		}
+	}
+	return accelerators.CandidateZones(p, r.Kind(), stated, r.Regions)
 }
 
 // poolZones are the same for the slices of a reservation.

@@ -131,7 +131,7 @@ func (d *Pools) Accounts() *Accounts {
 	}
 	d.shares = &Accounts{
 		All: d.shareable(), spaces: map[string]*Account{}, held: make(map[schema.Address]Holding, len(d.EditedJobs)),
-		declared: make(map[string]*schema.Namespace, len(d.Desired.Namespaces)), recorded: func(addr schema.Address) Holding { return holdingOf(d, d.Doc.Jobs[addr]) },
+		declared: make(map[string]*schema.Namespace, len(d.Desired.Namespaces)), recorded: func(addr schema.Address) Holding { return holdingOf(d, d.Doc, addr) },
 	}
 	for i := range d.Desired.Namespaces {
 		n := &d.Desired.Namespaces[i]
@@ -139,22 +139,23 @@ func (d *Pools) Accounts() *Accounts {
 	}
 	for _, j := range d.Next.Jobs {
 		if len(j.Slices)+len(j.Staged) > 0 {
-			is := d.holding(j)
+			is := d.holding(d.Next, j)
 			d.shares.count(&is, 1)
 		}
 	}
 	for _, addr := range d.EditedJobs {
-		d.shares.held[addr] = holdingOf(d, d.Next.Jobs[addr])
+		d.shares.held[addr] = holdingOf(d, d.Next, addr)
 	}
 	return d.shares
 }
 
-// holdingOf is what a job is counted with, nothing where it has no slices.
-func holdingOf(d *Pools, j *state.Job) Holding {
+// holdingOf is what a job is counted with by a document, nothing where it has no slices.
+func holdingOf(d *Pools, doc *state.Document, addr schema.Address) Holding {
+	j := doc.Jobs[addr]
 	if j == nil || len(j.Slices)+len(j.Staged) == 0 {
 		return Holding{}
 	}
-	return d.holding(j)
+	return d.holding(doc, j)
 }
 
 // Moving are the jobs that count in two accounts.
@@ -208,7 +209,7 @@ func (d *Pools) Tally(addr schema.Address) {
 	was := d.shares.Held(addr)
 	is := Holding{}
 	if j := d.Next.Jobs[addr]; j != nil {
-		is = d.holding(j)
+		is = d.holding(d.Next, j)
 	}
 	if was.Moves && is != (Holding{}) && (is.Space != was.ToSpace || is.User != was.ToUser) {
 		is.Moves, is.ToSpace, is.ToUser = true, was.ToSpace, was.ToUser
@@ -218,25 +219,30 @@ func (d *Pools) Tally(addr schema.Address) {
 	}
 }
 
-// holding is what a job is counted with as it is recorded.
-func (d *Pools) holding(j *state.Job) Holding {
-	is := Holding{Load: snapshot.Load{}.Plus(d.EachLoad(j.Spec), len(j.Slices)), Band: BandOrder(j.Spec.Band), Space: SpaceOf(d.shares, j), User: j.Spec.User}
+// holding is what a job is counted with as a document records it.
+func (d *Pools) holding(doc *state.Document, j *state.Job) Holding {
+	has := j.Spec.As(snapshot.AcceleratorIn(doc, j.Spec, j))
+	is := Holding{Load: snapshot.Load{}.Plus(d.LoadOf(has), len(j.Slices)), Band: BandOrder(j.Spec.Band), Space: SpaceOf(d.shares, j), User: j.Spec.User}
 	if len(j.Staged) > 0 {
-		d.tallyStaged(&is, j)
+		d.tallyStaged(&is, doc, j)
 	}
 	return is
 }
 
 // tallyStaged counts the slices that wait to take over, which are as the job is to
 // be, not as it is.
-func (d *Pools) tallyStaged(is *Holding, j *state.Job) {
+func (d *Pools) tallyStaged(is *Holding, doc *state.Document, j *state.Job) {
 	want := j.Spec
 	for _, of := range d.Family(j.Spec.Addr.Base()) {
 		if of.Addr == j.Spec.Addr {
 			want = of
 		}
 	}
-	is.Staged = snapshot.Load{}.Plus(d.EachLoad(want), len(j.Staged))
+	staged := want
+	if s := doc.Slices[j.Staged[0]]; s != nil && want.Resources.IsAlternative(s.Spec.Accelerator()) {
+		staged = want.As(s.Spec.Accelerator())
+	}
+	is.Staged = snapshot.Load{}.Plus(d.LoadOf(staged), len(j.Staged))
 	is.ToSpace, is.ToUser = SpaceOf(d.shares, RecordAs(want, j)), want.User
 }
 

@@ -2,6 +2,7 @@ package capacity
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/fray-ml/fray/accelerators"
@@ -10,9 +11,9 @@ import (
 	"github.com/fray-ml/fray/state"
 )
 
-// OpenZone is the best zone for a job among those that are allowed, false where
-// all are shut, and why each is.
-func (d *Zones) OpenZone(want *schema.Job, allowed func(zone string) bool) (string, []plan.Reason, bool) {
+// openZone is the best zone for a job among those that are allowed, false where
+// all are blocked, and why each is: of a job with alternatives on the one that it has here.
+func (d *Zones) openZone(want *schema.Job, allowed func(zone string) bool) (string, []plan.Reason, bool) {
 	var reasons []plan.Reason
 	zones := d.ZonesOf(&want.Resources)
 	for _, zone := range zones {
@@ -38,7 +39,7 @@ func (d *Zones) shutTo(want *schema.Job, zone string) plan.Reason {
 		Owner: want.Addr, Provider: r.Provider, TPU: r.TPU, GPU: r.GPU, MachineType: r.MachineType, Zone: zone, Preemptible: r.Preemptible, Cloud: r.Cloud,
 	}
 	if d.Obs.Inventories[r.Provider].Unlisted[zone] != "" { // it depends on what is known of the slice
-		spec.Name = plan.SliceNameIn(zone, d.Stack, want.Addr, 0)
+		spec.Name = ownName(d.Stack, want, 0, zone)
 	}
 	return d.Shut(&spec)
 }
@@ -65,22 +66,37 @@ func ScopeOf(g *schema.JobGroup, zone string) string {
 	return ""
 }
 
-// ChooseZones picks a zone for each of the jobs that are to be placed, together
-// with the others of their group that stay where they are. Where there is none now
-// it says why, for every place.
-func (d *Zones) ChooseZones(fresh, stay []*schema.Job) (map[schema.Address]string, []plan.Reason) {
-	fresh = slices.DeleteFunc(slices.Clone(fresh), func(want *schema.Job) bool { return !InCloudZones(want) })
+// ChoosePlaces picks a zone and an alternative for each of the jobs that are to be placed,
+// together with the others of their group that stay where they are. Of several scopes it is
+// the one where the first job has its best alternative, then the second. Where there is none
+// now it says why, for every place.
+func (d *Zones) ChoosePlaces(fresh, stay []*schema.Job) (map[schema.Address]Place, []plan.Reason) {
+	var zoneless map[schema.Address]Place
+	fresh = slices.DeleteFunc(slices.Clone(fresh), func(want *schema.Job) bool {
+		if InCloudZones(want) {
+			return false
+		}
+		if len(want.Resources.Accelerators) > 0 {
+			zoneless = with(zoneless, want.Addr, d.zonelessPlace(want))
+		}
+		return true
+	})
 	if len(fresh) == 0 {
-		return nil, nil
+		return zoneless, nil
 	}
 	group := d.GroupOf(fresh)
 	var reasons []plan.Reason
+	var best map[schema.Address]Place
 	for _, scope := range d.ScopesOf(&group, fresh, stay) {
 		chosen, why := d.choiceIn(fresh, func(zone string) bool { return ScopeOf(&group, zone) == scope })
-		if len(why) == 0 {
-			return chosen, nil
+		if len(why) == 0 && (best == nil || isBetter(fresh, chosen, best)) {
+			best = chosen
 		}
 		reasons = append(reasons, why...)
+	}
+	if best != nil {
+		maps.Copy(best, zoneless)
+		return best, nil
 	}
 	if len(reasons) == 0 {
 		reasons = append(reasons, plan.Because(plan.WaitConstraint, "no zone is declared where it could be: write zones in the provider block"))
@@ -112,7 +128,7 @@ func (d *Zones) ScopesOf(group *schema.JobGroup, fresh, stay []*schema.Job) []st
 			return []string{scope}
 		}
 	} else {
-		for _, zone := range d.ZonesOf(&fresh[0].Resources) {
+		for _, zone := range d.ZonesOfAny(fresh[0]) {
 			add(zone)
 		}
 	}
@@ -124,17 +140,17 @@ func InCloudZones(want *schema.Job) bool {
 	return want.Resources.Reservation == "" && want.Resources.Provider == schema.ProviderGCP
 }
 
-func (d *Zones) choiceIn(fresh []*schema.Job, allowed func(zone string) bool) (map[schema.Address]string, []plan.Reason) {
-	chosen := make(map[schema.Address]string, len(fresh))
+func (d *Zones) choiceIn(fresh []*schema.Job, allowed func(zone string) bool) (map[schema.Address]Place, []plan.Reason) {
+	chosen := make(map[schema.Address]Place, len(fresh))
 	for _, want := range fresh {
-		zone, reasons, ok := d.OpenZone(want, allowed)
+		place, reasons, ok := d.OpenPlace(want, allowed)
 		if !ok {
 			if len(reasons) == 0 {
 				reasons = append(reasons, plan.Because(plan.WaitConstraint, want.Addr.String()+" has no zone in common with its group"))
 			}
 			return nil, reasons
 		}
-		chosen[want.Addr] = zone
+		chosen[want.Addr] = place
 	}
 	return chosen, nil
 }
@@ -219,7 +235,7 @@ func (d *Zones) Outside(want *schema.Job, held []string) plan.Reason {
 	if len(want.Resources.Zones) == 0 && len(want.Resources.Regions) == 0 {
 		return plan.Reason{}
 	}
-	zones := d.ZonesOf(&want.Resources)
+	zones := d.ZonesOf(&d.Running(want).Resources)
 	for _, name := range held {
 		if s := d.Next.Slices[name]; s != nil && s.Spec.Zone != "" && !slices.Contains(zones, s.Spec.Zone) {
 			return plan.Because(plan.WaitConstraint, fmt.Sprintf("slice %s is in %s", name, s.Spec.Zone))
@@ -240,7 +256,7 @@ func (d *Zones) InsteadOf(want *schema.Job, i int) plan.Reason {
 	stuck := j.Slices[i]
 	zone := d.Next.Slices[stuck].Spec.Zone
 	for index := 0; ; index++ {
-		spec := d.OwnSlice(want, index, zone)
+		spec := d.OwnSlice(d.Running(want), index, zone)
 		if d.IsTaken(&spec) || d.IsStuck(spec.Name) || slices.Contains(j.Slices, spec.Name) {
 			continue
 		}

@@ -13,10 +13,10 @@ import (
 type Zones struct {
 	*Pools
 
-	Leaving     map[schema.Address]bool   // jobs that are declared no more
-	ChosenZones map[schema.Address]string // chosen for what is being placed
-	Warm        map[WarmKind][]string     // slices that idle for the next job of their kind
-	Taking      map[string]schema.Address // of those: by whom they are chosen, by name
+	Leaving map[schema.Address]bool   // jobs that are declared no more
+	Chosen  map[schema.Address]Place  // chosen for what is being placed
+	Warm    map[WarmKind][]string     // slices that idle for the next job of their kind
+	Taking  map[string]schema.Address // of those: by whom they are chosen, by name
 }
 
 // NewOf is what of the slices takes more of a provider than it holds already.
@@ -38,12 +38,14 @@ func (d *Zones) NewOf(provider schema.ProviderName, specs []schema.SliceSpec) pl
 // that do as well as new ones, then the first ones named after it whose names
 // no other slice bears.
 func (d *Zones) FreshSlices(want *schema.Job) []schema.SliceSpec {
-	specs, used := d.warmSpecs(want, d.ChosenZones[want.Addr])
+	zone := d.Chosen[want.Addr].Zone
+	want = d.Asked(want)
+	specs, used := d.warmSpecs(want, zone)
 	for index := 0; len(specs) < want.Resources.Slices; index++ {
 		if used[index] {
 			continue
 		}
-		spec := d.OwnSlice(want, index, d.ChosenZones[want.Addr])
+		spec := d.OwnSlice(want, index, zone)
 		if !d.IsTaken(&spec) && !d.IsStuck(spec.Name) && !d.IsKeptIdle(spec.Name) {
 			specs = append(specs, spec)
 		}
@@ -57,10 +59,14 @@ func (d *Zones) FreshSlices(want *schema.Job) []schema.SliceSpec {
 func (d *Zones) HeldSlice(want *schema.Job, i int, name string) (schema.SliceSpec, bool) {
 	s := d.Next.Slices[name]
 	if s == nil {
-		spec := plan.OwnSlice(d.Stack, want, i)
+		spec := plan.OwnSlice(d.Stack, d.Running(want), i)
 		return spec, spec.Name == name && !d.IsUnmanaged(name)
 	}
-	spec := plan.UnnamedSlice(d.Stack, want, s.Spec.Index)
+	held := want.Resources.Accelerator()
+	if a := s.Spec.Accelerator(); want.Resources.IsAlternative(a) {
+		held = a
+	}
+	spec := plan.UnnamedSlice(d.Stack, want.As(held), s.Spec.Index)
 	spec.Name, spec.Zone = name, s.Spec.Zone
 	spec.Cloud.Engine = cmp.Or(want.Resources.Cloud.Engine, s.Spec.Cloud.Engine) // what it was made by
 	return spec, !d.IsUnmanaged(name)

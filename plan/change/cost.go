@@ -28,6 +28,7 @@ type costKind struct {
 	zone        string
 	name        string
 	preemptible bool
+	others      string // alternatives of the owner
 }
 
 // Costs estimates what the plan's slices cost, by provider, zone and type, in
@@ -36,7 +37,7 @@ type costKind struct {
 // costing. The provider local is free and left out. A slice whose zone is not
 // decided yet is taken to come up in the first that it may.
 func Costs(desired *schema.Desired, p *plan.Plan, obs *plan.Observed) []plan.Cost {
-	s := costSums{desired: desired, plan: p, kinds: map[costKind]*plan.Cost{}, made: map[schema.Address][]schema.SliceSpec{}}
+	s := costSums{desired: desired, plan: p, kinds: map[costKind]*plan.Cost{}, made: map[schema.Address][]schema.SliceSpec{}, choices: choicesOf(desired)}
 	s.before(obs)
 	for _, kept := range p.Next.Slices {
 		switch owner := kept.Spec.Owner; {
@@ -59,7 +60,7 @@ func Costs(desired *schema.Desired, p *plan.Plan, obs *plan.Observed) []plan.Cos
 		if j := p.Next.Jobs[want.Addr]; r.Reservation != "" || j != nil && j.Status.Ended() {
 			continue
 		}
-		s.after(s.located(plan.OwnSlice("", want, 0), r.Zones, r.Regions), r.Slices)
+		s.after(s.ownSlice(s.chosen(want)), r.Slices)
 	}
 	kinds := slices.SortedFunc(maps.Keys(s.kinds), costKind.compare)
 	costs := make([]plan.Cost, 0, len(kinds))
@@ -77,7 +78,7 @@ func (k costKind) compare(other costKind) int {
 		return 0
 	}
 	return cmp.Or(strings.Compare(string(k.provider), string(other.provider)), strings.Compare(k.zone, other.zone),
-		strings.Compare(k.name, other.name), cmp.Compare(free(k.preemptible), free(other.preemptible)))
+		strings.Compare(k.name, other.name), cmp.Compare(free(k.preemptible), free(other.preemptible)), strings.Compare(k.others, other.others))
 }
 
 // costSums adds slices to their kinds.
@@ -86,6 +87,7 @@ type costSums struct {
 	plan    *plan.Plan
 	kinds   map[costKind]*plan.Cost
 	made    map[schema.Address][]schema.SliceSpec // recorded and to stay, by owner
+	choices map[schema.Address]*schema.Job        // jobs with alternatives
 }
 
 // before counts what is there. Unmanaged slices are there afterwards too.
@@ -147,6 +149,8 @@ func (s *costSums) of(spec *schema.SliceSpec) *plan.Cost {
 		return nil
 	}
 	k := costKind{provider: spec.Provider, zone: spec.Zone, name: costType(spec), preemptible: spec.Preemptible}
+	others := s.others(spec)
+	k.others = schema.JoinAccelerators(others)
 	if c := s.kinds[k]; c != nil {
 		return c
 	}
@@ -157,7 +161,7 @@ func (s *costSums) of(spec *schema.SliceSpec) *plan.Cost {
 	estimate := accelerators.EstimateOf(spec, offers)
 	s.kinds[k] = &plan.Cost{
 		Provider: k.provider, Zone: k.zone, Type: k.name, Preemptible: k.preemptible,
-		PerChipHour: estimate.PerChipHour, PerSliceHour: estimate.PerHour,
+		PerChipHour: estimate.PerChipHour, PerSliceHour: estimate.PerHour, Else: s.priced(spec, others),
 	}
 	return s.kinds[k]
 }

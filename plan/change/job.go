@@ -18,8 +18,12 @@ func JobAttrs(j *schema.Job) []Attr {
 	r := &j.Resources
 	l.add("resources.provider", r.Provider, r.Provider == "")
 	l.add("resources.reservation", r.Reservation, r.Reservation == "")
-	l.add("resources.tpu", r.TPU, r.TPU == "")
-	l.gpu("resources.gpu", r.GPU)
+	isChoice := len(r.Accelerators) > 0 && r.TPU == r.Accelerators[0].TPU() && r.GPU == r.Accelerators[0].GPU() // TPU or GPU only repeats it
+	l.add("resources.accelerators", r.Accelerators, len(r.Accelerators) == 0)
+	l.add("resources.tpu", r.TPU, r.TPU == "" || isChoice)
+	if !isChoice {
+		l.gpu("resources.gpu", r.GPU)
+	}
 	l.add("resources.cpu", r.CPU, r.CPU == 0)
 	l.add("resources.memory", r.Memory.String(), r.Memory == 0)
 	l.add("resources.disk", r.Disk.String(), r.Disk == 0)
@@ -135,6 +139,7 @@ func resourceAttributes() []attribute[schema.Job] {
 	list := []attribute[job]{
 		field("resources.provider", func(j *job) *schema.ProviderName { return &j.Resources.Provider }),
 		field("resources.reservation", func(j *job) *string { return &j.Resources.Reservation }),
+		{path: "resources.accelerators", keep: keepAccelerators},
 		field("resources.tpu", func(j *job) *string { return &j.Resources.TPU }),
 		field("resources.gpu.type", func(j *job) *string { return &j.Resources.GPU.Type }),
 		field("resources.gpu.count", func(j *job) *int { return &j.Resources.GPU.Count }),

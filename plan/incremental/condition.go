@@ -324,12 +324,13 @@ func (p *Planner) recount(d *reconcile.Reconciler, addr schema.Address) {
 		delete(p.byID, was.ID)
 	}
 	p.byID[is.ID] = recordedJob{index: i, attempt: is.Attempt}
-	before, asked := d.Asks(want, was)
-	after, asks := d.Asks(want, is)
-	if asked && !asks {
+	before, asked := d.Asks(want, d.Doc)
+	after, asks := d.Asks(want, d.Next)
+	same := asked && asks && before == after
+	if asked && !same {
 		p.demand.Add(before, -1, -want.Resources.Slices)
 	}
-	if asks && !asked {
+	if asks && !same {
 		p.demand.Add(after, 1, want.Resources.Slices)
 	}
 }

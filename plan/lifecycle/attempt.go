@@ -63,6 +63,7 @@ func (d *Attempts) adopt(j *state.Job) *state.Job {
 			d.Claim(st, addr)
 		}
 	}
+	d.NoteFound(e)
 	return e
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/fray-ml/fray/plan"
 	planchange "github.com/fray-ml/fray/plan/change"
+	"github.com/fray-ml/fray/plan/snapshot"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
@@ -79,7 +80,7 @@ func (d *Jobs) admit(want *schema.Job) *state.Job {
 // changeOf is what a job's new spec means for it where it is: slices in zones that
 // it is not to be in any more are replaced.
 func (d *Jobs) changeOf(want *schema.Job, j *state.Job) plan.Change {
-	change := ChangeOf(want, j)
+	change := changeFrom(want, j, snapshot.InUse(d.Next, j))
 	isPlace := func(a plan.AttrChange) bool {
 		return a.Verb != plan.VerbNone && (a.Path == "resources.zones" || a.Path == "resources.regions")
 	}
@@ -97,9 +98,15 @@ func (d *Jobs) changeOf(want *schema.Job, j *state.Job) plan.Change {
 
 // ChangeOf compares a job's spec with what was last carried out.
 func ChangeOf(want *schema.Job, cur *state.Job) plan.Change {
+	return changeFrom(want, cur, snapshot.InUse(&state.Document{}, cur))
+}
+
+// changeFrom is ChangeOf a job that has one of its alternatives in use, "" for none.
+func changeFrom(want *schema.Job, cur *state.Job, inUse schema.Accelerator) plan.Change {
 	change := plan.Change{Addr: want.Addr, Verb: plan.VerbNone}
 	if !planchange.SameSpec(want, cur) {
 		change.Attrs = planchange.ChangedAttrs(planchange.JobAttrs(cur.Spec), planchange.JobAttrs(want))
+		planchange.KeepAlternative(change.Attrs, cur.Spec, want, inUse)
 		change.Verb = planchange.Strongest(change.Attrs)
 		if change.Verb == plan.VerbRestart && cur.Attempt == 0 {
 			change.Verb = plan.VerbUpdate // it has not started yet
@@ -152,7 +159,7 @@ func (d *Jobs) carryOut(want *schema.Job, j *state.Job, change *plan.Change) {
 				d.watchAttempt(j)
 				return
 			}
-			if len(j.Staged) > 0 { // it has been ended, or ended by itself
+			if len(j.Staged) > 0 && d.SuitsStaged(want) { // it has been ended, or ended by itself
 				d.HandOver(want)
 				return
 			}

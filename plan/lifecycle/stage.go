@@ -57,6 +57,7 @@ func (d *Jobs) HandOver(want *schema.Job) {
 	d.releaseReplacedSlices(j, j.Staged)
 	e := d.Renew(want)
 	e.Slices, e.Staged = e.Staged, nil
+	d.NoteChoice(want)
 	d.Tally(addr)
 }
 

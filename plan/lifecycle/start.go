@@ -37,20 +37,20 @@ func (d *Attempts) run(j *state.Job, slice int) *state.Run {
 	if host == nil {
 		return nil
 	}
+	on := d.acceleratorOn(j, last.Slices[slice])
 	run := &state.Run{
 		Job: j.Spec.Addr, JobID: j.ID, Attempt: last.Number,
 		Why: last.Why, StartedAt: last.StartedAt, Before: endedBefore(j),
 		Failures: j.Failures, Preemptions: j.Preemptions, UnknownEnds: j.UnknownEnds,
 		Spec: *j.Spec, Digest: j.Digest,
 		SliceIndex: slice, NumSlices: len(last.Slices),
-		Accelerator: j.Spec.Resources.TPU,
+		Accelerator: on.TPU(), GPU: on.GPU(),
 		Coordinator: fmt.Sprintf("%s:%d", host.Address, host.CoordinatorPort),
 		Peers:       make([]state.Peer, 0, len(last.Tasks)),
 	}
 	if len(last.Slices) > 1 {
 		run.Megascale = fmt.Sprintf("%s:%d", host.Address, host.MegascalePort)
 	}
-	run.GPU = d.gpuOn(j, last.Slices[slice])
 	for i := range last.Tasks {
 		t := &last.Tasks[i]
 		run.Peers = append(run.Peers, state.Peer{Slice: t.Slice, Host: t.Host, Address: t.Address})
@@ -58,12 +58,12 @@ func (d *Attempts) run(j *state.Job, slice int) *state.Run {
 	return run
 }
 
-// gpuOn are the GPUs of a slice that a job has.
-func (d *Attempts) gpuOn(j *state.Job, name string) schema.GPU {
+// acceleratorOn is what a slice that a job has brings: a TPU, GPUs or neither.
+func (d *Attempts) acceleratorOn(j *state.Job, name string) schema.Accelerator {
 	if s := d.Next.Slices[name]; s != nil {
-		return s.Spec.GPU
+		return s.Spec.Accelerator()
 	}
-	return j.Spec.Resources.GPU
+	return d.AcceleratorOf(j.Spec)
 }
 
 // endedBefore is how the attempt before a job's last one ended, nil if there was none.

@@ -141,47 +141,47 @@ func (d *Attempts) Unclaim(jobs []*schema.Job) {
 	}
 }
 
-// PlacesFor picks a zone for each of the jobs that are to be placed, see
-// chooseZones: where idle slices wait for all of them, or else where there may be
+// PlacesFor picks a place for each of the jobs that are to be placed, see
+// ChoosePlaces: where idle slices wait for all of them, or else where there may be
 // new ones.
-func (d *Attempts) PlacesFor(fresh, stay []*schema.Job) (map[schema.Address]string, []plan.Reason) {
-	warm := d.warmZones(fresh, stay)
+func (d *Attempts) PlacesFor(fresh, stay []*schema.Job) (map[schema.Address]capacity.Place, []plan.Reason) {
+	warm := d.warmPlaces(fresh, stay)
 	if len(warm) == 0 {
-		return d.ChooseZones(fresh, stay)
+		return d.ChoosePlaces(fresh, stay)
 	}
 	cold := slices.DeleteFunc(slices.Clone(fresh), func(want *schema.Job) bool {
 		_, chosen := warm[want.Addr]
 		return chosen
 	})
-	zones, reasons := d.ChooseZones(cold, stay)
-	maps.Copy(warm, zones)
+	places, reasons := d.ChoosePlaces(cold, stay)
+	maps.Copy(warm, places)
 	return warm, reasons
 }
 
-// warmZones are the zones where jobs find idle slices for all that they need. The
+// warmPlaces are the places where jobs find idle slices for all that they need. The
 // jobs of a group that is to be together find them together or not at all.
-func (d *Attempts) warmZones(fresh, stay []*schema.Job) map[schema.Address]string {
+func (d *Attempts) warmPlaces(fresh, stay []*schema.Job) map[schema.Address]capacity.Place {
 	fresh = slices.DeleteFunc(slices.Clone(fresh), func(want *schema.Job) bool { return !capacity.InCloudZones(want) })
 	if len(d.Warm) == 0 || len(fresh) == 0 {
 		return nil
 	}
-	chosen := map[schema.Address]string{}
+	chosen := map[schema.Address]capacity.Place{}
 	group := d.GroupOf(fresh)
 	if !group.SameRegion && !group.SameZone {
 		for _, want := range fresh {
-			if zone, ok := d.warmZone(want, capacity.Anywhere); ok {
-				chosen[want.Addr] = zone
+			if place, ok := d.warmPlace(want, capacity.Anywhere); ok {
+				chosen[want.Addr] = place
 			}
 		}
 		return chosen
 	}
 	for _, scope := range d.ScopesOf(&group, fresh, stay) {
 		for _, want := range fresh {
-			zone, ok := d.warmZone(want, func(zone string) bool { return capacity.ScopeOf(&group, zone) == scope })
+			place, ok := d.warmPlace(want, func(zone string) bool { return capacity.ScopeOf(&group, zone) == scope })
 			if !ok {
 				break
 			}
-			chosen[want.Addr] = zone
+			chosen[want.Addr] = place
 		}
 		if len(chosen) == len(fresh) {
 			return chosen
@@ -192,16 +192,20 @@ func (d *Attempts) warmZones(fresh, stay []*schema.Job) map[schema.Address]strin
 	return nil
 }
 
-// warmZone is the best zone where idle slices wait for all that a job needs.
-func (d *Attempts) warmZone(want *schema.Job, allowed func(zone string) bool) (string, bool) {
-	for _, zone := range d.ZonesOf(&want.Resources) {
-		if !allowed(zone) {
-			continue
+// warmPlace is the best place where idle slices wait for all that a job needs: those of any
+// of its alternatives start at once, and are paid for already.
+func (d *Attempts) warmPlace(want *schema.Job, allowed func(zone string) bool) (capacity.Place, bool) {
+	for _, a := range want.Resources.Alternatives() {
+		as := want.As(a)
+		for _, zone := range d.ZonesOf(&as.Resources) {
+			if !allowed(zone) {
+				continue
+			}
+			if len(d.ClaimWarm(as, zone, want.Resources.Slices)) == want.Resources.Slices {
+				return capacity.Place{Zone: zone, Accelerator: a}, true
+			}
+			d.Unclaim([]*schema.Job{want})
 		}
-		if len(d.ClaimWarm(want, zone, want.Resources.Slices)) == want.Resources.Slices {
-			return zone, true
-		}
-		d.Unclaim([]*schema.Job{want})
 	}
-	return "", false
+	return capacity.Place{}, false
 }

@@ -13,7 +13,7 @@ import (
 // open: those of a group that is to be together all at once, a job without such a
 // group by itself. It reports whether the unit is on the move.
 func (d *Jobs) MoveOn(unit []*schema.Job) bool {
-	var stranded []*schema.Job
+	var stranded, free []*schema.Job
 	leaving := false
 	for _, want := range unit {
 		switch {
@@ -22,6 +22,8 @@ func (d *Jobs) MoveOn(unit []*schema.Job) bool {
 			leaving = !d.leave(want.Addr) || leaving
 		case d.IsStranded(want):
 			stranded = append(stranded, want)
+		case d.MayChooseAgain(want):
+			free = append(free, want)
 		}
 	}
 	if leaving { // the next places are chosen when all are free
@@ -34,19 +36,45 @@ func (d *Jobs) MoveOn(unit []*schema.Job) bool {
 	}
 	// A unit of more slices than may try a place at a time would otherwise leave before they
 	// are up, come back once none tries, and never run.
+	group := d.GroupOf(unit)
+	if len(stranded) == 0 {
+		d.chooseAgain(&group, free)
+	}
 	if len(stranded) == 0 || d.AwaitsOwnProbes(unit, stranded) {
 		return false
 	}
-	group := d.GroupOf(unit)
 	if !group.SameRegion && !group.SameZone {
 		for _, want := range stranded {
-			if _, why := d.ChooseZones([]*schema.Job{want}, nil); len(why) == 0 {
+			if _, why := d.ChoosePlaces([]*schema.Job{want}, nil); len(why) == 0 {
 				d.leave(want.Addr)
 			}
 		}
 		return false
 	}
 	return d.moveGroup(unit, stranded)
+}
+
+// chooseAgain has jobs give up what is left of slices none of which lives, where they may
+// have better alternatives than those: together, where their group is to be.
+func (d *Jobs) chooseAgain(group *schema.JobGroup, free []*schema.Job) {
+	if len(free) == 0 {
+		return
+	}
+	together := [][]*schema.Job{free}
+	var stay []*schema.Job
+	if group.SameRegion || group.SameZone {
+		stay = slices.DeleteFunc(slices.Clone(d.Family(group.Addr)), func(want *schema.Job) bool { return slices.Contains(free, want) })
+	} else {
+		together = slices.Collect(slices.Chunk(free, 1))
+	}
+	for _, jobs := range together {
+		if d.Better(jobs, stay) == nil {
+			continue
+		}
+		for _, want := range jobs {
+			d.leave(want.Addr)
+		}
+	}
 }
 
 // moveGroup moves a group whole. Where others of it run, what is missing must have
@@ -57,13 +85,13 @@ func (d *Jobs) moveGroup(unit, stranded []*schema.Job) bool {
 		return j == nil || j.Status.Ended()
 	})
 	still := slices.DeleteFunc(slices.Clone(members), func(want *schema.Job) bool { return slices.Contains(stranded, want) })
-	if _, why := d.ChooseZones(stranded, still); len(why) == 0 {
+	if _, why := d.ChoosePlaces(stranded, still); len(why) == 0 {
 		for _, want := range stranded { // there is room beside the others
 			d.leave(want.Addr)
 		}
 		return false
 	}
-	if _, why := d.ChooseZones(members, nil); len(why) > 0 || slices.ContainsFunc(members, d.IsUnseen) {
+	if _, why := d.ChoosePlaces(members, nil); len(why) > 0 || slices.ContainsFunc(members, d.IsUnseen) {
 		return false
 	}
 	runs := slices.ContainsFunc(members, func(want *schema.Job) bool { return d.Next.Jobs[want.Addr].Running() })

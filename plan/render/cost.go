@@ -3,6 +3,7 @@ package render
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -74,6 +75,9 @@ func priceChange(before, after accelerators.Price) string {
 func costLine(c *plan.Cost) string {
 	var b strings.Builder
 	b.WriteString(countedChange(c.Before.Slices, c.After.Slices, "slice") + " of " + clean(c.Type))
+	for _, other := range c.Else {
+		b.WriteString(", else " + clean(other.Type))
+	}
 	if c.Preemptible {
 		b.WriteString(", spot")
 	} else {
@@ -98,7 +102,38 @@ func costLine(c *plan.Cost) string {
 	default:
 		b.WriteString(fromTo(Price(c.Before.PerHour), Price(c.After.PerHour)) + " an hour")
 	}
+	b.WriteString(elsePrice(c))
 	return b.String()
+}
+
+// elsePrice is what as many slices of the other alternatives cost, "" where there are none.
+func elsePrice(c *plan.Cost) string {
+	var known accelerators.Price
+	unknown := 0
+	for _, other := range c.Else {
+		price := other.PerSliceHour.Times(float64(max(1, c.After.Slices)))
+		switch {
+		case !price.Known():
+			unknown++
+		case !known.Known():
+			known = price
+		default:
+			known = accelerators.Price{Low: min(known.Low, price.Low), High: max(known.High, price.High)}
+		}
+	}
+	which := " on the other"
+	if len(c.Else) > 1 {
+		which += "s"
+	}
+	switch {
+	case len(c.Else) == 0:
+		return ""
+	case !known.Known():
+		return "; the price" + which + " is not known"
+	case unknown > 0:
+		return "; " + Price(known) + which + ", as far as prices are known"
+	}
+	return "; " + Price(known) + which
 }
 
 // Price is an estimate as people read it: "$1.20–$1.56", or one amount where
@@ -152,6 +187,10 @@ func costOf(costs []plan.Cost) *cost {
 func roundedCost(c plan.Cost) plan.Cost {
 	c.PerChipHour, c.PerSliceHour = rounded(c.PerChipHour), rounded(c.PerSliceHour)
 	c.Before.PerHour, c.After.PerHour = rounded(c.Before.PerHour), rounded(c.After.PerHour)
+	c.Else = slices.Clone(c.Else)
+	for i := range c.Else {
+		c.Else[i].PerSliceHour = rounded(c.Else[i].PerSliceHour)
+	}
 	return c
 }
 

@@ -97,7 +97,7 @@ func (d *Claims) spaceClaims(fresh []*schema.Job) []capacity.Claim {
 	s := d.Accounts()
 	for _, want := range fresh {
 		j := d.Next.Jobs[want.Addr]
-		need := snapshot.Load{}.Plus(d.EachLoad(want), want.Resources.Slices)
+		need := snapshot.Load{}.Plus(d.LoadOf(d.Asked(want)), want.Resources.Slices)
 		space := capacity.SpaceOf(s, capacity.RecordAs(want, j))
 		for i, a := range s.Of(space, want.User) {
 			if a.Max == (snapshot.Load{}) {

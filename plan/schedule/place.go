@@ -113,11 +113,11 @@ func (d *Placer) reasonsAgainst(fresh, unit []*schema.Job) []plan.Reason {
 	}
 	stay := d.Family(unit[0].Addr.GroupAddress())
 	stay = slices.DeleteFunc(slices.Clone(stay), func(want *schema.Job) bool { return slices.Contains(fresh, want) })
-	zones, reasons := d.PlacesFor(fresh, stay)
+	places, reasons := d.PlacesFor(fresh, stay)
 	if len(reasons) > 0 {
 		return reasons
 	}
-	d.ChosenZones = zones
+	d.Chosen = places
 	var own []schema.SliceSpec
 	var pooled, packed []*schema.Job
 	for _, want := range fresh {
@@ -187,6 +187,7 @@ func (d *Placer) recordSlices(want *schema.Job) {
 	}
 	names := d.Record(specs)
 	d.Edit(want.Addr).Slices = names
+	d.NoteChoice(want)
 	d.Tally(want.Addr)
 }
 
@@ -261,8 +262,8 @@ func (d *Placer) bringUpSlices(want *schema.Job) {
 	}
 	if len(reasons) > 0 {
 		if d.IsStranded(want) { // as any other place where it could be
-			if _, shut, open := d.OpenZone(want, capacity.Anywhere); !open {
-				reasons = shut
+			if _, blocked, open := d.OpenPlace(want, capacity.Anywhere); !open {
+				reasons = blocked
 			}
 		}
 		d.Wait(want.Addr, reasons...)

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/capacity"
 	"github.com/fray-ml/fray/plan/change"
 	"github.com/fray-ml/fray/plan/lifecycle"
 	"github.com/fray-ml/fray/schema"
@@ -97,9 +98,9 @@ func (d *Placer) fitsStaged(want *schema.Job) bool {
 		if want.Resources.Packed && !d.CannotStay(want, name).None() {
 			return true
 		}
-		return s == nil || s.Spec.Owner != owner || d.IsRejected(name) && d.stagedZone(want) != s.Spec.Zone
+		return s == nil || s.Spec.Owner != owner || d.IsRejected(name) && d.stagedPlace(want) != placeOf(&s.Spec)
 	}
-	return len(j.Staged) == want.Resources.Slices && !slices.ContainsFunc(j.Staged, foreign)
+	return len(j.Staged) == want.Resources.Slices && d.SuitsStaged(want) && !slices.ContainsFunc(j.Staged, foreign)
 }
 
 // shortForBoth says why a unit cannot have its old and its new slices at the same
@@ -175,30 +176,37 @@ func (d *Placer) oldFirst(s lifecycle.Staging, short plan.Reason, clears bool) {
 // has: the first ones named after it whose names no other slice bears.
 func (d *Placer) stagedSlices(want *schema.Job) []schema.SliceSpec {
 	held := d.Next.Jobs[want.Addr].Slices
-	specs := make([]schema.SliceSpec, 0, want.Resources.Slices)
+	specs, place := make([]schema.SliceSpec, 0, want.Resources.Slices), d.stagedPlace(want)
+	as := want.As(place.Accelerator)
 	for index := 0; len(specs) < want.Resources.Slices; index++ {
-		if spec := d.OwnSlice(want, index, d.stagedZone(want)); !d.IsTaken(&spec) && !slices.Contains(held, spec.Name) {
+		if spec := d.OwnSlice(as, index, place.Zone); !d.IsTaken(&spec) && !slices.Contains(held, spec.Name) {
 			specs = append(specs, spec)
 		}
 	}
 	return specs
 }
 
-// stagedZone is where the slices go that are made beside those that a job has: with
+// stagedPlace is where the slices go that are made beside those that a job has: with
 // its group, and where capacity is to be had.
-func (d *Placer) stagedZone(want *schema.Job) string {
+func (d *Placer) stagedPlace(want *schema.Job) capacity.Place {
 	var stay []*schema.Job
 	if group := want.Addr.GroupAddress(); !group.IsZero() {
 		stay = slices.DeleteFunc(slices.Clone(d.Family(group)), func(other *schema.Job) bool { return other.Addr == want.Addr })
 	}
-	if chosen, _ := d.ChooseZones([]*schema.Job{want}, stay); chosen != nil {
+	if chosen, _ := d.ChoosePlaces([]*schema.Job{want}, stay); chosen != nil {
 		return chosen[want.Addr]
 	}
-	zones := d.ZonesOf(&want.Resources)
-	if held := d.ZoneHeld(want.Addr); slices.Contains(zones, held) || len(zones) == 0 {
-		return held
+	as := d.Running(want)
+	place := capacity.Place{Zone: d.ZoneHeld(want.Addr), Accelerator: as.Resources.Accelerator()}
+	if zones := d.ZonesOf(&as.Resources); len(zones) > 0 && !slices.Contains(zones, place.Zone) {
+		place.Zone = zones[0]
 	}
-	return zones[0]
+	return place
+}
+
+// placeOf is where a slice is.
+func placeOf(spec *schema.SliceSpec) capacity.Place {
+	return capacity.Place{Zone: spec.Zone, Accelerator: spec.Accelerator()}
 }
 
 // putStaged records which slices are to take over.

@@ -72,19 +72,33 @@ func wishesOf(desired *schema.Desired) []wish {
 		if r.Provider != schema.ProviderGCP || r.Reservation != "" {
 			continue
 		}
-		spec := schema.SliceSpec{
-			TPU: r.TPU, GPU: r.GPU, CPU: r.CPU, Memory: r.Memory, MachineType: r.MachineType, Preemptible: r.Preemptible, Cloud: r.Cloud,
+		for _, a := range r.Alternatives() {
+			w, zones := wishOn(j.As(a)), r.Zones
+			if len(r.Accelerators) > 0 && len(zones) > 0 { // each alternative has its own of them
+				zones = accelerators.ZonesWith(string(a), zones, from.Offers)
+			}
+			add(w, zones, r.Regions)
 		}
-		shape := "resources.tpu"
-		switch {
-		case r.GPU.Count > 0 && r.MachineType == "":
-			shape = "resources.gpu.type"
-		case r.TPU == "":
-			shape = "resources.machine_type"
-		}
-		add(wish{addr: j.Addr, prefix: "resources.", shape: shape, spec: spec, needs: needsOf(j)}, r.Zones, r.Regions)
 	}
 	return wishes
+}
+
+// wishOn is the wish of a job on one of its alternatives.
+func wishOn(j *schema.Job) wish {
+	r := &j.Resources
+	spec := schema.SliceSpec{
+		TPU: r.TPU, GPU: r.GPU, CPU: r.CPU, Memory: r.Memory, MachineType: r.MachineType, Preemptible: r.Preemptible, Cloud: r.Cloud,
+	}
+	shape := "resources.tpu"
+	switch {
+	case len(r.Accelerators) > 0:
+		shape = "resources.accelerators"
+	case r.GPU.Count > 0 && r.MachineType == "":
+		shape = "resources.gpu.type"
+	case r.TPU == "":
+		shape = "resources.machine_type"
+	}
+	return wish{addr: j.Addr, prefix: "resources.", shape: shape, spec: spec, needs: needsOf(j)}
 }
 
 // needsIn are the needs of the jobs on the machines of a reservation.

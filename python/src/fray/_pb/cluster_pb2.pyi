@@ -528,6 +528,7 @@ class Resources(_message.Message):
     PORTS_FIELD_NUMBER: _builtins.int
     PROVIDER_FIELD_NUMBER: _builtins.int
     GPU_FIELD_NUMBER: _builtins.int
+    ACCELERATORS_FIELD_NUMBER: _builtins.int
     tpu: _builtins.str
     """accelerator type; with it, gpu, cpu, memory, disk and machine_type are not given"""
     cpu: _builtins.float
@@ -556,6 +557,12 @@ class Resources(_message.Message):
     def gpu(self) -> Global___Gpu:
         """of each slice, which is one machine"""
 
+    @_builtins.property
+    def accelerators(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """accelerators are alternatives in order of preference, each a TPU type or GPUs as
+        "TYPE:COUNT"; with them, tpu, gpu, cpu, memory, disk, machine_type and reservation_id are not given.
+        """
+
     def __init__(
         self,
         *,
@@ -572,10 +579,11 @@ class Resources(_message.Message):
         ports: _abc.Iterable[Global___Port] | None = ...,
         provider: _builtins.str = ...,
         gpu: Global___Gpu | None = ...,
+        accelerators: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_preemptible", b"_preemptible", "gpu", b"gpu", "preemptible", b"preemptible"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_preemptible", b"_preemptible", "cpu", b"cpu", "disk", b"disk", "gpu", b"gpu", "machine_type", b"machine_type", "memory", b"memory", "ports", b"ports", "preemptible", b"preemptible", "provider", b"provider", "regions", b"regions", "reservation_id", b"reservation_id", "slices", b"slices", "tpu", b"tpu", "zones", b"zones"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_preemptible", b"_preemptible", "accelerators", b"accelerators", "cpu", b"cpu", "disk", b"disk", "gpu", b"gpu", "machine_type", b"machine_type", "memory", b"memory", "ports", b"ports", "preemptible", b"preemptible", "provider", b"provider", "regions", b"regions", "reservation_id", b"reservation_id", "slices", b"slices", "tpu", b"tpu", "zones", b"zones"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__preemptible: _TypeAlias = _typing.Literal["preemptible"]  # noqa: Y015
     _WhichOneofArgType__preemptible: _TypeAlias = _typing.Literal["_preemptible", b"_preemptible"]  # noqa: Y015

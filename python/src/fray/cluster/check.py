@@ -10,7 +10,7 @@ from pathlib import Path
 
 from fray.cluster.errors import FieldError, InvalidRequestError
 from fray.cluster.gpus import ANY_GPU, canonical_gpu, gpu_types
-from fray.cluster.resources import GpuConfig, ResourceConfig, parse_size
+from fray.cluster.resources import CpuConfig, GpuConfig, ResourceConfig, TpuConfig, parse_size
 from fray.cluster.types import HealthCheck, JobGroupConfig, JobRequest, ReservationConfig
 
 _NAME = re.compile(r"(?=.{1,200}\Z)\w(?:[\w./-]*\w)?", re.ASCII)
@@ -192,6 +192,14 @@ def _of_resources(resources: ResourceConfig, path: str, fewest: int) -> Iterator
         yield FieldError(f"{path}.replicas", f"{resources.replicas} is too many: {_MOST} is the most")
     yield from _of_tpu(resources.tpu, path)
     yield from _of_gpu(resources.gpu, path)
+    for i, device in enumerate(resources.alternatives):
+        at = f"{path}.alternatives[{i}]"
+        if isinstance(device, TpuConfig):
+            yield from _of_tpu(device.type, at)
+        else:
+            yield from _of_gpu(device, at)
+    if resources.alternatives and isinstance(resources.device, CpuConfig):
+        yield FieldError(f"{path}.alternatives", "the device before them must be a TPU or GPUs")
     if not resources.cpu > 0 or math.isinf(resources.cpu):
         yield FieldError(f"{path}.cpu", f"{resources.cpu} is no number of cores: want more than 0")
     for name in ("ram", "disk"):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from fray.cluster.errors import InvalidRequestError
+from fray.cluster.gpus import canonical_gpu
 
 _SIZE = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-zA-Z]*)\s*")
 _PREFIXES = "kmgtp"
@@ -93,6 +94,8 @@ class ResourceConfig:
     """Whether the machines may be taken away at any time, which makes them cheap."""
     regions: Sequence[str] | None = None
     """Where it may run; None: where its parent runs, or anywhere."""
+    alternatives: Sequence[TpuConfig | GpuConfig] = ()
+    """What else will do where `device` is not to be had now, in order of preference."""
 
     @classmethod
     def with_tpu(
@@ -131,6 +134,30 @@ class ResourceConfig:
         )
 
     @classmethod
+    def with_accelerators(
+        cls,
+        accelerators: Sequence[str],
+        *,
+        slice_count: int = 1,
+        preemptible: bool = True,
+        regions: Sequence[str] | None = None,
+    ) -> ResourceConfig:
+        """Return `slice_count` slices of the first of several accelerators that is to be had.
+
+        Each is a TPU type, such as "v5litepod-16", or GPUs of one machine as "TYPE:COUNT", such as
+        "h100:8". All slices are of the same one.
+
+        Raises:
+            InvalidRequestError: There is none, or a number of GPUs is no number.
+        """
+        if not accelerators:
+            raise InvalidRequestError.of("accelerators", "name at least one accelerator")
+        first, *others = (_accelerator(text) for text in accelerators)
+        return cls(
+            device=first, alternatives=others, replicas=slice_count, preemptible=preemptible, regions=regions
+        )
+
+    @classmethod
     def with_cpu(
         cls,
         *,
@@ -154,6 +181,29 @@ class ResourceConfig:
         """The GPUs of each machine, None without any."""
         return self.device if isinstance(self.device, GpuConfig) else None
 
+    @property
+    def accelerators(self) -> Sequence[str]:
+        """`device` and its alternatives as `with_accelerators` takes them; empty where there is no choice."""
+        if not self.alternatives:
+            return ()
+        return [_accelerator_text(device) for device in (self.device, *self.alternatives)]
+
     def with_replicas(self, replicas: int) -> ResourceConfig:
         """Return the same for another number of slices; of none of them too."""
         return replace(self, replicas=replicas)
+
+
+def _accelerator(text: str) -> TpuConfig | GpuConfig:
+    kind, counted, count = text.partition(":")
+    if not counted:
+        return GpuConfig(canonical_gpu(text)) if canonical_gpu(text) else TpuConfig(text)
+    if not count.isdecimal():
+        message = f'"{text}" has no number of GPUs after the colon, as in "h100:8"'
+        raise InvalidRequestError.of("accelerators", message)
+    return GpuConfig(kind, int(count))
+
+
+def _accelerator_text(device: DeviceConfig) -> str:
+    if isinstance(device, GpuConfig):
+        return f"{device.type}:{device.count}"
+    return device.type if isinstance(device, TpuConfig) else ""

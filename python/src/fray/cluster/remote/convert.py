@@ -96,6 +96,9 @@ def resources_to(resources: ResourceConfig, reservation_id: str | None = None) -
         regions=resources.regions or (),
         reservation_id=reservation_id or "",
     )
+    if resources.accelerators:
+        message.accelerators.extend(resources.accelerators)
+        return message
     if resources.tpu:
         message.tpu = resources.tpu
         return message
