@@ -54,6 +54,8 @@ func (e *Decoder) checkShape(b *configs.Block, r *schema.Resources) {
 		}
 	case schema.ProviderGCP:
 		e.checkZones(b, r)
+	case schema.ProviderRay:
+		e.checkRay(b)
 	}
 }
 

@@ -142,7 +142,7 @@ func ResourcesType() *BlockType {
 	t := &BlockType{
 		Name: "resources", Doc: "what one instance runs on",
 		Attrs: []Attribute{
-			{Name: "provider", Type: "string", Values: valuesOf(schema.ProviderNames()...), Default: "the only declared provider, else local", Doc: "local or gcp"},
+			{Name: "provider", Type: "string", Values: valuesOf(schema.ProviderNames()...), Default: "the only declared provider, else local", Doc: "local, gcp or ray"},
 			{Name: "reservation", Type: "reference", Doc: "reservation.NAME: the pool to draw from, which gives the shape; with cpu, memory or disk a part of its machines"},
 			{Name: "tpu", Type: "string", Names: NamesOfTPUTypes, Doc: "TPU type, such as v5litepod-16; not together with cpu, memory, disk, machine_type"},
 			{Name: "cpu", Type: "number", Default: "1 without tpu and machine_type", Doc: "cores of each slice, or of each task on a reservation's machines"},

@@ -50,7 +50,7 @@ func dataTypes() []*BlockType {
 			Name: "data", Variant: string(DataAccelerators), Label: "KIND", Label2: "NAME", Repeated: true,
 			Doc: "what a provider offers: data.accelerators.NAME.types",
 			Attrs: common(
-				Attribute{Name: "provider", Type: "string", Values: valuesOf(schema.ProviderNames()...), Default: "the only declared provider, else local", Doc: "local or gcp"},
+				Attribute{Name: "provider", Type: "string", Values: valuesOf(schema.ProviderNames()...), Default: "the only declared provider, else local", Doc: "local, gcp or ray"},
 				Attribute{Name: "generation", Type: "string", Default: "all", Doc: "such as v5litepod"},
 				Attribute{Name: "min_chips", Type: "number", Default: "1", Doc: "of a slice"},
 				Attribute{Name: "max_chips", Type: "number", Default: "no limit", Doc: "of a slice"},
