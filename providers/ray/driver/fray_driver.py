@@ -246,20 +246,27 @@ class Driver:
         """End unless this is the newest submission of the slice: Ray may run one that was stopped."""
         from ray.job_submission import JobSubmissionClient
 
-        deadline = time.monotonic() + FENCE_PATIENCE
-        while True:
-            try:
-                jobs = JobSubmissionClient("auto").list_jobs()
-                break
-            except Exception as e:
-                if time.monotonic() > deadline:
-                    raise Ended(NO_FENCE, f"the list of jobs cannot be read: {e}") from e
-            if self.stopping.wait(POLL):
-                raise Ended(0, "stopped")
+        jobs = self.read_jobs(JobSubmissionClient("auto"))
         for job in jobs:
             metadata = job.metadata or {}
             if metadata.get("fray-slice") == self.name and int(metadata.get("fray-attempt", 0)) > self.attempt:
                 raise Ended(WITHDRAWN, f"this submission was withdrawn by {job.submission_id}")
+
+    def read_jobs(self, client):
+        """The jobs of this cluster. Where several clusters run on one machine, Ray may have found another."""
+        deadline = time.monotonic() + FENCE_PATIENCE
+        while True:
+            try:
+                jobs = client.list_jobs()
+                if any(job.submission_id == self.id for job in jobs):
+                    return jobs
+                reason = f"{self.id} is not among them: this driver is connected to another cluster"
+            except Exception as e:
+                reason = e
+            if time.monotonic() > deadline:
+                raise Ended(NO_FENCE, f"the list of jobs cannot be read: {reason}")
+            if self.stopping.wait(POLL):
+                raise Ended(0, "stopped")
 
     # Placement.
 
