@@ -49,18 +49,21 @@ func (c *client) verify(ctx context.Context) error {
 	return err
 }
 
-// submit asks for a job. It reports false where the id is taken: Ray answers that, like
+// submit asks for a job. It reports false where a submission has the id: Ray answers that, like
 // failures, with status 500, so that the job itself is read to find out.
 func (c *client) submit(ctx context.Context, s submission) (bool, error) {
 	err := c.call(ctx, http.MethodPost, "/api/jobs/", s, nil)
 	if !hasCode(err, http.StatusInternalServerError) && !hasCode(err, http.StatusBadRequest) {
 		return err == nil, err
 	}
-	_, taken, readErr := c.job(ctx, s.SubmissionID)
-	if readErr == nil && taken {
-		return false, nil
+	taken, there, readErr := c.job(ctx, s.SubmissionID)
+	if readErr != nil || !there {
+		return false, err
 	}
-	return false, err
+	if _, isOurs := readAttempt(taken); !isOurs {
+		return false, failf(schema.ErrorConflict, "job %s has the id of a slice and no stack's mark: remove it with \"ray job delete %s\"", taken.SubmissionID, taken.SubmissionID)
+	}
+	return false, nil
 }
 
 // stop asks a job to end. One that is not there, or has ended, is no error.

@@ -3,7 +3,6 @@ package ray_test
 import (
 	"context"
 	"net/http"
-	"net/url"
 	"os"
 	"strconv"
 	"strings"
@@ -11,20 +10,13 @@ import (
 
 	"github.com/fray-ml/fray/providers"
 	"github.com/fray-ml/fray/providers/providertest"
+	"github.com/fray-ml/fray/providers/ray/raytest"
 	"github.com/fray-ml/fray/schema"
 )
 
-// long skips a test that takes minutes.
-func long(t *testing.T) {
-	t.Helper()
-	if os.Getenv(longVariable) == "" {
-		t.Skipf("set %s=1 to run this: it takes minutes", longVariable)
-	}
-}
-
 // TestRealSlice has a slice of two hosts run a task on a real Ray cluster: the short form.
 func TestRealSlice(t *testing.T) {
-	c := startRay(t, nodeOrder{CPUs: 2}, nodeOrder{CPUs: 2})
+	c := raytest.Start(t, raytest.Node{CPUs: 2}, raytest.Node{CPUs: 2})
 	p := newPlace(t, c)
 	provider, s := p.provider(), spec("one", 2)
 	p.up(provider, s)
@@ -55,8 +47,8 @@ func TestRealSlice(t *testing.T) {
 
 // TestRealConformance runs the suite of all providers on a real Ray cluster of three nodes.
 func TestRealConformance(t *testing.T) {
-	long(t)
-	c := startRay(t, nodeOrder{CPUs: 16}, nodeOrder{CPUs: 16})
+	raytest.Long(t)
+	c := raytest.Start(t, raytest.Node{CPUs: 16}, raytest.Node{CPUs: 16})
 	providertest.Run(t, func(t *testing.T) providertest.Harness {
 		p := newPlace(t, c)
 		return providertest.Harness{
@@ -80,7 +72,7 @@ func damage(t *testing.T, p *place, slice string) {
 		id := "fray_" + slice + "_" + strconv.Itoa(n)
 		body := `{"entrypoint": "true", "submission_id": "` + id + `", "metadata": {
 			"fray-stack": "stack-a", "fray-slice": "` + slice + `", "fray-attempt": "` + strconv.Itoa(n) + `", "fray-spec": "{"}}`
-		if p.cluster.post(t, "/api/jobs/", body) == http.StatusOK {
+		if p.cluster.Post(t, "/api/jobs/", body) == http.StatusOK {
 			break
 		}
 	}
@@ -89,28 +81,4 @@ func damage(t *testing.T, p *place, slice string) {
 			t.Error(err)
 		}
 	})
-}
-
-// post makes a call of Ray's dashboard and returns its status.
-func (c *rayCluster) post(t *testing.T, path, body string) int {
-	t.Helper()
-	token, err := os.ReadFile(c.token)
-	if err != nil {
-		t.Fatal(err)
-	}
-	at, err := url.JoinPath(c.url, path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, strings.TrimSuffix(at, "/")+"/", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	request.Header.Set("Authorization", "Bearer "+string(token))
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	return response.StatusCode
 }

@@ -1,17 +1,12 @@
 package ray_test
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"net"
-	"net/http"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strings"
@@ -22,16 +17,10 @@ import (
 	"github.com/fray-ml/fray/agent"
 	"github.com/fray-ml/fray/agent/shim"
 	"github.com/fray-ml/fray/providers/ray"
+	"github.com/fray-ml/fray/providers/ray/raytest"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
-)
-
-// pythonVariable names a Python interpreter with ray[default]; scripts/test-engines sets it.
-// longVariable has the tests run that take minutes.
-const (
-	pythonVariable = "FRAY_TEST_RAY_PYTHON"
-	longVariable   = "FRAY_TEST_RAY_LONG"
 )
 
 // TestMain lets the test program stand in for fray on the nodes.
@@ -70,140 +59,14 @@ func agentMain(args []string) error {
 	return agent.Run(ctx, c)
 }
 
-// nodeOrder is one node of a cluster, as testdata/cluster.py takes it.
-type nodeOrder struct {
-	CPUs      int                `json:"num_cpus"`
-	Resources map[string]float64 `json:"resources,omitempty"`
-	Labels    map[string]string  `json:"labels,omitempty"`
-}
-
-// rayCluster is a real Ray cluster of several nodes on this machine, which asks for a token.
-type rayCluster struct {
-	t       *testing.T
-	url     string
-	token   string // the file
-	temp    string
-	in      io.WriteCloser
-	out     *bufio.Scanner
-	command *exec.Cmd
-}
-
-// startRay starts a cluster, the head without resources first. It skips where there is no Ray.
-func startRay(t *testing.T, nodes ...nodeOrder) *rayCluster {
-	t.Helper()
-	python := os.Getenv(pythonVariable)
-	if python == "" {
-		t.Skipf("set %s to a Python interpreter with ray[default] to run this on a real Ray cluster, as scripts/test-engines does", pythonVariable)
-	}
-	temp, err := os.MkdirTemp("/tmp", "fr") // short: Ray's sockets are below it
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &rayCluster{t: t, temp: temp, token: filepath.Join(temp, "token")}
-	t.Cleanup(func() { _ = os.RemoveAll(temp) })
-	if err := os.WriteFile(c.token, []byte("the-token-of-this-cluster-"+strings.Repeat("x", 32)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	order, err := json.Marshal(map[string]any{
-		"dashboard_port": freePort(t), "nodes": append([]nodeOrder{{}}, nodes...),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.command = exec.Command(python, "testdata/cluster.py", string(order))
-	c.command.Env = append(withoutRay(os.Environ()),
-		"RAY_AUTH_MODE=token", "RAY_AUTH_TOKEN_PATH="+c.token, "RAY_USAGE_STATS_ENABLED=0", "RAY_memory_monitor_refresh_ms=0",
-		"TMPDIR="+temp, "PATH="+filepath.Dir(python)+":"+os.Getenv("PATH"))
-	log, err := os.Create(filepath.Join(temp, "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer log.Close()
-	c.command.Stderr = log
-	c.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if c.in, err = c.command.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
-	out, err := c.command.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.out = bufio.NewScanner(out)
-	if err := c.command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.stop)
-	c.url = c.answer("ready ")
-	for c.post(t, "/api/jobs/", `{"entrypoint": "true"}`) != http.StatusOK { // its agents take submissions later
-		if t.Context().Err() != nil {
-			t.Fatal(t.Context().Err())
-		}
-	}
-	return c
-}
-
-func (c *rayCluster) stop() {
-	_ = c.in.Close()
-	if err := c.command.Wait(); err != nil {
-		c.t.Logf("the cluster ended with %v:\n%s", err, c.log())
-	}
-}
-
-func (c *rayCluster) log() string {
-	data, err := os.ReadFile(filepath.Join(c.temp, "log"))
-	if err != nil {
-		return err.Error()
-	}
-	return string(data)
-}
-
-// answer waits for a line of the cluster's with a beginning, and returns the rest.
-func (c *rayCluster) answer(begin string) string {
-	c.t.Helper()
-	for c.out.Scan() {
-		if rest, is := strings.CutPrefix(c.out.Text(), begin); is {
-			return rest
-		}
-	}
-	c.t.Fatalf("the cluster ended without %q:\n%s", begin, c.log())
-	return ""
-}
-
-// kill kills a node with all its processes; 0 is the head.
-func (c *rayCluster) kill(node int) {
-	c.t.Helper()
-	fmt.Fprintf(c.in, "kill %d\n", node)
-	c.answer("killed")
-}
-
-func withoutRay(env []string) []string {
-	var kept []string
-	for _, entry := range env {
-		if !strings.HasPrefix(entry, "RAY_") {
-			kept = append(kept, entry)
-		}
-	}
-	return kept
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
-}
-
 // place is a store on a cluster.
 type place struct {
 	t       *testing.T
-	cluster *rayCluster
+	cluster *raytest.Cluster
 	store   *store.Dir
 }
 
-func newPlace(t *testing.T, c *rayCluster) *place {
+func newPlace(t *testing.T, c *raytest.Cluster) *place {
 	t.Helper()
 	s, err := store.CreateDir(filepath.Join(t.TempDir(), "store"))
 	if err != nil {
@@ -215,7 +78,7 @@ func newPlace(t *testing.T, c *rayCluster) *place {
 func (p *place) provider() *ray.Provider {
 	p.t.Helper()
 	provider, err := ray.New(ray.Config{
-		Address: p.cluster.url, TokenFile: p.cluster.token, StoreLocation: p.store.Location(),
+		Address: p.cluster.URL, TokenFile: p.cluster.Token, StoreLocation: p.store.Location(),
 		Program: os.Executable,
 	})
 	if err != nil {
@@ -253,7 +116,7 @@ func (p *place) reported(slice string, hosts int) int {
 
 // left is what is there of a slice: directories of hosts and agents.
 func (p *place) left(slice string, hosts int) []string {
-	left, err := filepath.Glob(filepath.Join(p.cluster.temp, "fray-ray-*", "hosts", "fray_"+slice+"_*"))
+	left, err := filepath.Glob(filepath.Join(p.cluster.Temp, "fray-ray-*", "hosts", "fray_"+slice+"_*"))
 	if err != nil {
 		p.t.Fatal(err)
 	}

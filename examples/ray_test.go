@@ -1,0 +1,53 @@
+package examples
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/fray-ml/fray/providers/ray/raytest"
+)
+
+// onRay points an example at a Ray cluster.
+func (s *stack) onRay(c *raytest.Cluster) {
+	s.t.Helper()
+	block := "provider \"ray\" {\n  address    = " + strconv.Quote(c.URL) + "\n  token_file = " + strconv.Quote(c.Token) + "\n}\n"
+	path := filepath.Join(s.dir, s.file)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, append(data, block...), 0o644); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// TestTrainingOnRay trains over the two nodes of a simulated v4-16 of a real Ray cluster.
+func TestTrainingOnRay(t *testing.T) {
+	raytest.Long(t)
+	host := func(n int, more map[string]float64) raytest.Node {
+		resources := map[string]float64{"TPU": 4}
+		for name, amount := range more {
+			resources[name] = amount
+		}
+		return raytest.Node{CPUs: 4, Resources: resources, Labels: map[string]string{
+			"ray.io/tpu-slice-name": "slice-a", "ray.io/tpu-worker-id": strconv.Itoa(n), "ray.io/tpu-pod-type": "v4-16",
+		}}
+	}
+	c := raytest.Start(t, host(1, nil), host(0, map[string]float64{"TPU-v4-16-head": 1}))
+	s := newStack(t, "training.hcl")
+	s.onRay(c)
+	t.Cleanup(s.end) // while there is a cluster to ask
+	s.applyToEnd("--var", "tpu=v4-16")
+	var result struct {
+		Accuracy  float64 `json:"accuracy"`
+		Processes int     `json:"processes"`
+		Steps     int     `json:"steps"`
+	}
+	decode(t, s.read("out/training/result.json"), &result)
+	if result.Accuracy < 0.88 || result.Accuracy > 1 || result.Processes != 2 || result.Steps != 120 {
+		t.Errorf("got %+v, want an accuracy of at least 0.88 after 120 steps of 2 processes", result)
+	}
+	s.destroy()
+}
