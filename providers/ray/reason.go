@@ -11,25 +11,25 @@ import (
 )
 
 // whyPending says why bundles are not placed, by what the nodes have in all: nothing that ends can
-// help a bundle that no node is large enough for.
-func whyPending(bundles []bundle, head string, nodes []node) string {
+// help a bundle that no node is large enough for, of which it reports false.
+func whyPending(bundles []bundle, head string, nodes []node) (why string, fits bool) {
 	if head != "" {
 		first := maps.Clone(bundles[0])
 		first[head] = 1
 		if n := fitting(first, nodes); n == 0 {
-			return noNode(first, nodes)
+			return noNode(first, nodes), false
 		}
 	}
 	need := bundles[0] // all hosts of a slice need the same
 	switch n := fitting(need, nodes); {
 	case n == 0:
-		return noNode(need, nodes)
+		return noNode(need, nodes), false
 	case n < len(bundles):
-		return fmt.Sprintf("%d nodes with %s are needed, and the cluster has %d", len(bundles), resources(need), n)
+		return fmt.Sprintf("%d nodes with %s are needed, and the cluster has %d", len(bundles), resources(need), n), false
 	case len(bundles) == 1:
-		return fmt.Sprintf("waits for a node with %s free; %s that much in all", resources(need), nodesHave(n))
+		return fmt.Sprintf("waits for a node with %s free; %s that much in all", resources(need), nodesHave(n)), true
 	default:
-		return fmt.Sprintf("waits for %d nodes with %s free each; %s that much in all", len(bundles), resources(need), nodesHave(n))
+		return fmt.Sprintf("waits for %d nodes with %s free each; %s that much in all", len(bundles), resources(need), nodesHave(n)), true
 	}
 }
 

@@ -64,7 +64,8 @@ func (c *cluster) whyPending(a *attempt) string {
 	if err := json.Unmarshal([]byte(a.Metadata[keyLaunch]), &l); err != nil || len(l.Bundles) == 0 {
 		return "its placement group is pending"
 	}
-	return whyPending(l.Bundles, l.TPUHead, c.nodes)
+	why, _ := whyPending(l.Bundles, l.TPUHead, c.nodes)
+	return why
 }
 
 // isPlacing reports whether any of the submissions that run waits for its placement group.
