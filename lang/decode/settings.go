@@ -142,6 +142,7 @@ func (e *Decoder) providers(d *schema.Desired) []schema.Provider {
 			}
 		}
 	}
+	cluster := e.rayProvider(e.Decls.Providers[schema.ProviderRay]) // its mistakes are reported with --local, too
 	var providers []schema.Provider
 	for _, name := range slices.Sorted(maps.Keys(used)) {
 		b := e.Decls.Providers[name]
@@ -154,7 +155,7 @@ func (e *Decoder) providers(d *schema.Desired) []schema.Provider {
 		case schema.ProviderGCP:
 			p = e.Whole.GCP
 		case schema.ProviderRay:
-			p = e.rayProvider(b)
+			p = cluster
 		}
 		providers = append(providers, p)
 	}

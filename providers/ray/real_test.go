@@ -76,9 +76,5 @@ func damage(t *testing.T, p *place, slice string) {
 			break
 		}
 	}
-	t.Cleanup(func() {
-		if err := p.provider().Delete(context.Background(), spec(slice, 2)); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { p.down(p.provider(), spec(slice, 2)) })
 }
