@@ -25,7 +25,9 @@ def main():
         initialize_head=True,
         head_node_args={
             "object_store_memory": MEMORY, "include_dashboard": True, "dashboard_host": "127.0.0.1",
-            "dashboard_port": order["dashboard_port"], **head,
+            "dashboard_port": order["dashboard_port"],
+            "dashboard_agent_listen_port": None,  # any: the default one is taken where another cluster runs
+            **head,
         },
     )
     nodes = [cluster.head_node] + [cluster.add_node(object_store_memory=MEMORY, **each) for each in others]

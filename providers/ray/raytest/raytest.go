@@ -2,8 +2,10 @@ package raytest
 
 import (
 	"bufio"
+	"context"
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -15,6 +17,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 //go:embed cluster.py
@@ -99,9 +102,9 @@ func Start(t *testing.T, nodes ...Node) *Cluster {
 	}
 	t.Cleanup(c.stop)
 	c.URL = c.answer("ready ")
-	for c.Post(t, "/api/jobs/", `{"entrypoint": "true"}`) != http.StatusOK { // its agents take submissions later
-		if t.Context().Err() != nil {
-			t.Fatal(t.Context().Err())
+	for tries := 0; c.Post(t, "/api/jobs/", `{"entrypoint": "true"}`) != http.StatusOK; tries++ { // its agents take submissions later
+		if tries == 10 {
+			t.Fatalf("the cluster takes no submissions:\n%s", c.log())
 		}
 	}
 	return c
@@ -161,7 +164,7 @@ func freePort(t *testing.T) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// Post makes a call of Ray's dashboard and returns its status.
+// Post makes a call of Ray's dashboard and returns its status, 0 where it does not answer in time.
 func (c *Cluster) Post(t *testing.T, path, body string) int {
 	t.Helper()
 	token, err := os.ReadFile(c.Token)
@@ -172,12 +175,17 @@ func (c *Cluster) Post(t *testing.T, path, body string) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, strings.TrimSuffix(at, "/")+"/", strings.NewReader(body))
+	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(at, "/")+"/", strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
 	request.Header.Set("Authorization", "Bearer "+string(token))
 	response, err := http.DefaultClient.Do(request)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return 0
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
