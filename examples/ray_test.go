@@ -25,7 +25,7 @@ func (s *stack) onRay(c *raytest.Cluster) {
 
 // TestTrainingOnRay trains over the two nodes of a simulated v4-16 of a real Ray cluster.
 func TestTrainingOnRay(t *testing.T) {
-	raytest.Long(t)
+	long(t)
 	host := func(n int, more map[string]float64) raytest.Node {
 		resources := map[string]float64{"TPU": 4}
 		for name, amount := range more {
@@ -35,7 +35,7 @@ func TestTrainingOnRay(t *testing.T) {
 			"ray.io/tpu-slice-name": "slice-a", "ray.io/tpu-worker-id": strconv.Itoa(n), "ray.io/tpu-pod-type": "v4-16",
 		}}
 	}
-	c := raytest.Start(t, host(1, nil), host(0, map[string]float64{"TPU-v4-16-head": 1}))
+	c := raytest.Start(t, python(t), host(1, nil), host(0, map[string]float64{"TPU-v4-16-head": 1}))
 	s := newStack(t, "training.hcl")
 	s.onRay(c)
 	t.Cleanup(s.end) // while there is a cluster to ask
@@ -50,4 +50,22 @@ func TestTrainingOnRay(t *testing.T) {
 		t.Errorf("got %+v, want an accuracy of at least 0.88 after 120 steps of 2 processes", result)
 	}
 	s.destroy()
+}
+
+// python is an interpreter with ray[default], which scripts/test-engines names; without one the test skips.
+func python(t *testing.T) string {
+	t.Helper()
+	name := os.Getenv("FRAY_TEST_RAY_PYTHON")
+	if name == "" {
+		t.Skip("set FRAY_TEST_RAY_PYTHON to a Python interpreter with ray[default] to run this on a real Ray cluster, as scripts/test-engines does")
+	}
+	return name
+}
+
+// long skips a test that takes minutes.
+func long(t *testing.T) {
+	t.Helper()
+	if os.Getenv("FRAY_TEST_RAY_LONG") == "" {
+		t.Skip("set FRAY_TEST_RAY_LONG=1 to run this: it takes minutes")
+	}
 }

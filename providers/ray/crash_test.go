@@ -78,8 +78,8 @@ next:
 
 // TestRealDeletionEndsTasks has a deletion end a task that ignores SIGTERM, in a session of its own.
 func TestRealDeletionEndsTasks(t *testing.T) {
-	raytest.Long(t)
-	p := newPlace(t, raytest.Start(t, raytest.Node{CPUs: 2}, raytest.Node{CPUs: 2}))
+	long(t)
+	p := newPlace(t, raytest.Start(t, python(t), raytest.Node{CPUs: 2}, raytest.Node{CPUs: 2}))
 	provider, s := p.provider(), spec("one", 2)
 	p.up(provider, s)
 	tasks := p.busy(s)
@@ -96,7 +96,7 @@ func TestRealDeletionEndsTasks(t *testing.T) {
 
 // TestRealCrashes kills what holds a slice: a node, the driver, an agent.
 func TestRealCrashes(t *testing.T) {
-	raytest.Long(t)
+	long(t)
 	for _, test := range []struct {
 		name   string
 		kill   func(t *testing.T, p *place, s schema.SliceSpec)
@@ -124,7 +124,7 @@ func TestRealCrashes(t *testing.T) {
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			p := newPlace(t, raytest.Start(t, raytest.Node{CPUs: 2}, raytest.Node{CPUs: 2}, raytest.Node{CPUs: 2}))
+			p := newPlace(t, raytest.Start(t, python(t), raytest.Node{CPUs: 2}, raytest.Node{CPUs: 2}, raytest.Node{CPUs: 2}))
 			provider, s := p.provider(), spec("one", 2)
 			p.up(provider, s)
 			tasks := p.busy(s)
@@ -167,8 +167,8 @@ func killProcess(t *testing.T, pid int) {
 // TestRealFence has a submission that is withdrawn before its driver runs start no agent: its client
 // dies between the withdrawal and the stop.
 func TestRealFence(t *testing.T) {
-	raytest.Long(t)
-	p := newPlace(t, raytest.Start(t, raytest.Node{CPUs: 2}))
+	long(t)
+	p := newPlace(t, raytest.Start(t, python(t), raytest.Node{CPUs: 2}))
 	provider, s := p.provider(), spec("one", 1)
 	if err := provider.Create(t.Context(), s); err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 
 // TestRealSlice has a slice of two hosts run a task on a real Ray cluster: the short form.
 func TestRealSlice(t *testing.T) {
-	c := raytest.Start(t, raytest.Node{CPUs: 2}, raytest.Node{CPUs: 2})
+	c := raytest.Start(t, python(t), raytest.Node{CPUs: 2}, raytest.Node{CPUs: 2})
 	p := newPlace(t, c)
 	provider, s := p.provider(), spec("one", 2)
 	p.up(provider, s)
@@ -47,8 +47,8 @@ func TestRealSlice(t *testing.T) {
 
 // TestRealConformance runs the suite of all providers on a real Ray cluster of three nodes.
 func TestRealConformance(t *testing.T) {
-	raytest.Long(t)
-	c := raytest.Start(t, raytest.Node{CPUs: 16}, raytest.Node{CPUs: 16})
+	long(t)
+	c := raytest.Start(t, python(t), raytest.Node{CPUs: 16}, raytest.Node{CPUs: 16})
 	providertest.Run(t, func(t *testing.T) providertest.Harness {
 		p := newPlace(t, c)
 		return providertest.Harness{

@@ -223,3 +223,21 @@ func spec(name string, hosts int) schema.SliceSpec {
 		Provider: schema.ProviderRay, CPU: 1, Hosts: hosts,
 	}
 }
+
+// python is an interpreter with ray[default], which scripts/test-engines names; without one the test skips.
+func python(t *testing.T) string {
+	t.Helper()
+	name := os.Getenv("FRAY_TEST_RAY_PYTHON")
+	if name == "" {
+		t.Skip("set FRAY_TEST_RAY_PYTHON to a Python interpreter with ray[default] to run this on a real Ray cluster, as scripts/test-engines does")
+	}
+	return name
+}
+
+// long skips a test that takes minutes.
+func long(t *testing.T) {
+	t.Helper()
+	if os.Getenv("FRAY_TEST_RAY_LONG") == "" {
+		t.Skip("set FRAY_TEST_RAY_LONG=1 to run this: it takes minutes")
+	}
+}

@@ -190,7 +190,7 @@ func (a *attempt) entrypointFailure(reason string) (schema.ErrorKind, string) {
 		return schema.ErrorPreempted, reason
 	case driver.ExitHostFailed, driver.ExitNoFence:
 		return schema.ErrorUnavailable, reason
-	case 137, 143: // SIGKILL, SIGTERM: whoever ended it, it was not the slice's own doing
+	case 137, 143: // SIGKILL, SIGTERM: another process ended it
 		return schema.ErrorPreempted, fmt.Sprintf("its driver was killed (status %d)", code)
 	}
 	return schema.ErrorUnavailable, fmt.Sprintf("its driver failed with status %d: %s", code, reason)

@@ -29,8 +29,8 @@ const (
 	errorEntrypointGone jobError = "JOB_ENTRYPOINT_COMMAND_START_ERROR"
 )
 
-// job is one job as Ray lists it. Jobs that nobody submitted, as of interactive drivers, have no
-// submission id.
+// job is one job as Ray lists it. Jobs that were not submitted, as those of interactive drivers,
+// have no submission id.
 type job struct {
 	SubmissionID string            `json:"submission_id"`
 	Status       jobStatus         `json:"status"`

@@ -23,21 +23,6 @@ import (
 //go:embed cluster.py
 var program string
 
-// pythonVariable names a Python interpreter with ray[default]; scripts/test-engines sets it.
-// longVariable has the tests run that take minutes.
-const (
-	pythonVariable = "FRAY_TEST_RAY_PYTHON"
-	longVariable   = "FRAY_TEST_RAY_LONG"
-)
-
-// Long skips a test that takes minutes.
-func Long(t *testing.T) {
-	t.Helper()
-	if os.Getenv(longVariable) == "" {
-		t.Skipf("set %s=1 to run this: it takes minutes", longVariable)
-	}
-}
-
 // Node is one node of a cluster, in Ray's terms.
 type Node struct {
 	CPUs      int                `json:"num_cpus"`
@@ -56,13 +41,9 @@ type Cluster struct {
 	command *exec.Cmd
 }
 
-// Start starts a cluster, the head without resources first. It skips where there is no Ray.
-func Start(t *testing.T, nodes ...Node) *Cluster {
+// Start starts a cluster by a Python interpreter, the head without resources first.
+func Start(t *testing.T, python string, nodes ...Node) *Cluster {
 	t.Helper()
-	python := os.Getenv(pythonVariable)
-	if python == "" {
-		t.Skipf("set %s to a Python interpreter with ray[default] to run this on a real Ray cluster, as scripts/test-engines does", pythonVariable)
-	}
 	temp, err := os.MkdirTemp("/tmp", "fr") // short: Ray's sockets are below it
 	if err != nil {
 		t.Fatal(err)
