@@ -63,30 +63,26 @@ func shapes(desired schema.Desired) []shape {
 	add := func(addr schema.Address, attribute string, spec schema.SliceSpec) {
 		if !seen[addr.Base()] {
 			seen[addr.Base()] = true
+			spec.Hosts = 1
+			if acc, err := accelerators.Parse(spec.TPU); spec.TPU != "" && err == nil {
+				spec.Hosts = acc.Hosts
+			}
 			all = append(all, shape{addr: addr, attribute: attribute, spec: spec})
 		}
 	}
 	for i := range desired.Jobs {
 		j := &desired.Jobs[i]
 		if r := &j.Resources; r.Provider == schema.ProviderRay && r.Reservation == "" {
-			add(j.Addr, "resources", specOf(r.TPU, r.CPU, r.Memory))
+			add(j.Addr, "resources", schema.SliceSpec{TPU: r.TPU, GPU: r.GPU, CPU: r.CPU, Memory: r.Memory})
 		}
 	}
 	for i := range desired.Reservations {
 		r := &desired.Reservations[i]
 		if r.Provider == schema.ProviderRay {
-			add(r.Addr, "", specOf(r.Max.TPU, r.Max.CPU, r.Max.Memory))
+			add(r.Addr, "", schema.SliceSpec{TPU: r.Max.TPU, GPU: r.Max.GPU, CPU: r.Max.CPU, Memory: r.Max.Memory})
 		}
 	}
 	return all
-}
-
-func specOf(tpu string, cpu float64, memory schema.Bytes) schema.SliceSpec {
-	spec := schema.SliceSpec{TPU: tpu, CPU: cpu, Memory: memory, Hosts: 1}
-	if acc, err := accelerators.Parse(tpu); tpu != "" && err == nil {
-		spec.Hosts = acc.Hosts
-	}
-	return spec
 }
 
 // sentence is the text of an error as a sentence.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"strconv"
+	"strings"
 
 	"github.com/fray-ml/fray/accelerators"
 	"github.com/fray-ml/fray/providers/ray/driver"
@@ -25,7 +26,25 @@ type launch struct {
 	Digest    string   `json:"digest"`             // of fray's program
 }
 
-// bundlesOf are the resources of a slice's hosts: TPU chips, or cores and memory.
+// acceleratorType begins the name of the resource by which Ray tells the types of GPUs apart: a node has 1 of
+// it, and what needs the type asks for a little of that.
+const (
+	acceleratorType = "accelerator_type:"
+	aLittle         = 0.001
+)
+
+// gpuName is Ray's name of a type of GPUs (ray.util.accelerators).
+func gpuName(gpu string) string {
+	switch gpu {
+	case "a100":
+		return "A100-40G"
+	case "a100-80gb":
+		return "A100-80G"
+	}
+	return strings.ToUpper(gpu)
+}
+
+// bundlesOf are the resources of a slice's hosts: TPU chips, or cores, GPUs and memory.
 func bundlesOf(spec schema.SliceSpec) ([]bundle, error) {
 	own := bundle{}
 	switch {
@@ -38,6 +57,12 @@ func bundlesOf(spec schema.SliceSpec) ([]bundle, error) {
 	default:
 		if spec.CPU > 0 {
 			own["CPU"] = spec.CPU
+		}
+	}
+	if spec.GPU.Count > 0 {
+		own["GPU"] = float64(spec.GPU.Count)
+		if spec.GPU.Type != "" {
+			own[acceleratorType+gpuName(spec.GPU.Type)] = aLittle
 		}
 	}
 	if spec.Memory > 0 {

@@ -77,6 +77,10 @@ func TestEndsOfJobs(t *testing.T) {
 			end:   fakeJob{Status: "FAILED", Error: "JOB_ENTRYPOINT_COMMAND_ERROR", Code: code(137), Message: "Job entrypoint command failed with exit code 137"},
 			phase: schema.SliceDead, cause: schema.ErrorPreempted, reason: "killed (status 137)",
 		},
+		"killed, of an exec": {
+			end:   fakeJob{Status: "FAILED", Error: "JOB_ENTRYPOINT_COMMAND_ERROR", Code: code(-9), Message: "Job entrypoint command failed with exit code -9"},
+			phase: schema.SliceDead, cause: schema.ErrorPreempted, reason: "killed (status -9)",
+		},
 		"no place for the driver": {
 			end:   fakeJob{Status: "FAILED", Error: "JOB_SUPERVISOR_ACTOR_START_TIMEOUT", Message: "Job supervisor actor failed to start within 900.0 seconds."},
 			phase: schema.SliceDead, cause: schema.ErrorCapacity, reason: "within 900.0 seconds",
@@ -143,7 +147,11 @@ func TestPendingReasons(t *testing.T) {
 		"taken":      {func(s *schema.SliceSpec) { s.CPU = 4 }, "Ray: waits for 2 nodes with 4 CPU free each; 2 nodes have that much in all"},
 		"one":        {func(s *schema.SliceSpec) { s.Hosts = 1; s.CPU = 8 }, "Ray: waits for a node with 8 CPU free; 1 node has that much in all"},
 		"memory":     {func(s *schema.SliceSpec) { s.Memory = 64 << 30 }, "Ray: no node has 1 CPU and 64 GiB memory; the most that one has is 16 GiB memory"},
-		"tpu":        {func(s *schema.SliceSpec) { s.CPU = 0; s.TPU = "v4-16" }, "Ray: no node has 4 TPU and 1 TPU-v4-16-head; the most that one has is 0 TPU, 0 TPU-v4-16-head"},
+		"gpu": {
+			func(s *schema.SliceSpec) { s.GPU = schema.GPU{Type: "h100", Count: 8} },
+			"Ray: no node has 1 CPU and 8 GPU and accelerator_type:H100; the most that one has is 0 GPU, 0 accelerator_type:H100",
+		},
+		"tpu": {func(s *schema.SliceSpec) { s.CPU = 0; s.TPU = "v4-16" }, "Ray: no node has 4 TPU and 1 TPU-v4-16-head; the most that one has is 0 TPU, 0 TPU-v4-16-head"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFakeRay(t)

@@ -86,7 +86,10 @@ func resources(b bundle) string {
 }
 
 func resource(name string, amount float64) string {
-	if name == "memory" {
+	switch {
+	case amount == aLittle && strings.HasPrefix(name, acceleratorType):
+		return name
+	case name == "memory":
 		return schema.Bytes(amount).String() + " memory"
 	}
 	return strconv.FormatFloat(amount, 'f', -1, 64) + " " + name

@@ -183,14 +183,12 @@ func (a *attempt) entrypointFailure(reason string) (schema.ErrorKind, string) {
 	if a.ExitCode != nil {
 		code = *a.ExitCode
 	}
-	switch code {
-	case driver.ExitLost:
+	switch {
+	case code == driver.ExitLost, code == driver.ExitWithdrawn:
 		return schema.ErrorPreempted, reason
-	case driver.ExitWithdrawn:
-		return schema.ErrorPreempted, reason
-	case driver.ExitHostFailed, driver.ExitNoFence:
+	case code == driver.ExitHostFailed, code == driver.ExitNoFence:
 		return schema.ErrorUnavailable, reason
-	case 137, 143: // SIGKILL, SIGTERM: another process ended it
+	case code < 0, code == 137, code == 143: // Ray's form of an end by a signal, and a shell's
 		return schema.ErrorPreempted, fmt.Sprintf("its driver was killed (status %d)", code)
 	}
 	return schema.ErrorUnavailable, fmt.Sprintf("its driver failed with status %d: %s", code, reason)
