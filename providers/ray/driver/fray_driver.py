@@ -14,6 +14,7 @@ library and Ray only.
 """
 
 import contextlib
+import ctypes
 import json
 import os
 import shutil
@@ -26,6 +27,8 @@ import time
 
 # Exit statuses, which the provider reads (providers/ray/status.go).
 LOST, WITHDRAWN, HOST_FAILED, NO_FENCE = 71, 72, 73, 74
+
+PR_SET_PDEATHSIG = 1  # prctl(2)
 
 POLL = 1.0  # seconds between two readings of the nodes
 STOP_PATIENCE = 590.0  # seconds that all hosts together may take to end; Ray waits for 600
@@ -103,6 +106,7 @@ class Watcher:
         self.order = order
         self.directory = order["dir"]
         self.ending = threading.Event()
+        self.libc = ctypes.CDLL(None)
 
     def run(self):
         threading.Thread(target=self.await_end, daemon=True).start()
@@ -139,8 +143,13 @@ class Watcher:
             return subprocess.Popen(
                 [self.order["program"], *self.order["args"], *more],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-                env=agent_environment(), cwd="/",
+                env=agent_environment(), cwd="/", preexec_fn=self.die_together,
             )
+
+    def die_together(self):
+        """Have the system end an agent whose watcher was killed, in the child before it becomes the agent."""
+        self.libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
 
     def end_agent(self, agent):
         patience = task_grace(self.directory) + 10
@@ -176,6 +185,7 @@ class Host:
 
     def __init__(self):
         self.watcher = None
+        self.ended = threading.Event()  # the watcher has
         self.status = ""
 
     def run(self, order):
@@ -190,13 +200,15 @@ class Host:
         ]
         if order["tpu"] and not has_tpu_chips():
             order["args"].append("--simulated")
-        self.watcher = subprocess.Popen(
+        launcher = subprocess.Popen(
             [sys.executable, os.path.join(os.getcwd(), "fray_driver.py"), "watch", json.dumps(order)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True, text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )
-        for line in self.watcher.stdout:
+        self.watcher = launcher.stdin  # closed, by this actor or its end, it ends the watcher
+        launcher.wait()
+        for line in launcher.stdout:
             self.status = json.loads(line)
-        self.watcher.wait()
+        self.ended.set()
 
     def read_status(self):
         return self.status
@@ -205,8 +217,8 @@ class Host:
         """Have the agent end its task and itself; returns once nothing is left."""
         if self.watcher is not None:
             with contextlib.suppress(OSError):
-                self.watcher.stdin.close()
-            self.watcher.wait()
+                self.watcher.close()
+            self.ended.wait()
 
 
 def has_tpu_chips():
@@ -384,6 +396,9 @@ class Driver:
 
 def main():
     if sys.argv[1:2] == ["watch"]:
+        if os.fork() > 0:
+            os._exit(0)  # Ray kills the children of an actor that ends, and the watcher has to outlive it
+        os.setsid()
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # only its standard input ends it
         Watcher(json.loads(sys.argv[2])).run()
         return 0
