@@ -114,7 +114,7 @@ func state[T any](ctx context.Context, c *client, path string) ([]T, error) {
 		return nil, err
 	}
 	of := answer.Data.Result
-	what := strings.SplitN(strings.TrimPrefix(path, "/api/v0/"), "?", 2)[0]
+	what, _, _ := strings.Cut(strings.TrimPrefix(path, "/api/v0/"), "?")
 	switch {
 	case !answer.Result:
 		return nil, failf(schema.ErrorUnavailable, "Ray at %s cannot list its %s: %s", c.address, what, lastLine(answer.Msg))

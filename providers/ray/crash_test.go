@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -37,14 +38,7 @@ func (p *place) busy(s schema.SliceSpec) []int {
 
 func (p *place) awaitEnd(what string, pids []int) {
 	p.t.Helper()
-	p.eventually(what+" to end", func() bool {
-		for _, pid := range pids {
-			if alive(pid) {
-				return false
-			}
-		}
-		return true
-	})
+	p.eventually(what+" to end", func() bool { return !slices.ContainsFunc(pids, alive) })
 }
 
 // processes are those whose command line has all of some words.

@@ -44,7 +44,7 @@ type Cluster struct {
 // Start starts a cluster by a Python interpreter, the head without resources first.
 func Start(t *testing.T, python string, nodes ...Node) *Cluster {
 	t.Helper()
-	temp, err := os.MkdirTemp("/tmp", "fr") // short: Ray's sockets are below it
+	temp, err := shortDir()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,3 +173,6 @@ func (c *Cluster) Post(t *testing.T, path, body string) int {
 	defer response.Body.Close()
 	return response.StatusCode
 }
+
+// shortDir is a directory with a short name: Ray's sockets are below it, whose paths are bounded.
+func shortDir() (string, error) { return os.MkdirTemp("/tmp", "fr") }
