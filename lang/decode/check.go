@@ -59,7 +59,7 @@ func (e *Decoder) checkShape(b *configs.Block, r *schema.Resources) {
 		}
 		e.checkZones(b, r)
 	case schema.ProviderRay:
-		e.checkRay(b)
+		checkRay(e, b)
 	}
 }
 

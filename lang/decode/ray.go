@@ -14,7 +14,7 @@ import (
 )
 
 // rayProvider decodes the provider block of a Ray cluster.
-func (e *Decoder) rayProvider(b *configs.Block) schema.Provider {
+func rayProvider(e *Decoder, b *configs.Block) schema.Provider {
 	p := schema.Provider{
 		Name:         schema.ProviderRay,
 		Address:      eval.Get(e, nil, b.Attr("address"), rayAddress, ""),
@@ -44,7 +44,7 @@ func rayAddress(v cty.Value) (string, error) {
 }
 
 // checkRay reports what only a cloud has.
-func (e *Decoder) checkRay(b *configs.Block) {
+func checkRay(e *Decoder, b *configs.Block) {
 	for _, name := range append([]string{"zones", "regions", "machine_type", "disk"}, cloudNames()...) {
 		if x := b.Attr(name); x != nil && !e.Options.Local {
 			e.ErrorAt(x.Range, "Not on Ray", fmt.Sprintf("The provider ray has no %s: Ray chooses among the nodes that it has. Remove it, or choose another provider.", name))

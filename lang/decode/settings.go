@@ -142,7 +142,7 @@ func (e *Decoder) providers(d *schema.Desired) []schema.Provider {
 			}
 		}
 	}
-	cluster := e.rayProvider(e.Decls.Providers[schema.ProviderRay]) // its mistakes are reported with --local, too
+	cluster := rayProvider(e, e.Decls.Providers[schema.ProviderRay]) // its mistakes are reported with --local, too
 	var providers []schema.Provider
 	for _, name := range slices.Sorted(maps.Keys(used)) {
 		b := e.Decls.Providers[name]
