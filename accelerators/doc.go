@@ -1,4 +1,4 @@
-// Package accelerators knows TPU types: their shapes, the zones that offer them, the
+// Package accelerators knows types of TPUs and GPUs: their shapes, the zones that offer them, the
 // engine that makes them, and what slices cost at list prices.
 //
 // The tables are built in, and offers of a provider stand in place of them. The package

@@ -44,7 +44,7 @@ type Args struct {
 	Workspace string
 	Zone      string // that the host is in, "" where there are none
 	Instance  string // the cloud's name for the machine, "" where it does not matter
-	GPUs      []int  // of the machine that are the host's own; nil: all that its tasks ask for
+	GPUs      []int  // of the machine that are the host's own; nil: all
 	Simulated bool
 	TPUNode   bool // the machine is one of a TPU node
 	Shared    bool // the store is a directory that several machines share
@@ -120,9 +120,8 @@ func (a Args) Config() Config {
 		Workspace: a.Workspace,
 		Zone:      a.Zone,
 		Instance:  a.Instance,
-		GPUs:      a.GPUs,
 		Simulated: a.Simulated,
-		TPUNode:   a.TPUNode,
+		Devices:   Devices{TPUNode: a.TPUNode, GPUs: a.GPUs},
 		End:       a.End,
 	}
 }

@@ -15,6 +15,15 @@ import (
 	"github.com/fray-ml/fray/state/store"
 )
 
+// Devices are the accelerators of a host's machine, as far as tasks do not find them.
+type Devices struct {
+	// TPUNode is set where the machine is one of a TPU node, whose metadata server
+	// describes the TPU to libtpu.
+	TPUNode bool
+	// GPUs are those of the machine that are the host's own, by index; nil: all.
+	GPUs []int
+}
+
 // Config is which host an agent serves and how.
 type Config struct {
 	Store   store.Store // required
@@ -39,15 +48,10 @@ type Config struct {
 	Executable string
 	// Sealer opens secrets; nil: tasks with secrets fail.
 	Sealer schema.Sealer
-	// GPUs are those of the machine that are the host's own, by index; nil: as many as a
-	// task asks for, from 0.
-	GPUs []int
 	// Simulated is set where this host is no machine of its own: there is no
 	// TPU behind its variables.
 	Simulated bool
-	// TPUNode is set where the machine is one of a TPU node, whose metadata server
-	// describes the TPU to libtpu.
-	TPUNode bool
+	Devices
 	// End ends what is left on the host and returns.
 	End bool
 	// Follow returns the flags of an agent of this host at another store, once

@@ -109,7 +109,7 @@ func (t *Task) setting() environment.Setting {
 		Run: t.run, Task: t.in.Task, Nonce: t.in.Nonce, Ports: t.in.Ports, WorkDir: t.in.WorkDir,
 		Sealer: t.host.Sealer, Workspace: t.host.Workspace, Zone: t.host.Zone, TPUNode: t.host.TPUNode, Cluster: t.host.Cluster,
 		Token: t.token(), Identity: t.identity(),
-		GPUs: t.gpus(), Termination: t.dir.File(hostdir.TerminationFile),
+		GPUs: gpusOf(t.host.GPUs, t.run.GPU.Count), Termination: t.dir.File(hostdir.TerminationFile),
 	}
 	if sum := t.run.Spec.Environment.Callable; sum != "" {
 		s.Callable = filepath.Join(t.host.Dir.File(hostdir.CallablesDir), sum)
@@ -117,14 +117,15 @@ func (t *Task) setting() environment.Setting {
 	return s
 }
 
-// gpus are the GPUs of the machine that are the task's, by index.
-func (t *Task) gpus() []int {
-	own := make([]int, t.run.GPU.Count)
+// gpusOf are as many GPUs of a host's own as a task asks for, by index; of a host that
+// has the machine's all from 0.
+func gpusOf(host []int, count int) []int {
+	if len(host) > 0 {
+		return host[:min(count, len(host))]
+	}
+	own := make([]int, count)
 	for n := range own {
 		own[n] = n
-		if n < len(t.host.GPUs) {
-			own[n] = t.host.GPUs[n]
-		}
 	}
 	return own
 }
