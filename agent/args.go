@@ -47,6 +47,7 @@ type Args struct {
 	GPUs      []int  // of the machine that are the host's own; nil: all
 	Simulated bool
 	TPUNode   bool // the machine is one of a TPU node
+	Shared    bool // the store is a directory that several machines share
 	Metadata  bool // ask the cloud's metadata server for what is not given, and for notices
 	End       bool
 }
@@ -71,6 +72,7 @@ func ParseArgs(args []string) (Args, error) {
 	f.BoolVar(&a.Metadata, "metadata", false, "ask the cloud's metadata server which host this is")
 	f.BoolVar(&a.Simulated, "simulated", false, "the host is a part of this machine")
 	f.BoolVar(&a.TPUNode, "tpu-node", false, "the machine's metadata server describes its TPU")
+	f.BoolVar(&a.Shared, "shared", false, "the store is a directory that several machines share")
 	f.BoolVar(&a.End, "end", false, "end what is left on the host and exit")
 	if err := f.Parse(args); err != nil {
 		return Args{}, fmt.Errorf("read agent flags: %w", err)
@@ -97,7 +99,7 @@ func (a Args) Flags() []string {
 	for _, each := range []struct {
 		name string
 		set  bool
-	}{{"--simulated", a.Simulated}, {"--tpu-node", a.TPUNode}, {"--metadata", a.Metadata}, {"--end", a.End}} {
+	}{{"--simulated", a.Simulated}, {"--tpu-node", a.TPUNode}, {"--metadata", a.Metadata}, {"--shared", a.Shared}, {"--end", a.End}} {
 		if each.set {
 			flags = append(flags, each.name)
 		}

@@ -14,6 +14,12 @@ variable "out" {
   description = "directory for checkpoints and the result, seen by all hosts, relative to this file"
 }
 
+variable "tpu" {
+  type        = string
+  default     = "v5litepod-16"
+  description = "TPU type: one process for each of its hosts"
+}
+
 variable "steps" {
   type        = number
   default     = 120
@@ -34,7 +40,7 @@ job "train" {
   command = ["python", "train.py"]
 
   resources {
-    tpu = "v5litepod-16"
+    tpu = var.tpu
   }
 
   environment {

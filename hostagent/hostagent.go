@@ -28,7 +28,7 @@ func Run(ctx context.Context, a *terminal.Terminal, args agent.Args, base agent.
 	if err != nil {
 		return err
 	}
-	if err := store.CheckPlace(s); err != nil {
+	if err := checkPlace(s, args.Shared); err != nil {
 		return err
 	}
 	cfg := args.Config()
@@ -53,6 +53,16 @@ func Run(ctx context.Context, a *terminal.Terminal, args agent.Args, base agent.
 	cfg.Version = release.Version()
 	cfg.Log = slog.New(slog.NewTextHandler(a.Stderr, nil))
 	return agent.Run(ctx, cfg)
+}
+
+// checkPlace rejects a store that is a copy. One in a directory that machines share was made on
+// another machine as a rule.
+func checkPlace(s store.Store, shared bool) error {
+	err := store.CheckPlace(s)
+	if at, ok := errors.AsType[*store.PlaceError](err); ok && shared && at.Standing == store.PlaceElsewhere {
+		return nil
+	}
+	return err
 }
 
 // KeyFile is the stack's key in a file of this machine. A stack without secrets

@@ -64,7 +64,7 @@ func wrap(path []string, in *language.BlockType, attr string) string {
 	} else if typ.Label != "" {
 		head += ` "x"`
 	}
-	fill := map[string]string{"command": `["x"]`, "condition": "true", "error_message": `"m"`, "class": `"m:C"`, "project": `"p"`, "bucket": `"b"`, "value": "1",
+	fill := map[string]string{"command": `["x"]`, "condition": "true", "error_message": `"m"`, "class": `"m:C"`, "project": `"p"`, "address": `"http://a:1"`, "bucket": `"b"`, "value": "1",
 		"source": `"./m"`, "from": "job.x", "to": "job.y", "id": `"i"`}
 	var body strings.Builder
 	for _, a := range typ.Attrs {

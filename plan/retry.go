@@ -57,6 +57,9 @@ func BootBudget(spec *schema.SliceSpec) time.Duration {
 // QueueBudget is how long a slice may wait in the cloud's queue; 0: as long as it
 // is valid there, since that is what it was asked for.
 func QueueBudget(spec *schema.SliceSpec) time.Duration {
+	if spec.Provider == schema.ProviderRay {
+		return 0 // a cluster has no more than it has: others have to end first
+	}
 	switch spec.Cloud.Provisioning {
 	case schema.ProvisioningQueued, schema.ProvisioningFlexStart:
 		return 0

@@ -22,16 +22,25 @@ const AgentBinaryVariable = "FRAY_AGENT_BINARY"
 // agentArch is what hosts in the cloud are.
 const agentArch = "amd64"
 
-// AgentBinary brings the program that hosts in the cloud run into the store,
-// compressed and under the SHA-256 of that, and returns it. One that is there
-// is not sent again, and one that was compressed before is not compressed again.
-func AgentBinary(ctx context.Context, s store.Store, report UploadReporter) (sum string, err error) {
+// AgentProgram is the file of the program that hosts on other machines run.
+func AgentProgram() (string, error) {
 	file, err := findAgentBinary()
 	if err == nil {
 		err = checkAgentBinary(file)
 	}
 	if err != nil {
 		return "", fmt.Errorf("find the program for the hosts: %w", err)
+	}
+	return file, nil
+}
+
+// AgentBinary brings the program that hosts in the cloud run into the store,
+// compressed and under the SHA-256 of that, and returns it. One that is there
+// is not sent again, and one that was compressed before is not compressed again.
+func AgentBinary(ctx context.Context, s store.Store, report UploadReporter) (sum string, err error) {
+	file, err := AgentProgram()
+	if err != nil {
+		return "", err
 	}
 	packed, err := userAgentCache().packed(file)
 	if err != nil {
@@ -105,7 +114,7 @@ func findAgentBinary() (string, error) {
 			return "", err
 		}
 	}
-	return "", fmt.Errorf("hosts on Google Cloud run linux/%s and this fray is for %s/%s; put fray-linux-%s of the same release beside %s, or name it in %s (make release builds it)",
+	return "", fmt.Errorf("hosts on other machines run linux/%s and this fray is for %s/%s; put fray-linux-%s of the same release beside %s, or name it in %s (make release builds it)",
 		agentArch, runtime.GOOS, runtime.GOARCH, agentArch, self, AgentBinaryVariable)
 }
 

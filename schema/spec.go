@@ -201,6 +201,10 @@ type Provider struct {
 	Zones   []string  `json:"zones,omitempty"`  // in order of preference
 	Cloud   CloudSpec `json:"cloud,omitzero"`   // what its slices have unless their jobs say otherwise
 	Offers  []Market  `json:"offers,omitempty"` // in place of the built-in table, by name
+	// Ray.
+	Address      string `json:"address,omitempty"`       // of the cluster's dashboard, "http://HOST:8265"
+	RayNamespace string `json:"ray_namespace,omitempty"` // of the actors of fray's jobs there
+	TokenFile    string `json:"token_file,omitempty"`    // with the cluster's token, absolute; "": where Ray finds it
 }
 
 // ProviderName is a closed set of providers.
@@ -210,10 +214,13 @@ type ProviderName string
 const (
 	ProviderLocal ProviderName = "local"
 	ProviderGCP   ProviderName = "gcp"
+	ProviderRay   ProviderName = "ray"
 )
 
 // ProviderNames are all of them.
-func ProviderNames() []ProviderName { return []ProviderName{ProviderLocal, ProviderGCP} }
+func ProviderNames() []ProviderName {
+	return []ProviderName{ProviderLocal, ProviderGCP, ProviderRay}
+}
 
 // Namespace is a scope for actor names, access and fair share.
 type Namespace struct {

@@ -176,6 +176,13 @@ func (s *Stack) Providers(ctx context.Context, declared []schema.Provider, doc *
 	if cloud != nil {
 		all[schema.ProviderGCP] = cloud
 	}
+	cluster, err := s.rayCluster(declared, doc)
+	if err != nil {
+		return nil, err
+	}
+	if cluster != nil {
+		all[schema.ProviderRay] = cluster
+	}
 	return all, nil
 }
 

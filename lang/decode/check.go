@@ -58,6 +58,8 @@ func (e *Decoder) checkShape(b *configs.Block, r *schema.Resources) {
 			e.checkGPUs(gpu, r.GPU)
 		}
 		e.checkZones(b, r)
+	case schema.ProviderRay:
+		checkRay(e, b)
 	}
 }
 

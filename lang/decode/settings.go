@@ -106,6 +106,9 @@ func (e *Decoder) provider(s eval.RepetitionData, x *configs.Expression) schema.
 	if name == schema.ProviderGCP && x != nil && e.Root().Decls.Providers[name] == nil {
 		e.ErrorAt(x.Range, "Missing block", "Google Cloud needs a project: add provider \"gcp\" { project = \"…\" } to the files of the stack.")
 	}
+	if name == schema.ProviderRay && x != nil && e.Root().Decls.Providers[name] == nil {
+		e.ErrorAt(x.Range, "Missing block", "A Ray cluster has an address: add provider \"ray\" { address = \"http://HOST:8265\" } to the files of the stack.")
+	}
 	return name
 }
 
@@ -131,11 +134,15 @@ func (e *Decoder) providers(d *schema.Desired) []schema.Provider {
 		used[d.Reservations[i].Provider] = true
 	}
 	delete(used, "") // of what is wrong
-	mapped := used[schema.ProviderGCP] && e.Options.Local
-	if mapped {
-		delete(used, schema.ProviderGCP)
-		used[schema.ProviderLocal] = true
+	if e.Options.Local {
+		for _, name := range []schema.ProviderName{schema.ProviderGCP, schema.ProviderRay} {
+			if used[name] {
+				delete(used, name)
+				used[schema.ProviderLocal] = true
+			}
+		}
 	}
+	cluster := rayProvider(e, e.Decls.Providers[schema.ProviderRay]) // its mistakes are reported with --local, too
 	var providers []schema.Provider
 	for _, name := range slices.Sorted(maps.Keys(used)) {
 		b := e.Decls.Providers[name]
@@ -148,6 +155,8 @@ func (e *Decoder) providers(d *schema.Desired) []schema.Provider {
 			p.Slices = eval.Get(e, nil, b.Attr("slices"), as.WholeNumber(1, math.MaxInt32), 0)
 		case schema.ProviderGCP:
 			p = e.Whole.GCP
+		case schema.ProviderRay:
+			p = cluster
 		}
 		providers = append(providers, p)
 	}

@@ -142,7 +142,7 @@ func ResourcesType() *BlockType {
 	t := &BlockType{
 		Name: "resources", Doc: "what one instance runs on",
 		Attrs: []Attribute{
-			{Name: "provider", Type: "string", Values: valuesOf(schema.ProviderNames()...), Default: "the only declared provider, else local", Doc: "local or gcp"},
+			{Name: "provider", Type: "string", Values: valuesOf(schema.ProviderNames()...), Default: "the only declared provider, else local", Doc: "local, gcp or ray"},
 			{Name: "reservation", Type: "reference", Doc: "reservation.NAME: the pool to draw from, which gives the shape; with cpu, memory or disk a part of its machines"},
 			{Name: "tpu", Type: "string", Names: NamesOfTPUTypes, Doc: "TPU type, such as v5litepod-16; not together with gpu, cpu, memory, disk, machine_type"},
 			{Name: "accelerators", Type: "list of strings", Names: NamesOfAccelerators, Doc: "alternatives in order of preference, each a TPU type or GPUs of a machine as TYPE:COUNT, such as [\"v5litepod-16\", \"h100:8\"]; not together with tpu, gpu, cpu, memory, disk, machine_type, reservation"},

@@ -128,6 +128,7 @@ func Root() *BlockType {
 			{Name: "locals", Doc: "names for expressions: local.NAME", Repeated: true, Open: true},
 			localProviderType(),
 			gcpProviderType(),
+			rayProviderType(),
 			namespaceType(),
 			ReservationType(),
 			jobGroupType(),
@@ -137,7 +138,7 @@ func Root() *BlockType {
 				Name: "controller",
 				Doc:  "where fray watch runs; without it, wherever it is started",
 				Attrs: []Attribute{
-					{Name: "provider", Type: "string", Values: valuesOf(schema.ProviderNames()...), Default: "the only declared provider, else local", Doc: "local or gcp"},
+					{Name: "provider", Type: "string", Values: valuesOf(schema.ProviderNames()...), Default: "the only declared provider, else local", Doc: "local, gcp or ray"},
 				},
 			},
 			outputType(),
@@ -245,7 +246,7 @@ func ReservationType() *BlockType {
 		Name: "reservation", Label: "NAME", Repeated: true,
 		Doc: "a pool of slices that jobs may draw from",
 		Attrs: []Attribute{
-			{Name: "provider", Type: "string", Values: valuesOf(schema.ProviderNames()...), Default: "the only declared provider, else local", Doc: "local or gcp"},
+			{Name: "provider", Type: "string", Values: valuesOf(schema.ProviderNames()...), Default: "the only declared provider, else local", Doc: "local, gcp or ray"},
 			{Name: "priority", Type: "number", Default: "0", Doc: "the higher one gets capacity first, where a limit or quota is too small for all"},
 			{Name: "ttl", Type: "duration", Default: "no end", Doc: "how long the pool is held since it was made or last changed"},
 			{Name: "idle_timeout", Type: "duration", Default: "5m", Doc: "how long a slice beyond min may idle before it is released"},

@@ -50,7 +50,7 @@ func dataTypes() []*BlockType {
 			Name: "data", Variant: string(DataAccelerators), Label: "KIND", Label2: "NAME", Repeated: true,
 			Doc: "what a provider offers: data.accelerators.NAME.types",
 			Attrs: common(
-				Attribute{Name: "provider", Type: "string", Values: valuesOf(schema.ProviderNames()...), Default: "the only declared provider, else local", Doc: "local or gcp"},
+				Attribute{Name: "provider", Type: "string", Values: valuesOf(schema.ProviderNames()...), Default: "the only declared provider, else local", Doc: "local, gcp or ray"},
 				Attribute{Name: "generation", Type: "string", Default: "all", Doc: "such as v5litepod"},
 				Attribute{Name: "gpu", Type: "string", Names: NamesOfGPUTypes, Default: "all", Doc: "GPU type, such as h100; without generation there are then no TPU offers, as there are no GPUs with generation alone"},
 				Attribute{Name: "min_chips", Type: "number", Default: "1", Doc: "of a slice: TPU chips, or GPUs of a machine"},

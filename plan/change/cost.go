@@ -145,7 +145,7 @@ func (s *costSums) count(spec *schema.SliceSpec, n int) {
 
 // of is the Cost that a slice counts in, nil for one that is free.
 func (s *costSums) of(spec *schema.SliceSpec) *plan.Cost {
-	if spec.Provider == schema.ProviderLocal {
+	if spec.Provider != schema.ProviderGCP {
 		return nil
 	}
 	k := costKind{provider: spec.Provider, zone: spec.Zone, name: costType(spec), preemptible: spec.Preemptible}

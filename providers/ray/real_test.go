@@ -1,0 +1,80 @@
+package ray_test
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/fray-ml/fray/providers"
+	"github.com/fray-ml/fray/providers/providertest"
+	"github.com/fray-ml/fray/providers/ray/raytest"
+	"github.com/fray-ml/fray/schema"
+)
+
+// TestRealSlice has a slice of two hosts run a task on a real Ray cluster: the short form.
+func TestRealSlice(t *testing.T) {
+	c := raytest.Start(t, python(t), raytest.Node{CPUs: 2}, raytest.Node{CPUs: 2})
+	p := newPlace(t, c)
+	provider, s := p.provider(), spec("one", 2)
+	p.up(provider, s)
+	ran := t.TempDir()
+	p.assign(s, 1, "touch "+ran+"/$FRAY_TASK_INDEX")
+	p.eventually("both tasks to run", func() bool {
+		entries, err := os.ReadDir(ran)
+		return err == nil && len(entries) == 2
+	})
+	if st := p.status(provider, s); st.Phase != schema.SliceReady {
+		t.Errorf("it is listed as %+v", st)
+	}
+	large := spec("large", 1)
+	large.CPU = 64
+	if err := provider.Create(t.Context(), large); err != nil {
+		t.Fatal(err)
+	}
+	p.eventually("the reason of one that no node can hold", func() bool {
+		st := p.status(provider, large)
+		return st.Waiting && strings.Contains(st.Reason, "no node has 64 CPU; the most that one has is 2 CPU")
+	})
+	p.down(provider, large)
+	p.down(provider, s)
+	if left := p.left(s.Name, 2); len(left) > 0 {
+		t.Errorf("it is gone but left %v", left)
+	}
+}
+
+// TestRealConformance runs the suite of all providers on a real Ray cluster of three nodes.
+func TestRealConformance(t *testing.T) {
+	long(t)
+	c := raytest.Start(t, python(t), raytest.Node{CPUs: 16}, raytest.Node{CPUs: 16})
+	providertest.Run(t, func(t *testing.T) providertest.Harness {
+		p := newPlace(t, c)
+		return providertest.Harness{
+			Provider: p.provider(),
+			Reopen:   func() providers.Provider { return p.provider() },
+			Spec:     spec("", 2),
+			Reported: func(_ context.Context, slice string) int { return p.reported(slice, 2) },
+			Left:     func(slice string) []string { return p.left(slice, 2) },
+			// It dies before it has learnt that it was accepted.
+			CrashCreate: func(s schema.SliceSpec) { _ = p.provider().Create(t.Context(), s) },
+			Damage:      func(slice string) { damage(t, p, slice) },
+			Patience:    patience,
+		}
+	})
+}
+
+// damage submits a job that has the marks of a slice and no spec.
+func damage(t *testing.T, p *place, slice string) {
+	t.Helper()
+	for n := 1; ; n++ {
+		id := "fray_" + slice + "_" + strconv.Itoa(n)
+		body := `{"entrypoint": "true", "submission_id": "` + id + `", "metadata": {
+			"fray-stack": "stack-a", "fray-slice": "` + slice + `", "fray-attempt": "` + strconv.Itoa(n) + `", "fray-spec": "{"}}`
+		if p.cluster.Post(t, "/api/jobs/", body) == http.StatusOK {
+			break
+		}
+	}
+	t.Cleanup(func() { p.down(p.provider(), spec(slice, 2)) })
+}
