@@ -1,0 +1,91 @@
+"""The registry of actors as seen from a process that is connected to Ray: calls of the registry actor."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from fray.cluster.context import job_context
+from fray.cluster.ray.endpoint_registry import Poll
+from fray.cluster.ray.endpoint_table import Selection
+from fray.cluster.types import ActorChanges, ActorEndpoint, ActorId, JobId, Namespace
+from fray.cluster.watch import Ending, Watch
+
+_POLL = 30.0  # seconds that one call waits for changes
+
+Call = Callable[..., Any]
+"""Calls a method of the registry actor: its name, arguments, and `ending`, by which a wait ends early.
+
+It raises what the method raised, and ClusterUnavailableError where the registry does not answer in time.
+"""
+
+
+class RayMetadata:
+    """Names of actors and where they listen, see fray.cluster.Metadata."""
+
+    def __init__(self, call: Call, namespace: Namespace) -> None:
+        self._call, self._namespace = call, namespace
+
+    @property
+    def namespace(self) -> Namespace:
+        """The scope of the names."""
+        return self._namespace
+
+    def register(
+        self,
+        name: str,
+        address: str,
+        job_id: JobId,
+        metadata: Mapping[str, str] | None = None,
+        *,
+        actor_id: ActorId | None = None,
+        unique: bool = False,
+        ttl: float | None = None,
+        task: int | None = None,
+    ) -> ActorId:
+        """Make an endpoint known, see Metadata.register. A program outside of jobs has "" as its job."""
+        context = job_context()
+        if task is None:
+            task = context.task_index if context else 0
+        made = actor_id or ActorId(f"actor-{secrets.token_hex(13)}")  # so that a second try changes nothing
+        endpoint = ActorEndpoint(made, name, address, job_id, self._namespace, dict(metadata or {}), task)
+        return ActorId(self._call("register", self._namespace, endpoint, unique, ttl))
+
+    def unregister(self, actor_id: ActorId) -> None:
+        """Forget an endpoint."""
+        self._call("unregister", [actor_id])
+
+    def lookup(self, name: str) -> ActorEndpoint:
+        """Return the newest endpoint of a name."""
+        return self.lookup_of_job(name, "")
+
+    def lookup_of_job(self, name: str, job_id: str) -> ActorEndpoint:
+        """Return the newest endpoint of a name, of those that a job hosts; "": of any."""
+        found: ActorEndpoint = self._call("lookup", self._namespace, name, job_id)
+        return found
+
+    def lookup_all(self, name: str) -> list[ActorEndpoint]:
+        """Return all endpoints of a name."""
+        return list(self._call("lookup_all", self._namespace, name))
+
+    def list_actors(self, prefix: str = "") -> list[ActorEndpoint]:
+        """Return the endpoints whose names begin so."""
+        return list(self._call("list_actors", self._namespace, prefix))
+
+    def watch(self, name: str = "", prefix: str = "", *, job_id: JobId | None = None) -> Watch:
+        """Yield what is there, then what changes. After the registry has restarted it begins anew."""
+        # What goes on refers to the connection alone, so that it ends when its cluster is gone.
+        call, wanted = self._call, Selection(self._namespace, name, prefix)
+
+        def changes(ending: Ending) -> Iterator[ActorChanges]:
+            boot, version = "", 0
+            while not ending.over:
+                found: Poll = call("poll", wanted, boot, version, _POLL, job_id or "", ending=ending)
+                if ending.over:
+                    return
+                boot, version = found.boot, found.version
+                if found.changes is not None:
+                    yield found.changes
+
+        return Watch(changes)
