@@ -1,0 +1,25 @@
+"""Where supervisors run: pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fray.cluster.ray.demand import Demand, demand_of
+from fray.cluster.ray.records import Job
+
+
+def alone(demand: Demand) -> bool:
+    """Report whether a job has one task, whose place its supervisor takes itself."""
+    return demand.tasks == 1
+
+
+def supervisor_options(job: Job) -> dict[str, Any]:
+    """Return the options of the Ray actor that supervises a job."""
+    demand = demand_of(job.launch.request)
+    if not alone(demand):
+        return {"num_cpus": 0}
+    options = demand.bundle.options()
+    if demand.tpu:
+        resources = dict(demand.bundle.resources)
+        options["resources"] = {**resources, demand.head: 1.0}
+    return options

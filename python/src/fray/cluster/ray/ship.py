@@ -1,0 +1,90 @@
+"""What a request needs on the cluster besides itself: its project, its callable, and fray."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+
+from fray import _pickling
+from fray.cluster.context import job_context
+from fray.cluster.errors import AccessDeniedError, FieldError, InvalidRequestError
+from fray.cluster.ray.connection import Connection
+from fray.cluster.ray.package import package
+from fray.cluster.ray.records import Environment, Launch
+from fray.cluster.ray.store import MAX_BLOB
+from fray.cluster.types import Command, Entrypoint, EnvironmentConfig, JobRequest
+
+
+class Shipper:
+    """Makes launches of requests, and sends the blobs that the cluster lacks."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._held: dict[str, bytes] = {}  # of launches that are being made
+
+    def launch(self, request: JobRequest) -> Launch:
+        """Return the launch of a request.
+
+        Raises:
+            PickleError: the callable cannot be pickled.
+            InvalidRequestError: Ray cannot do what it asks for.
+            AccessDeniedError: a job asks for another namespace than its own.
+        """
+        _check(request)
+        self._check_namespace(request)
+        context = job_context()
+        wanted = request.environment or EnvironmentConfig()
+        kind, callable_ = request.entrypoint.kind, ""
+        if not isinstance(kind, Command):
+            callable_ = self._hold(_pickling.dump(kind))
+            kind = Command(("python", "-m", "fray._callable"))
+        sha256, content = package()
+        self._held[sha256] = content
+        return Launch(
+            request=replace(request, entrypoint=Entrypoint(kind), environment=None),
+            environment=Environment(dict(wanted.env_vars)),
+            package=sha256,
+            callable=callable_,
+            inherit=context is not None and wanted.inherit,
+            parent=context.job_id if context else None,
+            parent_attempt=context.attempt if context else 0,
+        )
+
+    def _check_namespace(self, request: JobRequest) -> None:
+        own = self._connection.namespace
+        if request.namespace not in (None, own):
+            raise AccessDeniedError(
+                f"this connection is of namespace {own}, and cannot launch a job in {request.namespace}; connect "
+                f"with namespace={request.namespace!r}"
+            )
+
+    def _hold(self, content: bytes) -> str:
+        if len(content) > MAX_BLOB:
+            raise InvalidRequestError.of(
+                "entrypoint",
+                f"the pickled callable has {len(content) >> 20} MiB, and a Ray cluster takes {MAX_BLOB >> 20}; put "
+                "large values into files or a bucket",
+            )
+        sha256 = hashlib.sha256(content).hexdigest()
+        self._held[sha256] = content
+        return sha256
+
+    def send(self, lacking: Sequence[str]) -> None:
+        """Send blobs."""
+        for sha256 in lacking:
+            self._connection.ship(sha256, self._held[sha256])
+
+
+def _check(request: JobRequest) -> None:
+    found = []
+    if request.environment is not None and request.environment.image:
+        found.append(FieldError("environment.image", "a Ray cluster runs jobs without containers of their own"))
+    if request.health_check is not None:
+        found.append(FieldError("health_check", "a Ray cluster has none; have the program exit when it fails"))
+    if request.reservation_id is not None:
+        found.append(FieldError("reservation_id", "a Ray cluster has no reservations"))
+    if found:
+        raise InvalidRequestError("the request is invalid", found)
+
+
