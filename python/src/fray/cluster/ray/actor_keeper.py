@@ -29,6 +29,10 @@ class HostLostError(Exception):
     """The process that hosts an actor is gone, without having reported how it ended."""
 
 
+class HostUnmadeError(Exception):
+    """The process that hosts an actor cannot be made in any attempt; the text has why."""
+
+
 class Host(Protocol):
     """The process of an attempt, or what is to become it."""
 
@@ -37,6 +41,7 @@ class Host(Protocol):
 
         Raises:
             HostLostError: its process died.
+            HostUnmadeError: there can be none.
         """
         ...
 
@@ -162,6 +167,9 @@ class ActorKeeper:
                     end = self._reported.pop((job_id, attempt), None) or ending.result()
                 except HostLostError:
                     end = await self._verdict(job_id, attempt, places)
+                except HostUnmadeError as err:
+                    self._table.fail(job_id, f"its host cannot be made: {err}", None, time.time())
+                    return
                 await self._conclude(job_id, attempt, end)
         finally:
             for each in (ending, superseded, stopping):

@@ -23,6 +23,12 @@ class Calls:
         self._find, self._target, self._timeout = find, target, timeout
         self._handle: Any = None
 
+    def handle(self) -> Any:
+        """Return the handle of the registry's Ray actor."""
+        if self._handle is None:
+            self._handle = self._find()
+        return self._handle
+
     def call(self, method: str, *args: Any, waits: float = 0.0) -> Any:
         """Return what a method returned, which may wait for `waits` seconds itself.
 

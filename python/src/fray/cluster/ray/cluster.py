@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import overload
 
+from fray.cluster.attached import attached, close_attached
 from fray.cluster.check import check_group, check_request
 from fray.cluster.context import job_context
 from fray.cluster.errors import (
@@ -19,6 +20,10 @@ from fray.cluster.errors import (
 )
 from fray.cluster.protocols import Metadata
 from fray.cluster.ray.connection import Connection
+from fray.cluster.ray.identities import Identities
+from fray.cluster.ray.metadata import RayMetadata
+from fray.cluster.ray.reach import Reach
+from fray.cluster.ray.session import RaySession
 from fray.cluster.ray.ship import Shipper
 from fray.cluster.ray.spec import NAMESPACE, Spec, parse
 from fray.cluster.types import (
@@ -213,4 +218,35 @@ class RayCluster:
     @property
     def metadata(self) -> Metadata:
         """The registry of actors."""
-        raise UnsupportedError("no actors yet")
+        return RayMetadata(self._calls, self.namespace)
+
+    def session(self) -> str:
+        """Return the id of this process's session, with which what it creates may end, see RaySession."""
+        if job_context() is not None:
+            return ""
+        return attached(self, RaySession, lambda: RaySession(self._calls)).id
+
+    def identity_of(self, namespace: str, wait: bool = True) -> str | None:
+        """Return the file of what this process shows to actors of a namespace, see FrayCluster.identity_of."""
+        own = os.environ.get("FRAY_ACTOR_IDENTITY", "")
+        if own and os.environ.get("FRAY_NAMESPACE", "") in ("", namespace):
+            return own
+        return attached(self, Identities, lambda: Identities(self._calls)).file(namespace, wait)
+
+    def reach(self) -> Reach:
+        """Return how programs without Ray reach the actors of this namespace.
+
+        Raises:
+            UnsupportedError: the head's Python lacks what serves them.
+        """
+        found: Reach | None = self._calls.call("actors", "reach")
+        if found is None:
+            raise UnsupportedError(
+                "the head of the Ray cluster lacks the packages grpcio and cryptography, with which programs "
+                "without Ray are served; install fray-ml[ray] there"
+            )
+        return found
+
+    def close(self) -> None:
+        """End what goes on for this connection. Jobs go on, but for actors that are not detached."""
+        close_attached(self)

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+import threading
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fray.cluster.context import job_context
+from fray.cluster.ray.calls import Calls
 from fray.cluster.ray.endpoint_registry import Poll
 from fray.cluster.ray.endpoint_table import Selection
+from fray.cluster.ray.host import payload_of, value_of
 from fray.cluster.types import ActorChanges, ActorEndpoint, ActorId, JobId, Namespace
 from fray.cluster.watch import Ending, Watch
 
 _POLL = 30.0  # seconds that one call waits for changes
 
-Call = Callable[..., Any]
-"""Calls a method of the registry actor: its name, arguments, and `ending`, by which a wait ends early.
-
-It raises what the method raised, and ClusterUnavailableError where the registry does not answer in time.
-"""
-
 
 class RayMetadata:
     """Names of actors and where they listen, see fray.cluster.Metadata."""
 
-    def __init__(self, call: Call, namespace: Namespace) -> None:
-        self._call, self._namespace = call, namespace
+    def __init__(self, calls: Calls, namespace: Namespace) -> None:
+        self._calls, self._namespace = calls, namespace
 
     @property
     def namespace(self) -> Namespace:
@@ -73,19 +70,49 @@ class RayMetadata:
         """Return the endpoints whose names begin so."""
         return list(self._call("list_actors", self._namespace, prefix))
 
+    def _call(self, method: str, *args: Any) -> Any:
+        return self._calls.call("actors", method, *args)
+
     def watch(self, name: str = "", prefix: str = "", *, job_id: JobId | None = None) -> Watch:
         """Yield what is there, then what changes. After the registry has restarted it begins anew."""
         # What goes on refers to the connection alone, so that it ends when its cluster is gone.
-        call, wanted = self._call, Selection(self._namespace, name, prefix)
+        calls, wanted = self._calls, Selection(self._namespace, name, prefix)
 
         def changes(ending: Ending) -> Iterator[ActorChanges]:
             boot, version = "", 0
             while not ending.over:
-                found: Poll = call("poll", wanted, boot, version, _POLL, job_id or "", ending=ending)
-                if ending.over:
+                found = _polled(calls, ending, wanted, boot, version, job_id or "")
+                if found is None:
                     return
                 boot, version = found.boot, found.version
                 if found.changes is not None:
                     yield found.changes
 
         return Watch(changes)
+
+
+def _polled(
+    calls: Calls, ending: Ending, wanted: Selection, boot: str, version: int, job_id: str
+) -> Poll | None:
+    """Return what the registry answers to one poll; None: the watch has ended meanwhile."""
+    import ray
+
+    problems = (ray.exceptions.RayError, ray.exceptions.RpcError, ConnectionError, ValueError)
+    while not ending.over:
+        try:
+            payload = payload_of("poll", wanted, boot, version, _POLL, job_id)
+            reference = calls.handle().call.remote("actors", payload)
+            answered = threading.Event()
+            reference.future().add_done_callback(lambda _, there=answered: there.set())
+            ending.wakes(answered.set)
+            answered.wait(2 * _POLL)
+            if ending.over:
+                return None
+            reply: bytes = ray.get(reference, timeout=0)
+        except problems:
+            calls.call("hello")  # which waits until Ray has restarted it
+            boot = ""
+            continue
+        found: Poll = value_of(reply)
+        return found
+    return None

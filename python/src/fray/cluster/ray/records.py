@@ -55,6 +55,8 @@ class Launch:
     """The SHA-256 of the client's fray, with which the job is supervised."""
     callable: str = ""
     """The SHA-256 of the pickled callable, "" without one."""
+    hosted: bool = False
+    """Whether the callable is fray's own for an actor, which the Ray worker hosts itself, see `actor_host`."""
     inherit: bool = False
     """Whether it starts from the environment of its parent."""
     parent: JobId | None = None

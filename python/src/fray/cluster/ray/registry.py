@@ -15,6 +15,8 @@ import time
 from collections.abc import Coroutine, Sequence
 from typing import Any
 
+from fray.cluster.ray.actor_launcher import RayLauncher
+from fray.cluster.ray.actors import ActorSide
 from fray.cluster.ray.host import host_class, payload_of, value_of
 from fray.cluster.ray.job_table import JobTable, Started
 from fray.cluster.ray.logs import Chunk, LogTable
@@ -50,6 +52,7 @@ class Registry:
         self._tasks: set[asyncio.Task[None]] = set()
         self._watched: set[JobId] = set()
         self._loaded = False
+        self._actors: ActorSide | None = None  # from `_resume` on
         self._remote = ray.remote(host_class())
 
     def _stored(self) -> list[Job]:
@@ -58,6 +61,8 @@ class Registry:
 
     def _changed(self, job: Job) -> None:
         self._store.put("job", job.job_id, pickle.dumps(job))
+        if self._actors is not None:
+            self._actors.changed(job)
         self._spawn(self._notify())
 
     async def _notify(self) -> None:
@@ -74,6 +79,8 @@ class Registry:
         if self._loaded:
             return
         self._loaded = True
+        self._actors = ActorSide(self._store, self._jobs, RayLauncher(self._ray), self._stop_soon)
+        self._spawn(self._actors.serve(self._ray.util.get_node_ip_address()))
         for job in self._jobs:
             if not job.over:
                 self._watch(job.job_id)
@@ -168,6 +175,15 @@ class Registry:
         over = self._jobs.job(job_id).over
         return self._logs.after(job_id, after), over
 
+    async def actors(self, method: str, *args: Any) -> Any:
+        """Call a method of the part that is about actors, see ActorSide."""
+        self._resume()
+        assert self._actors is not None
+        return await self._actors.call(method, *args)
+
+    def _stop_soon(self, job_id: JobId, reason: str) -> None:
+        self._spawn(self.stop(job_id, reason))
+
     # For supervisors
 
     async def begin(self, job_id: JobId, holder: str, places: Sequence[Place]) -> Started | None:
@@ -224,7 +240,10 @@ class Registry:
     # Supervisors
 
     def _watch(self, job_id: JobId) -> None:
-        if job_id not in self._watched:
+        if self._jobs.job(job_id).launch.hosted:
+            assert self._actors is not None
+            self._actors.keeper.keep(job_id)
+        elif job_id not in self._watched:
             self._watched.add(job_id)
             self._spawn(self._supervise(job_id))
 
@@ -274,6 +293,8 @@ class Registry:
 
     async def _end_supervisor(self, job: Job) -> None:
         """Have the processes of a job end that was stopped, by force if they take too long."""
+        if job.launch.hosted:
+            return  # its keeper does
         if not job.draining:
             self._kill(job)
             return

@@ -7,10 +7,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from fray import _pickling
+from fray._host_run import host_created
 from fray.cluster.context import job_context
 from fray.cluster.errors import AccessDeniedError, FieldError, InvalidRequestError
 from fray.cluster.ray.connection import Connection
+from fray.cluster.ray.demand import demand_of
 from fray.cluster.ray.package import package
+from fray.cluster.ray.placing import alone
 from fray.cluster.ray.records import Environment, Launch
 from fray.cluster.ray.store import MAX_BLOB
 from fray.cluster.types import Command, Entrypoint, EnvironmentConfig, JobRequest
@@ -35,9 +38,10 @@ class Shipper:
         self._check_namespace(request)
         context = job_context()
         wanted = request.environment or EnvironmentConfig()
-        kind, callable_ = request.entrypoint.kind, ""
+        kind, callable_, hosted = request.entrypoint.kind, "", False
         if not isinstance(kind, Command):
             callable_ = self._hold(_pickling.dump(kind))
+            hosted = kind.function is host_created and alone(demand_of(request))
             kind = Command(("python", "-m", "fray._callable"))
         sha256, content = package()
         self._held[sha256] = content
@@ -46,6 +50,7 @@ class Shipper:
             environment=Environment(dict(wanted.env_vars)),
             package=sha256,
             callable=callable_,
+            hosted=hosted,
             inherit=context is not None and wanted.inherit,
             parent=context.job_id if context else None,
             parent_attempt=context.attempt if context else 0,

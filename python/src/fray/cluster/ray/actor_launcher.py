@@ -1,0 +1,123 @@
+"""Starts the hosts of actors on Ray, see actor_keeper.Launcher."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fray.cluster.ray.actor_keeper import Host, HostLostError, HostUnmadeError
+from fray.cluster.ray.demand import HEAD_NODE
+from fray.cluster.ray.host import host_class, payload_of, value_of
+from fray.cluster.ray.placing import supervisor_options
+from fray.cluster.ray.records import Job, Place, TaskEnd
+
+_AGAIN = 0.5  # seconds before a host that cannot be reached is asked again
+_REACH = 2.0  # seconds within which a node's raylet takes a connection
+_OWN_HEAD = "node:__internal_head__"  # a resource that Ray gives the head itself
+_SHARE = 0.0001
+_HOST = "fray.cluster.ray.actor_host:ActorHost"
+
+
+class RayHost:
+    """The Ray actor of one attempt."""
+
+    def __init__(self, ray: Any, handle: Any) -> None:
+        self._ray, self._handle = ray, handle
+
+    async def outcome(self) -> TaskEnd:
+        """Return how it ended by itself, see Host."""
+        problems = self._ray.exceptions
+        while True:
+            try:
+                end: TaskEnd = value_of(await self._handle.call.remote("run", payload_of()))
+            except problems.ActorUnavailableError:
+                await asyncio.sleep(_AGAIN)  # the network is back soon, or it has died
+            except problems.ActorDiedError as err:
+                if err.actor_init_failed:
+                    raise HostUnmadeError(str(err)) from err
+                raise HostLostError from err
+            except problems.RayError as err:
+                raise HostLostError from err
+            else:
+                return end
+
+    async def stop(self) -> None:
+        """Have it finish its calls and end, see Host."""
+        with contextlib.suppress(self._ray.exceptions.RayError):
+            await self._handle.call.remote("stop", payload_of())
+
+    def kill(self) -> None:
+        """End it at once."""
+        with contextlib.suppress(self._ray.exceptions.RayError, ValueError):
+            self._ray.kill(self._handle, no_restart=True)
+
+
+class RayLauncher:
+    """Starts Ray actors."""
+
+    def __init__(self, ray: Any) -> None:
+        self._ray = ray
+        self._remote = ray.remote(host_class())
+
+    def start(self, job: Job, attempt: int) -> Host:
+        """Return the host of an attempt, which is started unless it lives."""
+        options = {
+            "name": _name_of(job, attempt),
+            "namespace": job.namespace,
+            "lifetime": "detached",
+            "get_if_exists": True,
+            "max_restarts": 0,
+            "max_concurrency": 16,
+            **supervisor_options(job),
+        }
+        resources: Mapping[str, float] = options.get("resources") or {}
+        if HEAD_NODE in resources and not self._has(HEAD_NODE):
+            options["resources"] = {_OWN_HEAD: _SHARE, **{k: v for k, v in resources.items() if k != HEAD_NODE}}
+        payload = payload_of(job.namespace, job, attempt)
+        made = self._remote.options(**options).remote(job.namespace, job.launch.package, _HOST, payload)
+        return RayHost(self._ray, made)
+
+    def _has(self, resource: str) -> bool:
+        return any(node["Alive"] and resource in node.get("Resources", {}) for node in self._ray.nodes())
+
+    def find(self, job: Job, attempt: int) -> Host | None:
+        """Return the host of an attempt; None: it does not live."""
+        try:
+            return RayHost(self._ray, self._ray.get_actor(_name_of(job, attempt), namespace=job.namespace))
+        except ValueError:
+            return None
+
+    async def loss(self, places: Sequence[Place]) -> str:
+        """Return why an attempt is lost that had its process there, see Launcher.
+
+        Ray's table may have a node for a while that is gone, so that its raylet is asked too.
+        """
+        return await asyncio.to_thread(self._loss, {place.node for place in places})
+
+    def _loss(self, wanted: set[str]) -> str:
+        for node in self._ray.nodes():
+            if node["NodeID"] in wanted and (why := _death_of(node)):
+                return f"Ray's node {node['NodeManagerAddress']} died{why}"
+        return ""
+
+
+def _death_of(node: Mapping[str, Any]) -> str:
+    """Return why a node is gone, "" if it lives, or that is not known."""
+    if not node["Alive"]:
+        why = node.get("DeathReasonMessage") or "Ray took it off its table"
+        return f": {why}"
+    address = node["NodeManagerAddress"], node["NodeManagerPort"]
+    try:
+        socket.create_connection(address, _REACH).close()
+    except ConnectionRefusedError:
+        return ": its raylet has ended"
+    except OSError:
+        return ""
+    return ""
+
+
+def _name_of(job: Job, attempt: int) -> str:
+    return f"fray-actor {job.job_id} {attempt}"

@@ -1,0 +1,44 @@
+"""The session of this process at a Ray cluster, with which the actors end that it created."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import threading
+import uuid
+
+from fray.cluster.errors import ClusterError
+from fray.cluster.ray.calls import Calls
+
+_RENEW = 5.0  # seconds; the registry ends a session after 30 s without a call
+
+
+class RaySession:
+    """Held from the beginning until the process ends. After a SIGKILL the registry ends what belongs to it."""
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+        self.id = uuid.uuid4().hex
+        self._over = threading.Event()
+        threading.Thread(target=self._hold, name="fray session", daemon=True).start()
+        atexit.register(self.close)
+
+    @property
+    def busy(self) -> bool:
+        """See Attachment."""
+        return False
+
+    def _hold(self) -> None:
+        while not self._over.is_set():
+            with contextlib.suppress(ClusterError):
+                self._calls.call("actors", "hold", self.id)
+            self._over.wait(_RENEW)
+
+    def close(self) -> None:
+        """End it, and what belongs to it."""
+        atexit.unregister(self.close)
+        if self._over.is_set():
+            return
+        self._over.set()
+        with contextlib.suppress(ClusterError):
+            self._calls.call("actors", "end_session", self.id)
