@@ -6,6 +6,20 @@ decides is pure: `job_table` and `transitions` (attempts and budgets), `demand` 
 job waits), `nodes` (which nodes are lost). Ray is imported when a client connects, not before.
 """
 
-from fray.cluster.ray.cluster import RayCluster
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fray.cluster.ray.cluster import RayCluster
 
 __all__ = ["RayCluster"]
+
+
+def __getattr__(name: str) -> Any:
+    # Workers that host one part import no others.
+    if name == "RayCluster":
+        from fray.cluster.ray.cluster import RayCluster
+
+        return RayCluster
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -15,6 +15,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -22,14 +23,17 @@ from fray import _pickling, _termination
 from fray._host_run import CONSTRUCTION_FAILED, Hosting, construct, report
 from fray.cluster.errors import ClusterError
 from fray.cluster.ray.calls import Calls
+from fray.cluster.ray.host import payload_of, value_of
 from fray.cluster.ray.job_table import Started
+from fray.cluster.ray.metadata import RayMetadata
 from fray.cluster.ray.output import Shipping
 from fray.cluster.ray.prepare import SetupError, prepare
 from fray.cluster.ray.records import Job, Place, TaskEnd
 from fray.cluster.ray.variables import Seat, variables_of
-from fray.cluster.types import TaskState, Termination, TerminationCause
+from fray.cluster.types import Namespace, TaskState, Termination, TerminationCause
 
 _TIMEOUT = 600.0  # seconds that the registry may be away
+_SOON = 30.0  # seconds within which the registry answers, unless its process has died
 _LAST = 3.0  # seconds for which a process that exits waits for the registry
 _LOOK = 5.0  # seconds between two questions whether the attempt is still wanted
 
@@ -74,9 +78,7 @@ class ActorHost:
     def _run(self) -> TaskEnd:
         context = self._ray.get_runtime_context()
         place = Place(context.get_node_id(), self._ray.util.get_node_ip_address())
-        begun: Beginning | None = self._registry.call(
-            "actors", "begin_host", self._job.job_id, self._attempt, self._holder, place
-        )
+        begun = self._begun(place)
         if begun is None:
             return TaskEnd(0, TaskState.KILLED, "it is not wanted any more")
         home = Path(os.environ["FRAY_RAY_HOME"]) / "actors"
@@ -89,6 +91,17 @@ class ActorHost:
         finally:
             shutil.rmtree(directory, ignore_errors=True)
             shipping.close()
+
+    def _begun(self, place: Place) -> Beginning | None:
+        """Report in, and import meanwhile what serves actors; None: this attempt is not wanted."""
+        args = ("begin_host", self._job.job_id, self._attempt, self._holder, place)
+        with contextlib.suppress(self._ray.exceptions.RayError, ValueError):
+            reference = self._registry.handle().call.remote("actors", payload_of(*args))
+            import_module("fray._host_serve")
+            answer: Beginning | None = value_of(self._ray.get(reference, timeout=_SOON))
+            return answer
+        begun: Beginning | None = self._registry.call("actors", *args)  # as often as it takes
+        return begun
 
     def _host(self, begun: Beginning, place: Place, directory: Path, shipping: Shipping) -> TaskEnd:
         record = directory / "end.json"
@@ -149,10 +162,9 @@ class ActorHost:
 
     def _serve(self, actor: Any, hosting: Hosting) -> int:
         from fray._host_serve import Serving
-        from fray.cluster.current import current_cluster
 
         try:
-            self._serving = Serving(current_cluster(), actor, hosting)
+            self._serving = Serving(_Surrounding(self._registry, self._job.namespace), actor, hosting)
         except (OSError, ValueError, ClusterError) as err:
             sys.stderr.write(f"fray: the actor cannot be served: {err}\n")
             return 1
@@ -177,13 +189,24 @@ class ActorHost:
             end = TaskEnd(0, state, f"exit status {status}" if status else "", status)
             with contextlib.suppress(Exception):
                 registry = self._ray.get_actor("fray-registry", namespace=self._job.namespace)
-                from fray.cluster.ray.host import payload_of
-
                 payload = payload_of("exiting", self._job.job_id, self._attempt, end)
                 self._ray.get(registry.call.remote("actors", payload), timeout=_LAST)
             leave(status)
 
         os._exit = leave_recorded
+
+
+class _Surrounding:
+    """The cluster as its hosts use it: the registry of actors at once, and all else when it is first used."""
+
+    def __init__(self, registry: Calls, namespace: Namespace) -> None:
+        self.namespace = namespace
+        self.metadata = RayMetadata(registry, namespace)
+
+    def __getattr__(self, name: str) -> Any:
+        from fray.cluster.current import current_cluster
+
+        return getattr(current_cluster(), name)
 
 
 @contextlib.contextmanager

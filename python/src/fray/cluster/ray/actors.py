@@ -52,8 +52,8 @@ class ActorSide:
 
     async def call(self, method: str, *args: Any) -> Any:
         """Return what a method of the actors' part returned."""
-        if method == "poll":
-            return await self.endpoints.poll(*args)
+        if method in ("poll", "await_hosted"):
+            return await (self.endpoints.poll if method == "poll" else self._await_hosted)(*args)
         if method in self._methods:
             return self._methods[method](*args)
         return getattr(self.endpoints, method)(*args)
@@ -91,6 +91,20 @@ class ActorSide:
         started: Started | None = self._table.begin(job_id, holder, [place], time.time())
         return None if started is None else Beginning(started, self._identity(job.namespace))
 
+    async def _await_hosted(self, job_id: JobId, name: str, seconds: float) -> tuple[bool, JobInfo]:
+        """Return whether a job has registered an actor of a name, and how it stands.
+
+        It waits, for at most so many seconds, until either the actor is there or another attempt has ended.
+        """
+        until, before = time.monotonic() + seconds, _ends(self._table.job(job_id))
+        while True:
+            job = self._table.job(job_id)
+            there = any(e.job_id == job_id for e in self.endpoints.lookup_all(job.namespace, name))
+            left = until - time.monotonic()
+            if there or job.status.ended or _ends(job) != before or left <= 0:
+                return there, job.info()
+            await self.endpoints.changed(left)
+
     def _is_wanted(self, job_id: JobId, attempt: int) -> bool:
         job = self._table.job(job_id)
         return job.attempt == attempt and (job.running or job.draining)
@@ -110,6 +124,10 @@ class ActorSide:
 
     def _reached(self) -> Reach | None:
         return self._reach
+
+
+def _ends(job: Job) -> int:
+    return sum(attempt.ended_at is not None for attempt in job.attempts)
 
 
 class _Secrets:

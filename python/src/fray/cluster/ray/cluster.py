@@ -220,6 +220,13 @@ class RayCluster:
         """The registry of actors."""
         return RayMetadata(self._calls, self.namespace)
 
+    def await_hosted(self, job_id: JobId, name: str, seconds: float) -> tuple[bool, JobInfo]:
+        """Return whether a job has registered an actor, and how it stands, after a wait for either to change."""
+        found: tuple[bool, JobInfo] = self._calls.call(
+            "actors", "await_hosted", job_id, name, seconds, waits=seconds
+        )
+        return found
+
     def session(self) -> str:
         """Return the id of this process's session, with which what it creates may end, see RaySession."""
         if job_context() is not None:

@@ -128,6 +128,11 @@ class EndpointRegistry:
         self._changed.set()
         self._changed = asyncio.Event()
 
+    async def changed(self, seconds: float) -> None:
+        """Return when something has changed, or after so many seconds."""
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._changed.wait(), seconds)
+
     def lookup(self, namespace: Namespace, name: str, job_id: str = "") -> ActorEndpoint:
         """Return the newest endpoint of a name, of those that a job hosts if one is given.
 
@@ -169,7 +174,7 @@ class EndpointRegistry:
         known = version if boot == self._boot else None
         until = time.monotonic() + min(seconds, _LONGEST_POLL)
         while True:
-            changed, now = self._changed, self._table.version
+            now = self._table.version
             changes = self._table.since(wanted, known)
             if changes is not None:
                 return Poll(self._boot, now, changes)
@@ -178,8 +183,7 @@ class EndpointRegistry:
             if left <= 0:
                 return Poll(self._boot, now, None)
             known = now
-            with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(changed.wait(), left)
+            await self.changed(left)
 
     def _check_lives(self, job_id: str) -> None:
         if not job_id:

@@ -22,6 +22,7 @@ def host_class() -> Any:
         """Hosts an object of fray."""
 
         def __init__(self, namespace: str, package: str, target: str, payload: bytes) -> None:
+            import gc
             import importlib
             import io
             import os
@@ -48,6 +49,7 @@ def host_class() -> Any:
                     os.rename(made, directory)
                 except OSError:  # another process was faster
                     shutil.rmtree(made, ignore_errors=True)
+            gc.disable()  # imports make many objects, among many of Ray's that stay
             for name in [n for n in sys.modules if n == "fray" or n.startswith("fray.")]:
                 del sys.modules[name]
             sys.path.insert(0, directory)
@@ -55,6 +57,8 @@ def host_class() -> Any:
             os.environ["FRAY_RAY_HOME"] = home
             dispatcher = importlib.import_module("fray.cluster.ray.host").Dispatcher
             self._dispatcher = dispatcher(target, payload)
+            gc.freeze()
+            gc.enable()
 
         async def call(self, method: str, payload: bytes) -> bytes:
             """Call a method of the object."""
