@@ -28,7 +28,6 @@ from fray.cluster.ray.store import Store
 from fray.cluster.ray.transitions import backoff
 from fray.cluster.types import JobId, JobInfo, JobStatus, Namespace, TaskState
 
-NAME = "fray-registry"
 _LOOK = 1.0  # seconds between two readings of the node table
 _SLACK = 30.0  # seconds beyond its grace that a job gets to end
 _AGAIN = 0.5  # seconds before a supervisor that cannot be reached is asked again
@@ -84,6 +83,7 @@ class Registry:
         for job in self._jobs:
             if not job.over:
                 self._watch(job.job_id)
+                self._spawn(self._give_up(job.job_id))
         self._spawn(self._watch_nodes())
 
     # For clients
@@ -118,10 +118,25 @@ class Registry:
             await self._until(lambda: all(self._jobs.job(job.job_id).over for job in clashing), None)  # noqa: B023
         for job in new:
             self._watch(job.job_id)
+            self._spawn(self._give_up(job.job_id))
         for job in self._jobs.old():
             self._store.delete("job", job.job_id)
             self._logs.drop(job.job_id)
         return ids, []
+
+    async def _give_up(self, job_id: JobId) -> None:
+        """End a job that has not started in the time that its request allows."""
+        job = self._jobs.job(job_id)
+        seconds = job.launch.request.scheduling_timeout_seconds
+        if seconds is None:
+            return
+        await asyncio.sleep(max(0.0, job.submitted_at + seconds - time.time()))
+        job = self._jobs.job(job_id)
+        if job.status is JobStatus.PENDING and not job.attempts:
+            why = (await self._infos([job]))[0].reason
+            job = self._jobs.fail(job_id, f"it could not start in {seconds} s: {why}", None, time.time())
+            self._ended(job)
+            self._kill(job)
 
     async def info(self, job_id: JobId) -> JobInfo:
         """Return how a job stands."""
@@ -189,10 +204,7 @@ class Registry:
     async def begin(self, job_id: JobId, holder: str, places: Sequence[Place]) -> Started | None:
         """Begin an attempt, the start fence; None: the job is not wanted."""
         self._resume()
-        started = self._jobs.begin(job_id, holder, places, time.time())
-        if started is None:
-            return None
-        return started
+        return self._jobs.begin(job_id, holder, places, time.time())
 
     async def write_log(self, job_id: JobId, attempt: int, task: int, data: bytes) -> bool:
         """Keep what a task wrote; False: that attempt is over, or the job."""

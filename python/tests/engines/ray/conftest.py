@@ -1,0 +1,83 @@
+"""Tests against a real Ray cluster: a head with two CPUs, and nodes that tests add."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+collect_ignore_glob = [] if importlib.util.find_spec("ray") else ["test_*"]
+
+WAIT = 120.0  # seconds; a busy machine keeps this
+
+
+@pytest.fixture(scope="session")
+def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Return the cluster, to which this process is not connected yet."""
+    from ray_cluster import Nodes
+
+    made = Nodes(tmp_path_factory.mktemp("ray"), {"num_cpus": 2})
+    before = dict(os.environ)
+    os.environ.update(made.environ)
+    try:
+        yield made
+    finally:
+        import ray
+
+        ray.shutdown()
+        made.close()
+        os.environ.clear()
+        os.environ.update(before)
+
+
+@pytest.fixture
+def cluster(nodes: Any) -> Iterator[Any]:
+    """Return a RayCluster in a namespace of the test's own, whose jobs end with it."""
+    from fray.cluster.ray import RayCluster
+
+    made = RayCluster(nodes.address, namespace=f"test-{uuid.uuid4().hex[:8]}")
+    yield made
+    end_all(made)
+
+
+def end_all(cluster: Any) -> None:
+    """End the jobs of a namespace, and its registry."""
+    import ray
+
+    jobs = [job.job_id for job in cluster.list_jobs()]
+    for job_id in jobs:
+        cluster.terminate(job_id)
+    cluster.wait(jobs, timeout=WAIT)
+    ray.kill(ray.get_actor("fray-registry", namespace=cluster.namespace), no_restart=True)
+
+
+def until(ready: Callable[[], Any], what: str = "") -> Any:
+    """Return what is ready, as soon as it is."""
+    end = time.monotonic() + WAIT
+    while not (found := ready()):
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {WAIT} s: {what or ready}")
+        threading.Event().wait(0.02)
+    return found
+
+
+class Gate:
+    """A file that a job makes, or waits for."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def open(self) -> None:
+        """Let jobs go on."""
+        self.path.touch()
+
+    def wait(self) -> None:
+        """Wait until a job has made it."""
+        until(self.path.exists, f"{self.path} is made")
