@@ -26,6 +26,8 @@ class Connection:
         self.calls = Calls(self._registry, self.address, timeout)
 
     def _registry(self) -> Any:
+        if not self.ray.is_initialized():  # or Ray would connect to whatever cluster it finds
+            raise ConnectionError("this process has shut Ray down")
         try:
             return self.ray.get_actor(REGISTRY, namespace=self.namespace)
         except ValueError:

@@ -29,10 +29,16 @@ class RaySession:
         return False
 
     def _hold(self) -> None:
-        while not self._over.is_set():
+        while not self._over.is_set() and self._connected():
             with contextlib.suppress(ClusterError):
                 self._calls.call("actors", "hold", self.id)
             self._over.wait(_RENEW)
+
+    def _connected(self) -> bool:
+        """Return whether this process is connected to Ray still: calls wait for a registry that is away."""
+        import ray
+
+        return bool(ray.is_initialized())
 
     def close(self) -> None:
         """End it, and what belongs to it."""
@@ -40,5 +46,7 @@ class RaySession:
         if self._over.is_set():
             return
         self._over.set()
+        if not self._connected():
+            return
         with contextlib.suppress(ClusterError):
             self._calls.call("actors", "end_session", self.id)
