@@ -254,6 +254,11 @@ class RayCluster:
             )
         return found
 
+    def identity(self) -> bytes:
+        """Return what a program shows to the actors of this namespace: the content of FRAY_ACTOR_IDENTITY."""
+        found: bytes = self._calls.call("actors", "identity", self.namespace)
+        return found
+
     def close(self) -> None:
         """End what goes on for this connection. Jobs go on, but for actors that are not detached."""
         close_attached(self)
