@@ -60,8 +60,8 @@ class Cluster:
         self.table = JobTable(Namespace("rl"), self._changed)
         self.keeper: ActorKeeper | None = None
         self.table.load(jobs)
-        self.hosts = hosts or {}
-        self.living = set(self.hosts)
+        self.started = hosts or {}
+        self.living = set(self.started)
         self.lost = ""
         self.ended: list[tuple[JobId, int]] = []
         self.keeper = ActorKeeper(self.table, self, self._attempt_ended, self._stop)
@@ -79,12 +79,18 @@ class Cluster:
         self.table.stop(job_id, reason, 1.0)
 
     def start(self, job: Job, attempt: int) -> Host:
-        host = self.hosts[job.job_id, attempt] = FakeHost()
+        host = self.started[job.job_id, attempt] = FakeHost()
         self.living.add((job.job_id, attempt))
         return host
 
     def find(self, job: Job, attempt: int) -> Host | None:
-        return self.hosts[job.job_id, attempt] if (job.job_id, attempt) in self.living else None
+        return self.started[job.job_id, attempt] if (job.job_id, attempt) in self.living else None
+
+    async def hosts(self) -> list[tuple[JobId, int]]:
+        return [key for key, host in self.started.items() if not host.killed]
+
+    def end(self, job_id: JobId, attempt: int) -> None:
+        self.started[job_id, attempt].kill()
 
     async def loss(self, places: Sequence[Place]) -> str:
         assert list(places) == [HERE]
@@ -94,15 +100,15 @@ class Cluster:
         request = replace(JobRequest("actor-counter", Entrypoint.from_command(["python"])), **changes)
         variables = {"FRAY_ACTOR_NAMES": '["counter"]'}
         launch = Launch(request, Environment(variables), "package", hosted=True)
-        ((job_id,), _, _) = self.table.launch([launch], "", "request", 0.0)
+        ((job_id,), _, _) = self.table.launch([launch], "", f"request {request.name}", 0.0)
         assert self.keeper is not None
         self.keeper.keep(job_id)
         return job_id
 
     async def host(self, job_id: JobId, attempt: int) -> FakeHost:
         """Return the host of an attempt, which has begun."""
-        await until(lambda: (job_id, attempt) in self.hosts)
-        host = self.hosts[job_id, attempt]
+        await until(lambda: (job_id, attempt) in self.started)
+        host = self.started[job_id, attempt]
         assert self.table.begin(job_id, f"holder {attempt}", [HERE], float(attempt)) is not None
         return host
 
@@ -129,7 +135,7 @@ def test_a_failure_is_followed_by_another_attempt_until_the_budget_is_spent() ->
         job = cluster.table.job(job_id)
         assert (job.status, job.failures, job.attempt) == (JobStatus.FAILED, 2, 2)
         assert {(job_id, 1), (job_id, 2)} <= set(cluster.ended)
-        assert all(host.killed for host in cluster.hosts.values()), "a process is left"
+        assert all(host.killed for host in cluster.started.values()), "a process is left"
         assert 'actor "counter" has failed for good' in fate_of("counter", [job]).death
         assert names_of(job) == ("counter",)
 
@@ -195,9 +201,9 @@ def test_a_job_that_is_stopped_while_it_waits_never_runs() -> None:
     async def part() -> None:
         cluster = Cluster()
         job_id = cluster.launch()
-        await until(lambda: (job_id, 1) in cluster.hosts)
+        await until(lambda: (job_id, 1) in cluster.started)
         cluster.table.stop(job_id, "stopped by a client", 2.0)
-        await until(lambda: cluster.hosts[job_id, 1].killed)
+        await until(lambda: cluster.started[job_id, 1].killed)
         assert cluster.table.begin(job_id, "late", [HERE], 3.0) is None
 
     run(part)
@@ -212,8 +218,8 @@ def test_what_can_never_be_made_is_tried_once() -> None:
         await until(lambda: cluster.table.job(job_id).status is JobStatus.FAILED)
         other = Cluster()
         unmade = other.launch(max_retries_failure=-1)
-        await until(lambda: (unmade, 1) in other.hosts)
-        other.hosts[unmade, 1].end.set_exception(HostUnmadeError("no module msgpack"))
+        await until(lambda: (unmade, 1) in other.started)
+        other.started[unmade, 1].end.set_exception(HostUnmadeError("no module msgpack"))
         await until(lambda: other.table.job(unmade).status is JobStatus.FAILED)
         assert "no module msgpack" in other.table.job(unmade).reason
 
@@ -235,6 +241,24 @@ def test_another_process_of_the_registry_goes_on() -> None:
         third = Cluster(list(second.table))  # the process died while there was no registry
         await third.host(job_id, 3)
         assert third.table.job(job_id).failures == 2
+
+    run(part)
+
+
+def test_a_host_that_another_process_has_left_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(actor_keeper, "_LOOK", 0.01)
+
+    async def part() -> None:
+        first = Cluster()
+        job_id = first.launch()
+        left = await first.host(job_id, 1)
+        first.table.stop(job_id, "stopped by a client", 2.0)
+        first.table.drained(job_id)
+        second = Cluster(list(first.table), {(job_id, 1): left, (JobId("forgotten"), 1): FakeHost()})
+        running = second.launch(name="actor-other")
+        wanted = await second.host(running, 1)
+        await until(lambda: all(host.killed for host in second.started.values() if host is not wanted))
+        assert not wanted.killed
 
     run(part)
 

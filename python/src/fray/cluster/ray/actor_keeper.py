@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from fray.cluster.errors import NotFoundError
 from fray.cluster.ray.job_table import JobTable
 from fray.cluster.ray.records import Job, Place, TaskEnd
 from fray.cluster.ray.transitions import backoff
@@ -21,6 +22,7 @@ from fray.cluster.types import JobId, TaskState
 
 _AGAIN = 1.0  # seconds before something that failed is tried again
 _LOOK = 1.0  # seconds between two observations of sessions
+_SWEEP = 30.0  # seconds between two searches for hosts that are not wanted
 _SESSION = 30.0  # seconds without a call that holds it, after which a session has ended
 _log = logging.getLogger("fray")
 
@@ -63,6 +65,14 @@ class Launcher(Protocol):
 
     def find(self, job: Job, attempt: int) -> Host | None:
         """Return the host of an attempt; None: it does not live."""
+        ...
+
+    async def hosts(self) -> list[tuple[JobId, int]]:
+        """Return the jobs and attempts of all hosts that there are."""
+        ...
+
+    def end(self, job_id: JobId, attempt: int) -> None:
+        """End the host of an attempt at once; one that is not there changes nothing."""
         ...
 
     async def loss(self, places: Sequence[Place]) -> str:
@@ -218,12 +228,34 @@ class ActorKeeper:
         host.kill()
 
     async def _observe(self) -> None:
-        """Notice sessions that have ended."""
+        """Notice sessions that have ended, and hosts that another process of the registry has left."""
+        swept = float("-inf")
         while True:
             await asyncio.sleep(_LOOK)
             now = time.monotonic()
+            if now - swept > _SWEEP:
+                swept = now
+                await self._sweep()
             for session in [s for s, held in self._held.items() if s and now - held > _SESSION]:
                 self.end_session(session)
+
+    async def _sweep(self) -> None:
+        try:
+            for job_id, attempt in await self._launcher.hosts():
+                if not self._wants(job_id, attempt):
+                    self._launcher.end(job_id, attempt)
+        except Exception:
+            _log.exception("the hosts of actors cannot be listed")
+
+    def _wants(self, job_id: JobId, attempt: int) -> bool:
+        """Return whether an attempt is to have a host: the one that runs, drains or comes next."""
+        try:
+            job = self._table.job(job_id)
+        except NotFoundError:
+            return False
+        if job.running or job.draining:
+            return attempt == job.attempt
+        return not job.status.ended and attempt == job.attempt + 1
 
     async def _until(self, over: Callable[[], bool], seconds: float | None = None) -> None:
         """Return once something is so, or after so many seconds."""

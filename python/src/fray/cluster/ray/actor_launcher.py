@@ -13,11 +13,13 @@ from fray.cluster.ray.demand import HEAD_NODE
 from fray.cluster.ray.host import host_class, payload_of, value_of
 from fray.cluster.ray.placing import supervisor_options
 from fray.cluster.ray.records import Job, Place, TaskEnd
+from fray.cluster.types import JobId, Namespace
 
 _AGAIN = 0.5  # seconds before a host that cannot be reached is asked again
 _REACH = 2.0  # seconds within which a node's raylet takes a connection
 _OWN_HEAD = "node:__internal_head__"  # a resource that Ray gives the head itself
 _SHARE = 0.0001
+_KIND = "fray-actor"  # how the names of hosts begin
 _HOST = "fray.cluster.ray.actor_host:ActorHost"
 
 
@@ -58,14 +60,14 @@ class RayHost:
 class RayLauncher:
     """Starts Ray actors."""
 
-    def __init__(self, ray: Any) -> None:
-        self._ray = ray
+    def __init__(self, ray: Any, namespace: Namespace) -> None:
+        self._ray, self._namespace = ray, namespace
         self._remote = ray.remote(host_class())
 
     def start(self, job: Job, attempt: int) -> Host:
         """Return the host of an attempt, which is started unless it lives."""
         options = {
-            "name": _name_of(job, attempt),
+            "name": _name_of(job.job_id, attempt),
             "namespace": job.namespace,
             "lifetime": "detached",
             "get_if_exists": True,
@@ -85,10 +87,31 @@ class RayLauncher:
 
     def find(self, job: Job, attempt: int) -> Host | None:
         """Return the host of an attempt; None: it does not live."""
+        return self._named(job.job_id, attempt)
+
+    def _named(self, job_id: JobId, attempt: int) -> RayHost | None:
         try:
-            return RayHost(self._ray, self._ray.get_actor(_name_of(job, attempt), namespace=job.namespace))
+            found = self._ray.get_actor(_name_of(job_id, attempt), namespace=self._namespace)
         except ValueError:
             return None
+        return RayHost(self._ray, found)
+
+    async def hosts(self) -> list[tuple[JobId, int]]:
+        """Return the jobs and attempts of all hosts that there are, see Launcher."""
+        named = await asyncio.to_thread(self._ray.util.list_named_actors, all_namespaces=True)
+        found = []
+        for each in named:
+            kind, _, rest = each["name"].partition(" ")
+            if each["namespace"] == self._namespace and kind == _KIND:
+                job_id, _, attempt = rest.rpartition(" ")
+                found.append((JobId(job_id), int(attempt)))
+        return found
+
+    def end(self, job_id: JobId, attempt: int) -> None:
+        """End the host of an attempt at once, see Launcher."""
+        host = self._named(job_id, attempt)
+        if host is not None:
+            host.kill()
 
     async def loss(self, places: Sequence[Place]) -> str:
         """Return why an attempt is lost that had its process there, see Launcher.
@@ -119,5 +142,5 @@ def _death_of(node: Mapping[str, Any]) -> str:
     return ""
 
 
-def _name_of(job: Job, attempt: int) -> str:
-    return f"fray-actor {job.job_id} {attempt}"
+def _name_of(job_id: JobId, attempt: int) -> str:
+    return f"{_KIND} {job_id} {attempt}"

@@ -8,14 +8,14 @@ import secrets
 import tempfile
 import time
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fray.cluster.errors import NotFoundError
 from fray.cluster.ray.actor_fates import fate_of, names_of
 from fray.cluster.ray.actor_host import Beginning
 from fray.cluster.ray.actor_keeper import ActorKeeper, Launcher
-from fray.cluster.ray.certificates import Authority, new_key, server_certificate
 from fray.cluster.ray.endpoint_registry import EndpointRegistry, Fate
 from fray.cluster.ray.endpoint_table import Change, Registration
 from fray.cluster.ray.job_table import JobTable, Started
@@ -23,6 +23,9 @@ from fray.cluster.ray.reach import Reach
 from fray.cluster.ray.records import Job, Place, TaskEnd
 from fray.cluster.ray.store import Store
 from fray.cluster.types import JobId, JobInfo, Namespace
+
+if TYPE_CHECKING:
+    from fray.cluster.ray.certificates import Authority
 
 _log = logging.getLogger("fray")
 
@@ -61,6 +64,7 @@ class ActorSide:
     async def serve(self, address: str) -> None:
         """Begin to answer programs without Ray, at the port that the process before had."""
         try:
+            from fray.cluster.ray.certificates import new_key, server_certificate
             from fray.cluster.ray.metadata_service import Access, MetadataService
         except ImportError as err:
             _log.warning("actors cannot be reached from programs without Ray: %s", err)
@@ -109,9 +113,24 @@ class ActorSide:
         job = self._table.job(job_id)
         return job.attempt == attempt and (job.running or job.draining)
 
+    def keep(self, job_id: JobId) -> None:
+        """Run a job that hosts an actor to its end, or end it where no actor can be hosted."""
+        try:
+            self._identity(self._table.namespace)
+        except ImportError as err:
+            reason = f"the Python of the Ray head lacks the package {err.name}; install fray-ml[ray] there"
+            self._table.fail(job_id, reason, None, time.time())
+        else:
+            self.keeper.keep(job_id)
+
     def _identity(self, namespace: str) -> bytes:
-        authority = Authority(self._secrets.get("authority", new_key), self._secrets.cluster())
-        return authority.identity(namespace)
+        return self._authority.identity(namespace)
+
+    @cached_property
+    def _authority(self) -> Authority:
+        from fray.cluster.ray.certificates import Authority, new_key  # which need the package cryptography
+
+        return Authority(self._secrets.get("authority", new_key), self._secrets.cluster())
 
     def _identity_file(self, namespace: str) -> Path:
         path = self._directory / f"{namespace.replace('/', '%2F')}.pem"

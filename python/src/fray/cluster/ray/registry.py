@@ -78,7 +78,7 @@ class Registry:
         if self._loaded:
             return
         self._loaded = True
-        self._actors = ActorSide(self._store, self._jobs, RayLauncher(self._ray), self._stop_soon)
+        self._actors = ActorSide(self._store, self._jobs, RayLauncher(self._ray, self._jobs.namespace), self._stop_soon)
         self._spawn(self._actors.serve(self._ray.util.get_node_ip_address()))
         for job in self._jobs:
             if not job.over:
@@ -254,7 +254,7 @@ class Registry:
     def _watch(self, job_id: JobId) -> None:
         if self._jobs.job(job_id).launch.hosted:
             assert self._actors is not None
-            self._actors.keeper.keep(job_id)
+            self._actors.keep(job_id)
         elif job_id not in self._watched:
             self._watched.add(job_id)
             self._spawn(self._supervise(job_id))
