@@ -78,7 +78,7 @@ class Cluster:
     def _stop(self, job_id: JobId, reason: str) -> None:
         self.table.stop(job_id, reason, 1.0)
 
-    def start(self, job: Job, attempt: int) -> Host:
+    async def start(self, job: Job, attempt: int) -> Host:
         host = self.started[job.job_id, attempt] = FakeHost()
         self.living.add((job.job_id, attempt))
         return host

@@ -15,7 +15,7 @@ import pytest
 
 collect_ignore_glob = [] if importlib.util.find_spec("ray") else ["test_*"]
 
-WAIT = 120.0  # seconds; a busy machine keeps this
+WAIT = float(os.environ.get("FRAY_TEST_WAIT", "120"))  # seconds; a busy machine keeps this
 
 
 @pytest.fixture(scope="session")

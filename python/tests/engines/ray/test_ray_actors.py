@@ -189,6 +189,24 @@ def test_ray_36_an_idempotent_call_runs_again(create: Create, client: _ClusterCl
     assert read(ran) == "ran\n" * 2
 
 
+def test_ray_36_an_actor_that_a_client_kills(create: Create, client: _ClusterClient, tmp_path: Path) -> None:
+    counter, ran = create(), tmp_path / "ran"
+    flight = counter.hold.remote(str(ran))
+    until(ran.exists)
+    client.kill(counter, no_restart=False)
+    with pytest.raises(errors.MaybeExecutedError):
+        flight.result(PATIENCE)
+    assert counter.increment() == 1, "it has its state still"
+    flight = counter.hold.remote(str(ran))
+    until(lambda: read(ran) == "ran\n" * 2)
+    client.kill(counter)
+    with pytest.raises(errors.ActorDiedError, match=r'"counter" was deleted: .*; the call may have run'):
+        flight.result(PATIENCE)
+    with pytest.raises(ActorNotFoundError, match="counter"):
+        client.kill("counter")
+    assert read(ran) == "ran\n" * 2
+
+
 @pytest.mark.parametrize("restarts", [0, 2])
 def test_ray_37_the_budget_of_restarts(create: Create, client: _ClusterClient, restarts: int) -> None:
     counter = create(max_restarts=restarts)

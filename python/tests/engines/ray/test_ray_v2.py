@@ -43,12 +43,11 @@ from test_v2_groups import (  # noqa: F401
     test_groups_run_beside_each_other,
 )
 from test_v2_kill import (  # noqa: F401
-    test_a_killed_actor_ends_amid_its_call,
     test_actors_are_found_by_name,
     test_one_that_is_being_created_is_killed,
 )
 
-travel_by_value("created", "jobs", "test_v2_actors", "test_v2_groups", "test_v2_kill")
+travel_by_value("created", "jobs", "test_v2_actors", "test_v2_groups")
 
 
 @pytest.fixture(scope="module")

@@ -59,7 +59,7 @@ class Host(Protocol):
 class Launcher(Protocol):
     """Starts hosts on Ray, and observes its nodes."""
 
-    def start(self, job: Job, attempt: int) -> Host:
+    async def start(self, job: Job, attempt: int) -> Host:
         """Return the host of an attempt, which is started unless it lives."""
         ...
 
@@ -89,6 +89,7 @@ class ActorKeeper:
         launcher: Launcher,
         attempt_ended: Callable[[JobId, int], None],
         stop: Callable[[JobId, str], None],
+        attempt_over: Callable[[Job], None] = lambda _: None,
     ) -> None:
         """Take a table.
 
@@ -97,9 +98,10 @@ class ActorKeeper:
             launcher: What starts hosts.
             attempt_ended: Is called when an attempt has ended: its endpoints are void.
             stop: Ends a job, with the reason.
+            attempt_over: Is called with the job after an attempt: what that has launched ends.
         """
         self._table, self._launcher = table, launcher
-        self._attempt_ended, self._stop_job = attempt_ended, stop
+        self._attempt_ended, self._stop_job, self._attempt_over = attempt_ended, stop, attempt_over
         self._changed = asyncio.Event()
         self._reported: dict[tuple[JobId, int], TaskEnd] = {}  # of processes that end by themselves
         self._held: dict[str, float] = {}  # when sessions were held last, by time.monotonic
@@ -163,7 +165,7 @@ class ActorKeeper:
         """Start the next attempt and carry it to its end."""
         if not job.status.ended:
             attempt = job.attempt + 1
-            await self._attempt(job.job_id, attempt, self._launcher.start(job, attempt))
+            await self._attempt(job.job_id, attempt, await self._launcher.start(job, attempt))
 
     async def _attempt(self, job_id: JobId, attempt: int, host: Host) -> None:
         ending = asyncio.ensure_future(host.outcome())
@@ -179,6 +181,7 @@ class ActorKeeper:
                     end = await self._verdict(job_id, attempt, places)
                 except HostUnmadeError as err:
                     self._table.fail(job_id, f"its host cannot be made: {err}", None, time.time())
+                    self._attempt_over(self._table.job(job_id))
                     return
                 await self._conclude(job_id, attempt, end)
         finally:
@@ -201,10 +204,12 @@ class ActorKeeper:
         elif self._table.current(job_id, attempt) is None:
             self._table.explain(job_id, f"it could not be started: {end.reason}")
             await asyncio.sleep(_AGAIN)
-        elif end.state is TaskState.PREEMPTED:
-            self._table.lose(job_id, attempt, end.reason, now)
         else:
-            self._table.finish(job_id, attempt, [end], now)
+            if end.state is TaskState.PREEMPTED:
+                self._table.lose(job_id, attempt, end.reason, now)
+            else:
+                self._table.finish(job_id, attempt, [end], now)
+            self._attempt_over(self._table.job(job_id))
 
     async def _verdict(self, job_id: JobId, attempt: int, places: Sequence[Place]) -> TaskEnd:
         """Return how an attempt ended whose process is gone."""

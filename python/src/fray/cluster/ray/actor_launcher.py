@@ -11,6 +11,7 @@ from typing import Any
 from fray.cluster.ray.actor_keeper import Host, HostLostError, HostUnmadeError
 from fray.cluster.ray.demand import HEAD_NODE
 from fray.cluster.ray.host import host_class, payload_of, value_of
+from fray.cluster.ray.nodes import Nodes
 from fray.cluster.ray.placing import supervisor_options
 from fray.cluster.ray.records import Job, Place, TaskEnd
 from fray.cluster.types import JobId, Namespace
@@ -60,12 +61,15 @@ class RayHost:
 class RayLauncher:
     """Starts Ray actors."""
 
-    def __init__(self, ray: Any, namespace: Namespace) -> None:
-        self._ray, self._namespace = ray, namespace
+    def __init__(self, ray: Any, namespace: Namespace, nodes: Nodes) -> None:
+        self._ray, self._namespace, self._nodes = ray, namespace, nodes
         self._remote = ray.remote(host_class())
 
-    def start(self, job: Job, attempt: int) -> Host:
+    async def start(self, job: Job, attempt: int) -> Host:
         """Return the host of an attempt, which is started unless it lives."""
+        wanted = job.launch.request.resources
+        if wanted.regions or not wanted.preemptible:
+            await self._nodes.refresh(0)
         options = {
             "name": _name_of(job.job_id, attempt),
             "namespace": job.namespace,
@@ -73,7 +77,7 @@ class RayLauncher:
             "get_if_exists": True,
             "max_restarts": 0,
             "max_concurrency": 16,
-            **supervisor_options(job),
+            **supervisor_options(job, self._nodes.known),
         }
         resources: Mapping[str, float] = options.get("resources") or {}
         if HEAD_NODE in resources and not self._has(HEAD_NODE):
@@ -83,7 +87,7 @@ class RayLauncher:
         return RayHost(self._ray, made)
 
     def _has(self, resource: str) -> bool:
-        return any(node["Alive"] and resource in node.get("Resources", {}) for node in self._ray.nodes())
+        return any(node.alive and resource in node.total for node in self._nodes.known.values())
 
     def find(self, job: Job, attempt: int) -> Host | None:
         """Return the host of an attempt; None: it does not live."""

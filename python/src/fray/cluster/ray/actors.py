@@ -34,13 +34,18 @@ class ActorSide:
     """The part of the registry that is about actors. All of it runs in the registry's event loop."""
 
     def __init__(
-        self, store: Store, table: JobTable, launcher: Launcher, stop: Callable[[JobId, str], None]
+        self,
+        store: Store,
+        table: JobTable,
+        launcher: Launcher,
+        stop: Callable[[JobId, str], None],
+        attempt_over: Callable[[Job], None],
     ) -> None:
-        """Take over what was stored; `stop` ends a job, with the reason."""
+        """Take over what was stored; for `stop` and `attempt_over` see ActorKeeper."""
         self._store, self._table = store, table
         self._secrets = _Secrets(store)
         self.endpoints = EndpointRegistry(_Endpoints(store), _Hosts(table))
-        self.keeper = ActorKeeper(table, launcher, self.endpoints.end_attempt, stop)
+        self.keeper = ActorKeeper(table, launcher, self.endpoints.end_attempt, stop, attempt_over)
         self._directory = Path(tempfile.mkdtemp(prefix="fray-identities-"))
         self._reach: Reach | None = None
         self._methods: dict[str, Callable[..., Any]] = {

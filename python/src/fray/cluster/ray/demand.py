@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fray.cluster.check import tpu_types
+from fray.cluster.ray.nodes import Node
 from fray.cluster.resources import ResourceConfig, parse_size
 from fray.cluster.types import JobRequest
 
@@ -83,6 +84,13 @@ def demand_of(request: JobRequest) -> Demand:
         return Demand(bundle, hosts * slices, kind, slices, regions)
     bundle = Bundle(resources.cpu, parse_size(resources.ram), _gpus(resources), pinned)
     return Demand(bundle, max(request.num_tasks, resources.replicas), regions=regions)
+
+
+def region_selector(regions: Sequence[str], nodes: Mapping[str, Node]) -> dict[str, str]:
+    """Return the labels by which Ray picks nodes of these regions: of the label that nodes have."""
+    used = {label for node in nodes.values() if node.alive for label in node.labels}
+    label = next((label for label in REGION_LABELS if label in used), REGION_LABELS[0])
+    return {label: f"in({','.join(regions)})"}
 
 
 def _gpus(resources: ResourceConfig) -> float:

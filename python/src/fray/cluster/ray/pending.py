@@ -32,6 +32,15 @@ def _reasons(demand: Demand, nodes: Mapping[str, Node]) -> list[str]:
     for name, amount in wanted.items():
         if all(node.total.get(name, 0) + _EPSILON < amount for node in placed):
             return [_nowhere(name, amount, placed)]
+    if demand.tpu:
+        heads = [node for node in placed if node.total.get(demand.head)]
+        if len(heads) < demand.slices:
+            have = f"; the cluster has {len(heads)}" if heads else ""
+            slices = "slice" if demand.slices == 1 else "slices"
+            return [f"no node has {demand.head}, the head of a slice" if not heads else
+                    f"it needs {demand.slices} {slices} of type {demand.tpu}{have}"]
+        if sum(node.free.get(demand.head, 0) >= 1 for node in heads) < demand.slices:
+            return [f"it waits for {demand.slices} of the {len(heads)} slices of type {demand.tpu}: all others are in use"]
     able = [node for node in placed if _fits(wanted, node.total)]
     if not able:
         return [f"no node has {_text(wanted)} together"]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from fray.cluster.ray.demand import Demand, demand_of
+from fray.cluster.ray.demand import Demand, demand_of, region_selector
+from fray.cluster.ray.nodes import Node
 from fray.cluster.ray.records import Job
 
 
@@ -13,7 +15,7 @@ def alone(demand: Demand) -> bool:
     return demand.tasks == 1
 
 
-def supervisor_options(job: Job) -> dict[str, Any]:
+def supervisor_options(job: Job, nodes: Mapping[str, Node]) -> dict[str, Any]:
     """Return the options of the Ray actor that supervises a job."""
     demand = demand_of(job.launch.request)
     if not alone(demand):
@@ -22,4 +24,6 @@ def supervisor_options(job: Job) -> dict[str, Any]:
     if demand.tpu:
         resources = dict(demand.bundle.resources)
         options["resources"] = {**resources, demand.head: 1.0}
+    if demand.regions:
+        options["label_selector"] = region_selector(demand.regions, nodes)
     return options

@@ -15,14 +15,17 @@ import time
 from collections.abc import Coroutine, Sequence
 from typing import Any
 
+from fray.cluster.ray import places
 from fray.cluster.ray.actor_launcher import RayLauncher
 from fray.cluster.ray.actors import ActorSide
+from fray.cluster.ray.demand import demand_of
 from fray.cluster.ray.host import host_class, payload_of, value_of
 from fray.cluster.ray.job_table import JobTable, Started
 from fray.cluster.ray.logs import Chunk, LogTable
 from fray.cluster.ray.nodes import Nodes
 from fray.cluster.ray.pending import reasons
-from fray.cluster.ray.placing import supervisor_options
+from fray.cluster.ray.places import names_of
+from fray.cluster.ray.placing import alone, supervisor_options
 from fray.cluster.ray.records import PROTOCOL, Job, Launch, Place, TaskEnd
 from fray.cluster.ray.store import Store
 from fray.cluster.ray.transitions import backoff
@@ -78,10 +81,13 @@ class Registry:
         if self._loaded:
             return
         self._loaded = True
-        self._actors = ActorSide(self._store, self._jobs, RayLauncher(self._ray, self._jobs.namespace), self._stop_soon)
+        launcher = RayLauncher(self._ray, self._jobs.namespace, self._nodes)
+        self._actors = ActorSide(self._store, self._jobs, launcher, self._stop_soon, self._attempt_over)
         self._spawn(self._actors.serve(self._ray.util.get_node_ip_address()))
         for job in self._jobs:
-            if not job.over:
+            if job.status is JobStatus.STOPPED and job.draining and not job.launch.hosted:
+                self._spawn(self._end_supervisor(job))
+            elif not job.over:
                 self._watch(job.job_id)
                 self._spawn(self._give_up(job.job_id))
         self._spawn(self._watch_nodes())
@@ -196,15 +202,19 @@ class Registry:
         assert self._actors is not None
         return await self._actors.call(method, *args)
 
+    def _attempt_over(self, job: Job) -> None:
+        """End what an attempt has launched that its keeper has ended."""
+        self._followed(job)
+
     def _stop_soon(self, job_id: JobId, reason: str) -> None:
         self._spawn(self.stop(job_id, reason))
 
     # For supervisors
 
-    async def begin(self, job_id: JobId, holder: str, places: Sequence[Place]) -> Started | None:
+    async def begin(self, job_id: JobId, holder: str, seats: Sequence[Place]) -> Started | None:
         """Begin an attempt, the start fence; None: the job is not wanted."""
         self._resume()
-        return self._jobs.begin(job_id, holder, places, time.time())
+        return self._jobs.begin(job_id, holder, seats, time.time())
 
     async def write_log(self, job_id: JobId, attempt: int, task: int, data: bytes) -> bool:
         """Keep what a task wrote; False: that attempt is over, or the job."""
@@ -222,6 +232,10 @@ class Registry:
         """Report whether an attempt is to go on."""
         self._resume()
         return self._jobs.current(job_id, attempt) is not None
+
+    async def alive(self, job_id: JobId) -> bool:
+        """Report whether a job has not ended."""
+        return not self._jobs.job(job_id).status.ended
 
     async def finish(self, job_id: JobId, attempt: int, ends: Sequence[TaskEnd]) -> float | None:
         """End an attempt; return after how many seconds another follows, None: none does."""
@@ -266,8 +280,10 @@ class Registry:
             while not self._jobs.job(job_id).status.ended:
                 job = self._jobs.job(job_id)
                 try:
-                    handle = self._supervisor(job)
+                    handle = await self._supervisor(job)
                     value_of(await handle.call.remote("run", payload_of(job)))
+                    if not self._jobs.job(job_id).status.ended:
+                        await asyncio.sleep(_AGAIN / 10)  # its attempt was declared lost meanwhile
                 except problems.ActorUnavailableError:
                     await asyncio.sleep(_AGAIN)  # Ray restarts it, or the network is back soon
                 except problems.ActorDiedError as err:
@@ -278,12 +294,16 @@ class Registry:
                 except Exception as err:
                     _log.warning("job %s: its supervisor failed: %r", job_id, err)
                     await asyncio.sleep(_AGAIN)
-            self._jobs.drained(job_id)
-            self._kill(self._jobs.job(job_id))
+            job = self._jobs.job(job_id)
+            if job.status is not JobStatus.STOPPED:  # whose end its stop awaits
+                self._kill(job)
+                self._jobs.drained(job_id)
         finally:
             self._watched.discard(job_id)
 
-    def _supervisor(self, job: Job) -> Any:
+    async def _supervisor(self, job: Job) -> Any:
+        if job.launch.request.resources.regions:
+            await self._nodes.refresh(_LOOK)
         options = {
             "name": _name_of(job),
             "namespace": job.namespace,
@@ -291,7 +311,7 @@ class Registry:
             "get_if_exists": True,
             "max_restarts": -1,
             "max_concurrency": 16,
-            **supervisor_options(job),
+            **supervisor_options(job, self._nodes.known),
         }
         payload = payload_of(job.namespace, job.job_id)
         made = self._remote.options(**options)
@@ -302,6 +322,16 @@ class Registry:
     def _kill(self, job: Job) -> None:
         with contextlib.suppress(ValueError):  # it has gone
             self._ray.kill(self._ray.get_actor(_name_of(job), namespace=job.namespace), no_restart=True)
+        demand = demand_of(job.launch.request)
+        if not alone(demand):
+            names = names_of(job.job_id, demand)
+            places.remove(self._ray, names)
+            self._spawn(self._remove_again(names))
+
+    async def _remove_again(self, names: Sequence[str]) -> None:
+        """Remove placement groups that a supervisor was about to make when it was killed."""
+        await asyncio.sleep(_LOOK)
+        places.remove(self._ray, names)
 
     async def _end_supervisor(self, job: Job) -> None:
         """Have the processes of a job end that was stopped, by force if they take too long."""
@@ -315,8 +345,8 @@ class Registry:
             handle = self._ray.get_actor(_name_of(job), namespace=job.namespace)
             reply = handle.call.remote("stop", payload_of(job.attempt, job.grace))
             value_of(await asyncio.wait_for(_awaited(reply), job.grace + _SLACK))
-        self._jobs.drained(job.job_id)
         self._kill(job)
+        self._jobs.drained(job.job_id)
 
     async def _watch_nodes(self) -> None:
         """End attempts whose nodes are dead in Ray's table, which often knows before their calls fail."""

@@ -10,10 +10,14 @@ from __future__ import annotations
 import os
 import secrets
 import threading
+from dataclasses import replace
+from collections.abc import Callable
 from typing import Any
 
 from fray.cluster.ray.calls import Calls
-from fray.cluster.ray.demand import demand_of
+from fray.cluster.ray.demand import SLICE_LABEL, demand_of
+from fray.cluster.ray.gang import Gang
+from fray.cluster.ray.nodes import read
 from fray.cluster.ray.placing import alone
 from fray.cluster.ray.records import Job, Place
 from fray.cluster.ray.task import Task
@@ -34,24 +38,37 @@ class Supervisor:
         self._running = threading.Lock()
         self._changed = threading.Condition()
         self._task: Task | None = None
+        self._gang: Gang | None = None
         self._stopped = False
 
     def run(self, job: Job) -> None:
         """Run it to its end; a second call while one is under way waits for that."""
         with self._running:
             demand = demand_of(job.launch.request)
-            assert alone(demand)
-            while not self._stopped:
-                pause = self._attempt(job)
-                if pause is None:
-                    return
-                with self._changed:
-                    self._changed.wait_for(lambda: self._stopped, pause)
+            if alone(demand):
+                self._repeat(lambda: self._attempt(job))
+                return
+            gang = self._gang = Gang(self._ray, job, demand, self._registry, self.holder)
+            try:
+                self._repeat(gang.attempt)
+            finally:
+                gang.release()
+
+    def _repeat(self, attempt: Callable[[], float | None]) -> None:
+        while not self._stopped:
+            pause = attempt()
+            if pause is None:
+                return
+            with self._changed:
+                self._changed.wait_for(lambda: self._stopped, pause)
 
     def _attempt(self, job: Job) -> float | None:
         """Run one attempt, and return after how many seconds the next is to follow, None: none is."""
         context = self._ray.get_runtime_context()
         place = Place(context.get_node_id(), self._ray.util.get_node_ip_address())
+        if job.launch.request.resources.tpu:
+            node = read().get(place.node)
+            place = replace(place, slice=node.labels.get(SLICE_LABEL, "") if node else "")
         started = self._registry.call("begin", job.job_id, self.holder, [place])
         if started is None:
             return None
@@ -69,8 +86,10 @@ class Supervisor:
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
-            task = self._task
+            task, gang = self._task, self._gang
         if task is not None:
             task.stop(grace)
+        if gang is not None:
+            gang.stop(grace)
         with self._running:
             return

@@ -22,6 +22,7 @@ from fray.cluster.ray.records import Job, Place, TaskEnd
 from fray.cluster.ray.variables import Seat, variables_of
 from fray.cluster.types import TaskState, Termination, TerminationCause
 
+_COORDINATOR_PORT = 8476  # of a job alone on a TPU slice, where no other may listen
 _LOOK = 10.0  # seconds between two questions whether the attempt is still wanted
 
 
@@ -29,10 +30,16 @@ class Task:
     """Prepares and runs a program, ships what it writes, and reports how it ended."""
 
     def __init__(
-        self, job: Job, started: Started, index: int, places: Sequence[Place], registry: Calls
+        self,
+        job: Job,
+        started: Started,
+        index: int,
+        places: Sequence[Place],
+        registry: Calls,
+        coordinator: str = "",
     ) -> None:
         self._job, self._started, self._index, self._places = job, started, index, tuple(places)
-        self._registry = registry
+        self._registry, self._coordinator = registry, coordinator
         self._lock = threading.Lock()
         self._process: Process | None = None
         self._stopped = False
@@ -86,7 +93,7 @@ class Task:
             self._started.attempt,
             self._index,
             self._places,
-            coordinator=f"{self._places[0].address}:{8476}",
+            coordinator=self._coordinator or f"{self._places[0].address}:{_COORDINATOR_PORT}",
             spec=f"ray:{address}",
         )
         environ = variables_of(seat, os.environ, own, _ports(self._job.launch.request.ports))

@@ -62,19 +62,19 @@ def _why(job: Job) -> str:
 
 
 def finish(job: Job, ends: Sequence[TaskEnd], now: float) -> Job:
-    """End the attempt, of whose tasks the first that failed decides."""
+    """End the attempt, of whose tasks the first that failed decides. Its supervisor drains if that ends the job."""
     tasks = _ended_tasks(job, ends)
     first = next((end for end in ends if end.state is TaskState.FAILED), None)
     if first is None:
         closed = _close(job, tasks, now, TaskState.SUCCEEDED, "", None)
-        return _end(closed, JobStatus.SUCCEEDED, "", now)
+        return replace(_end(closed, JobStatus.SUCCEEDED, "", now), draining=True)
     reason = first.reason if len(job.places) == 1 else f"task {first.index}: {first.reason}"
     closed = _close(job, tasks, now, TaskState.FAILED, reason, first.termination)
     closed = replace(closed, failures=job.failures + 1)
     limit = job.launch.request.max_retries_failure
     permanent = first.termination is not None and first.termination.cause.permanent
     if permanent or 0 <= limit < closed.failures:
-        return _end(closed, JobStatus.FAILED, reason, now)
+        return replace(_end(closed, JobStatus.FAILED, reason, now), draining=True)
     return replace(closed, status=JobStatus.PENDING, reason=f"it is tried again after a failure: {reason}")
 
 
@@ -86,7 +86,8 @@ def lose(job: Job, why: str, now: float) -> Job:
     limit = job.launch.request.max_retries_preemption
     if 0 <= limit < closed.preemptions:
         times = "once" if closed.preemptions == 1 else f"{closed.preemptions} times"
-        return _end(closed, JobStatus.FAILED, f"it was preempted {times}, the last time because {why}", now)
+        reason = f"it was preempted {times}, the last time because {why}"
+        return replace(_end(closed, JobStatus.FAILED, reason, now), draining=True)
     return replace(closed, status=JobStatus.PENDING, reason=f"it waits for a place: {why}")
 
 
