@@ -1,4 +1,4 @@
-"""The registry of actors on Ray, without Ray: what it decides, and the service that other programs speak to."""
+"""The registry of actors on Ray, without Ray: what it decides, and its service for other programs."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ class Jobs:
 
     def fate(self, namespace: Namespace, name: str, job_id: str) -> Fate:
         assert namespace
-        return self.fates.get(name if not job_id else job_id, Fate())
+        return self.fates.get(job_id or name, Fate())
 
 
 def run(part: Callable[[], Coroutine[Any, Any, None]]) -> None:

@@ -56,7 +56,9 @@ class FakeHost:
 class Cluster:
     """A table of jobs with a keeper, and the hosts that it has started."""
 
-    def __init__(self, jobs: Sequence[Job] = (), hosts: dict[tuple[JobId, int], FakeHost] | None = None) -> None:
+    def __init__(
+        self, jobs: Sequence[Job] = (), hosts: dict[tuple[JobId, int], FakeHost] | None = None
+    ) -> None:
         self.table = JobTable(Namespace("rl"), self._changed)
         self.keeper: ActorKeeper | None = None
         self.table.load(jobs)

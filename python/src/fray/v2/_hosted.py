@@ -124,7 +124,7 @@ class HostedActor:
         raise error
 
     def _awaited(self, job_id: JobId, name: str, seconds: float) -> _Standing:
-        """Return whether the job has registered the actor, and how it stands, after so many seconds at most."""
+        """Return whether the job has registered the actor, and how it stands, soon or when it has."""
         if seconds > 0:
             self._await_registration(seconds)
         if any(e.job_id == job_id for e in self._cluster.metadata.lookup_all(name)):

@@ -96,7 +96,7 @@ class Caller:
 
 
 def problems_of(runs: Iterable[str], outcomes: Iterable[Outcome]) -> list[str]:
-    """Return where what ran contradicts what callers were told. Calls without an outcome may have run once."""
+    """Return where what ran contradicts what callers were told; a call without an outcome may have run once."""
     count = collections.Counter(runs)
     found = []
     ended = {end.call: end for end in outcomes}
@@ -106,7 +106,11 @@ def problems_of(runs: Iterable[str], outcomes: Iterable[Outcome]) -> list[str]:
             found.append(f"{call} ran {times} times")
         if end is not None and end.error and not end.ran:
             found.append(f"{call} ran, and its caller was told that it had not: {end.error}")
-    found += [f"{end.call} returned, and never ran" for end in ended.values() if not end.error and not count[end.call]]
+    found += [
+        f"{end.call} returned, and never ran"
+        for end in ended.values()
+        if not end.error and not count[end.call]
+    ]
     return found
 
 

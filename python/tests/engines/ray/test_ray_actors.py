@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import end_all, until
-from ray_actors import PATIENCE, Counter, use
 
+from conftest import end_all, until
 from fray.cluster import (
     ActorNotFoundError,
     AlreadyExistsError,
@@ -28,6 +27,7 @@ from fray.cluster.ray import RayCluster
 from fray.rpc import errors
 from fray.v2 import ActorCreationError, ActorOptions, ActorStatus, JobRequest
 from fray.v2.client import _ClusterClient
+from ray_actors import PATIENCE, Counter, use
 
 SMALL = ResourceConfig(cpu=0.1, ram="8m")
 Create = Callable[..., Any]
@@ -51,7 +51,9 @@ def create(client: _ClusterClient) -> Create:
 
 
 def job_of(cluster: RayCluster, name: str = "counter") -> Any:
-    return max((j for j in cluster.list_jobs() if j.name == f"actor-{name}"), key=lambda j: j.submitted_at or 0)
+    return max(
+        (j for j in cluster.list_jobs() if j.name == f"actor-{name}"), key=lambda j: j.submitted_at or 0
+    )
 
 
 def read(path: Path) -> str:
@@ -172,7 +174,7 @@ def process_at(port: int) -> int:
         if not entry.name.isdigit():
             continue
         try:
-            links = [os.readlink(link) for link in (entry / "fd").iterdir()]
+            links = [str(link.readlink()) for link in (entry / "fd").iterdir()]
         except OSError:
             continue
         if any(link == f"socket:[{inode}]" for link in links for inode in inodes):
@@ -273,7 +275,9 @@ def test_ray_39_what_ended_leaves_nothing(create: Create, client: _ClusterClient
 
 def test_ray_41_a_handle_works_in_a_job(create: Create, client: _ClusterClient) -> None:
     counter = create()
-    job = client.submit(JobRequest("user", Entrypoint.from_callable(use, args=(counter, 21)), resources=SMALL))
+    job = client.submit(
+        JobRequest("user", Entrypoint.from_callable(use, args=(counter, 21)), resources=SMALL)
+    )
     assert job.wait(PATIENCE) is JobStatus.SUCCEEDED
     assert counter.increment(0) == 21
 

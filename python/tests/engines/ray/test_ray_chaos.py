@@ -19,16 +19,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import chaos
 import pytest
-from conftest import until
-from ray_actors import PATIENCE
-from test_ray_actors import hosts_of, process_at
 
+import chaos
+from conftest import until
 from fray.cluster import ResourceConfig
 from fray.cluster.ray import RayCluster
+from fray.rpc.errors import ActorError
 from fray.v2 import ActorOptions
 from fray.v2.client import _ClusterClient
+from ray_actors import PATIENCE
+from test_ray_actors import hosts_of, process_at
 
 EVENTS = int(os.environ.get("FRAY_CHAOS_EVENTS", "8"))
 SEED = os.environ.get("FRAY_CHAOS_SEED", "1")
@@ -165,7 +166,7 @@ def test_each_call_runs_as_often_as_its_caller_is_told(
 def answers(handle: Any) -> bool:
     try:
         return bool(handle.options(timeout=chaos.TIMEOUT).pid())
-    except chaos.ActorError:
+    except ActorError:
         return False
 
 

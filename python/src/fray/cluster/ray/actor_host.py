@@ -1,7 +1,7 @@
 """Hosts an actor in the process of a Ray actor, so that it takes no second interpreter.
 
-The registry starts one for each attempt. It reports in before it does anything, and is told then whether it is
-wanted: a process that Ray started late, or on a node that was thought dead, makes no actor.
+The registry starts one for each attempt. It reports in before it does anything, and is told then whether it
+is wanted: a process that Ray started late, or on a node that was thought dead, makes no actor.
 """
 
 from __future__ import annotations
@@ -24,11 +24,10 @@ from fray._host_run import CONSTRUCTION_FAILED, Hosting, construct, report
 from fray.cluster.errors import ClusterError
 from fray.cluster.ray.calls import Calls
 from fray.cluster.ray.host import payload_of, value_of
-from fray.cluster.ray.job_table import Started
 from fray.cluster.ray.metadata import RayMetadata
 from fray.cluster.ray.output import Shipping
 from fray.cluster.ray.prepare import SetupError, prepare
-from fray.cluster.ray.records import Job, Place, TaskEnd
+from fray.cluster.ray.records import Environment, Job, Place, TaskEnd
 from fray.cluster.ray.variables import Seat, variables_of
 from fray.cluster.types import Namespace, TaskState, Termination, TerminationCause
 
@@ -42,7 +41,8 @@ _LOOK = 5.0  # seconds between two questions whether the attempt is still wanted
 class Beginning:
     """What a host is told when it reports in."""
 
-    started: Started
+    attempt: int
+    environment: Environment
     identity: bytes
     """What it shows to those that call it, in PEM."""
 
@@ -84,7 +84,7 @@ class ActorHost:
         home = Path(os.environ["FRAY_RAY_HOME"]) / "actors"
         home.mkdir(parents=True, exist_ok=True)
         directory = Path(tempfile.mkdtemp(dir=home))
-        shipping = Shipping(self._registry, self._job.job_id, begun.started.attempt, 0)
+        shipping = Shipping(self._registry, self._job.job_id, begun.attempt, 0)
         try:
             with _shipped_output(shipping):
                 return self._host(begun, place, directory, shipping)
@@ -109,7 +109,9 @@ class ActorHost:
             self._prepare(begun, place, directory, shipping)
             call = _pickling.load(Path(os.environ["FRAY_CALLABLE"]).read_bytes())
         except SetupError as err:
-            return self._failed(f"set-up failed: {err}", Termination(err.cause, str(err)) if err.cause else None)
+            return self._failed(
+                f"set-up failed: {err}", Termination(err.cause, str(err)) if err.cause else None
+            )
         except _pickling.CallableError as err:
             return self._failed(str(err), Termination(TerminationCause.CALLABLE_INVALID, str(err)))
         except Exception as err:  # of the code that unpickling runs
@@ -128,7 +130,9 @@ class ActorHost:
             status = self._serve(actor, hosting)
         end = _termination.read(record)
         if status == 0 or self._stopped.is_set():
-            return TaskEnd(0, TaskState.KILLED if self._stopped.is_set() else TaskState.SUCCEEDED, exit_code=0)
+            return TaskEnd(
+                0, TaskState.KILLED if self._stopped.is_set() else TaskState.SUCCEEDED, exit_code=0
+            )
         reason = f"exit status {status}" + (f": {end.message}" if end else "")
         return self._failed(reason, end, status, shipping.tail())
 
@@ -139,14 +143,14 @@ class ActorHost:
 
     def _prepare(self, begun: Beginning, place: Place, directory: Path, shipping: Shipping) -> None:
         """Make the environment of this process that of the job's task."""
-        environment = begun.started.environment
+        environment = begun.environment
         prepared = prepare(self._job, environment, directory, shipping.write)
         identity = directory / "identity.pem"
         identity.touch(mode=0o600)
         identity.write_bytes(begun.identity)
         seat = Seat(
             self._job,
-            begun.started.attempt,
+            begun.attempt,
             0,
             (place,),
             spec=f"ray:{self._ray.get_runtime_context().gcs_address}",
@@ -157,7 +161,9 @@ class ActorHost:
         environ["FRAY_ACTOR_IDENTITY"] = str(identity)
         environ[_termination.VARIABLE] = str(directory / "end.json")
         os.environ.update(environ)
-        sys.path[:0] = [path for path in (str(prepared.directory), *prepared.python_path) if path not in sys.path]
+        sys.path[:0] = [
+            path for path in (str(prepared.directory), *prepared.python_path) if path not in sys.path
+        ]
         os.chdir(prepared.directory)
 
     def _serve(self, actor: Any, hosting: Hosting) -> int:

@@ -157,7 +157,9 @@ class ActorKeeper:
         """Carry an attempt to its end that another process of the registry has started."""
         host = self._launcher.find(job, job.attempt)
         if host is None:
-            await self._conclude(job.job_id, job.attempt, await self._verdict(job.job_id, job.attempt, job.places))
+            await self._conclude(
+                job.job_id, job.attempt, await self._verdict(job.job_id, job.attempt, job.places)
+            )
         else:
             await self._attempt(job.job_id, job.attempt, host)
 

@@ -81,7 +81,10 @@ class RayLauncher:
         }
         resources: Mapping[str, float] = options.get("resources") or {}
         if HEAD_NODE in resources and not self._has(HEAD_NODE):
-            options["resources"] = {_OWN_HEAD: _SHARE, **{k: v for k, v in resources.items() if k != HEAD_NODE}}
+            options["resources"] = {
+                _OWN_HEAD: _SHARE,
+                **{k: v for k, v in resources.items() if k != HEAD_NODE},
+            }
         payload = payload_of(job.namespace, job, attempt)
         made = self._remote.options(**options).remote(job.namespace, job.launch.package, _HOST, payload)
         return RayHost(self._ray, made)

@@ -20,12 +20,13 @@ from fray.cluster.ray.endpoint_registry import EndpointRegistry, Fate
 from fray.cluster.ray.endpoint_table import Change, Registration
 from fray.cluster.ray.job_table import JobTable, Started
 from fray.cluster.ray.reach import Reach
-from fray.cluster.ray.records import Job, Place, TaskEnd
+from fray.cluster.ray.records import Job, Place
 from fray.cluster.ray.store import Store
 from fray.cluster.types import JobId, JobInfo, Namespace
 
 if TYPE_CHECKING:
     from fray.cluster.ray.certificates import Authority
+    from fray.cluster.ray.metadata_service import MetadataService
 
 _log = logging.getLogger("fray")
 
@@ -48,6 +49,7 @@ class ActorSide:
         self.keeper = ActorKeeper(table, launcher, self.endpoints.end_attempt, stop, attempt_over)
         self._directory = Path(tempfile.mkdtemp(prefix="fray-identities-"))
         self._reach: Reach | None = None
+        self._service: MetadataService | None = None
         self._methods: dict[str, Callable[..., Any]] = {
             "begin_host": self._begin_host,
             "is_wanted": self._is_wanted,
@@ -81,6 +83,7 @@ class ActorSide:
             self.endpoints, Access(port, address, token, certificate), self._identity_file
         )
         await service.start()
+        self._service = service  # which ends with its last reference
         self._store.put("secret", "port", str(service.port).encode())
         self._reach = Reach(address, service.port, token, certificate.fingerprint, self._table.namespace)
 
@@ -98,7 +101,9 @@ class ActorSide:
         if attempt != expected or (job.running and job.holder != holder):
             return None
         started: Started | None = self._table.begin(job_id, holder, [place], time.time())
-        return None if started is None else Beginning(started, self._identity(job.namespace))
+        if started is None:
+            return None
+        return Beginning(started.attempt, started.environment, self._identity(job.namespace))
 
     async def _await_hosted(self, job_id: JobId, name: str, seconds: float) -> tuple[bool, JobInfo]:
         """Return whether a job has registered an actor of a name, and how it stands.

@@ -1,4 +1,4 @@
-"""Certificates by which the actors of a namespace know each other on Ray, as package clusterapi/identity makes them.
+"""Certificates by which the actors of a namespace know each other, as package clusterapi/identity makes them.
 
 The registry is the authority. Its key is kept with its other records, so that certificates stay valid when
 its process dies.
@@ -114,7 +114,9 @@ def server_certificate(key: bytes) -> ServerCertificate:
     return ServerCertificate(key, certificate.public_bytes(Encoding.PEM), found)
 
 
-def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey
+) -> x509.CertificateBuilder:
     return (
         x509.CertificateBuilder()
         .subject_name(subject)

@@ -114,7 +114,7 @@ class RayCluster:
         request_id = uuid.uuid4().hex
         launches = [self._shipper.launch(request) for request in requests]
         while True:
-            ids, lacking = self._calls.call("launch", launches, group, request_id)
+            ids, lacking = self._calls.call("launch", launches, group, request_id, self._shipper.small(launches))
             if not lacking:
                 return [JobId(each) for each in ids]
             self._shipper.send(lacking)

@@ -52,7 +52,7 @@ class Hosts(Protocol):
         ...
 
     def fate(self, namespace: Namespace, name: str, job_id: str) -> Fate:
-        """Return what is known of an actor without an endpoint; of the one that a job hosted, if it is given."""
+        """Return what is known of an actor without an endpoint; of the one that a given job hosted."""
         ...
 
 
@@ -93,7 +93,9 @@ class EndpointRegistry:
             if job is None:
                 raise NotFoundError(f"there is no job {endpoint.job_id}")
             if job.status.ended:
-                raise RefusedError(f"job {job.job_id} is {job.status}; only those of a job that lives register")
+                raise RefusedError(
+                    f"job {job.job_id} is {job.status}; only those of a job that lives register"
+                )
             namespace, attempt = job.namespace, job.attempt
         made = ActorEndpoint(
             endpoint.actor_id or ActorId(_PREFIX + secrets.token_hex(_ID_SIZE // 2)),

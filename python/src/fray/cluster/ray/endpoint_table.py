@@ -1,4 +1,4 @@
-"""Where actors listen, by name: the part of the registry on Ray that decides. It has no clock and does no I/O.
+"""Where actors listen, by name: the part of the registry that decides. It has no clock and does no I/O.
 
 Every change has a version, so that a client which knows one is sent only what came after it.
 """
@@ -78,8 +78,7 @@ class EndpointTable:
         same = [
             other
             for other in self._entries.values()
-            if other.endpoint.name == new.endpoint.name
-            and other.endpoint.namespace == new.endpoint.namespace
+            if other.endpoint.name == new.endpoint.name and other.endpoint.namespace == new.endpoint.namespace
         ]
         for other in same:
             if not new.replaces(other) and (new.unique or other.unique):
@@ -135,7 +134,9 @@ class EndpointTable:
 
     def near(self, namespace: Namespace, name: str) -> list[str]:
         """Return names of a namespace that are spelled alike."""
-        there = {each.endpoint.name for each in self._entries.values() if each.endpoint.namespace == namespace}
+        there = {
+            each.endpoint.name for each in self._entries.values() if each.endpoint.namespace == namespace
+        }
         return difflib.get_close_matches(name, there)
 
     def since(self, wanted: Selection, version: int | None) -> ActorChanges | None:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fray.cluster.context import job_context
 from fray.cluster.ray.calls import Calls
-from fray.cluster.ray.endpoint_registry import Poll
-from fray.cluster.ray.endpoint_table import Selection
 from fray.cluster.ray.host import payload_of, value_of
 from fray.cluster.types import ActorChanges, ActorEndpoint, ActorId, JobId, Namespace
 from fray.cluster.watch import Ending, Watch
+
+if TYPE_CHECKING:
+    from fray.cluster.ray.endpoint_registry import Poll
+    from fray.cluster.ray.endpoint_table import Selection
 
 _POLL = 30.0  # seconds that one call waits for changes
 
@@ -75,6 +77,8 @@ class RayMetadata:
 
     def watch(self, name: str = "", prefix: str = "", *, job_id: JobId | None = None) -> Watch:
         """Yield what is there, then what changes. After the registry has restarted it begins anew."""
+        from fray.cluster.ray.endpoint_table import Selection  # which hosts of actors do without
+
         # What goes on refers to the connection alone, so that it ends when its cluster is gone.
         calls, wanted = self._calls, Selection(self._namespace, name, prefix)
 

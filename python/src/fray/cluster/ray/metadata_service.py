@@ -58,14 +58,12 @@ class Access:
 class MetadataService:
     """Serves on the loopback address in plain text, and on that of the machine by TLS."""
 
-    def __init__(
-        self, registry: EndpointRegistry, access: Access, identity: Callable[[str], Path]
-    ) -> None:
+    def __init__(self, registry: EndpointRegistry, access: Access, identity: Callable[[str], Path]) -> None:
         """Take a registry; `identity` writes the file of a namespace for processes of this machine."""
         self._access = access
         self._server = grpc.aio.server(interceptors=(_TokenCheck(access.token),))
-        cluster_pb2_grpc.add_MetadataServicer_to_server(_Metadata(registry), self._server)  # type: ignore[no-untyped-call]
-        cluster_pb2_grpc.add_ClientServicer_to_server(_Client(identity), self._server)  # type: ignore[no-untyped-call]
+        cluster_pb2_grpc.add_MetadataServicer_to_server(_Metadata(registry), self._server)
+        cluster_pb2_grpc.add_ClientServicer_to_server(_Client(identity), self._server)
         self.port = 0
 
     async def start(self) -> None:
@@ -93,9 +91,9 @@ class _TokenCheck(grpc.aio.ServerInterceptor):
 
     async def intercept_service(
         self,
-        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[grpc.RpcMethodHandler]],
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Any]],
         handler_call_details: grpc.HandlerCallDetails,
-    ) -> grpc.RpcMethodHandler:
+    ) -> Any:
         """Pass a call on, or reject it."""
         handler = await continuation(handler_call_details)
         shown = dict(handler_call_details.invocation_metadata or ()).get("authorization", "")
@@ -104,10 +102,10 @@ class _TokenCheck(grpc.aio.ServerInterceptor):
             return handler
         text = "the token is missing or wrong: set FRAY_CLUSTER_TOKEN to what the registry's access shows"
 
-        async def refuse(_request: Any, context: grpc.aio.ServicerContext) -> NoReturn:
+        async def refuse(_request: Any, context: Any) -> NoReturn:
             await context.abort(grpc.StatusCode.UNAUTHENTICATED, text)
 
-        async def refuse_stream(_request: Any, context: grpc.aio.ServicerContext) -> AsyncIterator[Any]:
+        async def refuse_stream(_request: Any, context: Any) -> AsyncIterator[Any]:
             await context.abort(grpc.StatusCode.UNAUTHENTICATED, text)
             yield
 

@@ -12,7 +12,8 @@ import contextlib
 import logging
 import pickle
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from fray.cluster.ray import places
@@ -104,14 +105,18 @@ class Registry:
         return [sha256 for sha256 in blobs if not self._store.has_blob(sha256)]
 
     async def launch(
-        self, launches: Sequence[Launch], group: str, request_id: str
+        self, launches: Sequence[Launch], group: str, request_id: str, small: Mapping[str, bytes] = MappingProxyType({})
     ) -> tuple[list[JobId], list[str]]:
         """Start jobs, all or none; the same answer to a request that is made again.
+
+        `small` are blobs that come with it.
 
         Returns:
             Their ids, or none and the blobs that have to be stored before.
         """
         self._resume()
+        for sha256 in await self.missing(list(small)):
+            self._store.put_blob(sha256, iter([small[sha256]]))
         lacking = await self.missing(list(dict.fromkeys(b for launch in launches for b in launch.blobs)))
         if lacking:
             return [], lacking

@@ -14,7 +14,7 @@ _RENEW = 5.0  # seconds; the registry ends a session after 30 s without a call
 
 
 class RaySession:
-    """Held from the beginning until the process ends. After a SIGKILL the registry ends what belongs to it."""
+    """Held until the process ends. After a SIGKILL the registry ends what belongs to it, a while later."""
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls

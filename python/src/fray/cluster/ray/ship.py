@@ -19,6 +19,9 @@ from fray.cluster.ray.store import MAX_BLOB
 from fray.cluster.types import Command, Entrypoint, EnvironmentConfig, JobRequest
 
 
+_SMALL = 64 << 10  # bytes
+
+
 class Shipper:
     """Makes launches of requests, and sends the blobs that the cluster lacks."""
 
@@ -74,6 +77,11 @@ class Shipper:
         sha256 = hashlib.sha256(content).hexdigest()
         self._held[sha256] = content
         return sha256
+
+    def small(self, launches: Sequence[Launch]) -> dict[str, bytes]:
+        """Return the callables that are so small that they travel with the launch, which saves calls."""
+        wanted = [launch.callable for launch in launches if launch.callable]
+        return {sha256: self._held[sha256] for sha256 in wanted if len(self._held[sha256]) <= _SMALL}
 
     def send(self, lacking: Sequence[str]) -> None:
         """Send blobs."""
