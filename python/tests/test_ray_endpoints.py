@@ -276,7 +276,7 @@ class Served:
         threading.Thread(target=self.loop.run_forever, daemon=True).start()
         identity = directory / "identity.pem"
         identity.write_bytes(Authority(new_key(), "c").identity("rl"))
-        self.access = Access(0, "127.0.0.1", "secret", server_certificate(new_key()))
+        self.access = Access(0, "127.0.0.1", "secret", server_certificate())
         self.identity = identity
         self.start()
 

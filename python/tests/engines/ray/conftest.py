@@ -55,6 +55,7 @@ def end_all(cluster: Any) -> None:
     for job_id in jobs:
         cluster.terminate(job_id)
     cluster.wait(jobs, timeout=WAIT)
+    cluster.close()  # or what goes on for it would make another registry
     ray.kill(ray.get_actor("fray-registry", namespace=cluster.namespace), no_restart=True)
 
 

@@ -168,7 +168,7 @@ def _pid(client: _ClusterClient) -> int:
 def process_at(port: int) -> int:
     """Return the process that listens at a port."""
     wanted = f"{port:04X}"
-    lines = Path("/proc/net/tcp").read_text().splitlines()[1:]
+    lines = [n for kind in ("tcp", "tcp6") for n in Path("/proc/net", kind).read_text().splitlines()[1:]]
     inodes = {c[9] for c in map(str.split, lines) if c[1].endswith(f":{wanted}") and c[3] == "0A"}
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():

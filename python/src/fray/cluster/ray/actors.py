@@ -71,12 +71,13 @@ class ActorSide:
     async def serve(self, address: str) -> None:
         """Begin to answer programs without Ray, at the port that the process before had."""
         try:
-            from fray.cluster.ray.certificates import new_key, server_certificate
+            from fray.cluster.ray.certificates import ServerCertificate, server_certificate
             from fray.cluster.ray.metadata_service import Access, MetadataService
         except ImportError as err:
             _log.warning("actors cannot be reached from programs without Ray: %s", err)
             return
-        certificate = server_certificate(self._secrets.get("server", new_key))
+        kept = self._secrets.get("server", lambda: pickle.dumps(server_certificate()))
+        certificate: ServerCertificate = pickle.loads(kept)
         token = self._secrets.get("token", lambda: secrets.token_hex(32).encode()).decode()
         port = int(self._store.get("secret", "port") or b"0")
         service = MetadataService(

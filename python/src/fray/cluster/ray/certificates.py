@@ -94,15 +94,9 @@ def new_key() -> bytes:
     return _private(ec.generate_private_key(ec.SECP256R1()))
 
 
-def server_certificate(key: bytes) -> ServerCertificate:
-    """Return a certificate of a private key in PEM for the cluster API.
-
-    Raises:
-        ValueError: that is no such key.
-    """
-    loaded = load_pem_private_key(key, None)
-    if not isinstance(loaded, ec.EllipticCurvePrivateKey):
-        raise ValueError(f"the key of the server is a {type(loaded).__name__}, want one of P-256")
+def server_certificate() -> ServerCertificate:
+    """Return a new key and its certificate for the cluster API."""
+    loaded = ec.generate_private_key(ec.SECP256R1())
     name = _name("fray", loaded)
     certificate = (
         _builder(name, name, loaded.public_key())
@@ -111,7 +105,7 @@ def server_certificate(key: bytes) -> ServerCertificate:
         .sign(loaded, hashes.SHA256())
     )
     found = certificate.fingerprint(hashes.SHA256()).hex()
-    return ServerCertificate(key, certificate.public_bytes(Encoding.PEM), found)
+    return ServerCertificate(_private(loaded), certificate.public_bytes(Encoding.PEM), found)
 
 
 def _builder(

@@ -101,18 +101,18 @@ def _polled(
     """Return what the registry answers to one poll; None: the watch has ended meanwhile."""
     import ray
 
-    problems = (ray.exceptions.RayError, ray.exceptions.RpcError, ConnectionError, ValueError)
+    problems = (ray.exceptions.RayError, ray.exceptions.RpcError, OSError, ValueError)
     while not ending.over:
         try:
             payload = payload_of("poll", wanted, boot, version, _POLL, job_id)
-            reference = calls.handle().call.remote("actors", payload)
+            answer = calls.handle().call.remote("actors", payload).future()
             answered = threading.Event()
-            reference.future().add_done_callback(lambda _, there=answered: there.set())
+            answer.add_done_callback(lambda _, there=answered: there.set())
             ending.wakes(answered.set)
             answered.wait(2 * _POLL)
             if ending.over:
                 return None
-            reply: bytes = ray.get(reference, timeout=0)
+            reply: bytes = answer.result(timeout=0)  # ray.get might connect this process anew
         except problems:
             calls.call("hello")  # which waits until Ray has restarted it
             boot = ""
