@@ -26,10 +26,10 @@ from fray.cluster import (
     NotFoundError,
     RefusedError,
 )
-from fray.cluster.ray.certificates import Authority, new_key, server_certificate
-from fray.cluster.ray.endpoint_registry import EndpointRegistry, Fate
-from fray.cluster.ray.endpoint_table import Change, EndpointTable, Registration, Selection
-from fray.cluster.ray.metadata_service import Access, MetadataService
+from fray.cluster.ray.actors.certificates import Authority, new_key, server_certificate
+from fray.cluster.ray.actors.endpoint_registry import EndpointRegistry, Fate
+from fray.cluster.ray.actors.endpoint_table import Change, EndpointTable, Registration, Selection
+from fray.cluster.ray.actors.metadata_service import Access, MetadataService
 from fray.rpc import ActorServer, ClusterResolver
 from fray.rpc.errors import ActorDeadError
 

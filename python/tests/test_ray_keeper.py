@@ -19,9 +19,9 @@ from fray.cluster import (
     Termination,
     TerminationCause,
 )
-from fray.cluster.ray import actor_keeper
-from fray.cluster.ray.actor_fates import fate_of, names_of
-from fray.cluster.ray.actor_keeper import ActorKeeper, Host, HostLostError, HostUnmadeError
+from fray.cluster.ray.actors import keeper
+from fray.cluster.ray.actors.fates import fate_of, names_of
+from fray.cluster.ray.actors.keeper import ActorKeeper, Host, HostLostError, HostUnmadeError
 from fray.cluster.ray.job_table import JobTable
 from fray.cluster.ray.records import Environment, Job, Launch, Place, TaskEnd
 
@@ -248,7 +248,7 @@ def test_another_process_of_the_registry_goes_on() -> None:
 
 
 def test_a_host_that_another_process_has_left_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(actor_keeper, "_LOOK", 0.01)
+    monkeypatch.setattr(keeper, "_LOOK", 0.01)
 
     async def part() -> None:
         first = Cluster()
@@ -266,8 +266,8 @@ def test_a_host_that_another_process_has_left_is_ended(monkeypatch: pytest.Monke
 
 
 def test_a_session_that_is_not_held_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(actor_keeper, "_SESSION", 0.05)
-    monkeypatch.setattr(actor_keeper, "_LOOK", 0.01)
+    monkeypatch.setattr(keeper, "_SESSION", 0.05)
+    monkeypatch.setattr(keeper, "_LOOK", 0.01)
 
     async def part() -> None:
         cluster = Cluster()

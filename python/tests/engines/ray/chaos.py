@@ -96,7 +96,7 @@ class Caller:
 
 
 def problems_of(runs: Iterable[str], outcomes: Iterable[Outcome]) -> list[str]:
-    """Return where what ran contradicts what callers were told; a call without an outcome may have run once."""
+    """Return where runs contradict what callers were told; a call without an outcome may have run once."""
     count = collections.Counter(runs)
     found = []
     ended = {end.call: end for end in outcomes}

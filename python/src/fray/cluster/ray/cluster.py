@@ -20,10 +20,10 @@ from fray.cluster.errors import (
 )
 from fray.cluster.protocols import Metadata
 from fray.cluster.ray.connection import Connection
-from fray.cluster.ray.identities import Identities
-from fray.cluster.ray.metadata import RayMetadata
+from fray.cluster.ray.actors.identities import Identities
+from fray.cluster.ray.actors.metadata import RayMetadata
 from fray.cluster.ray.reach import Reach
-from fray.cluster.ray.session import RaySession
+from fray.cluster.ray.actors.session import RaySession
 from fray.cluster.ray.ship import Shipper
 from fray.cluster.ray.spec import NAMESPACE, Spec, parse
 from fray.cluster.types import (

@@ -56,7 +56,7 @@ class Launch:
     callable: str = ""
     """The SHA-256 of the pickled callable, "" without one."""
     hosted: bool = False
-    """Whether the callable is fray's own for an actor, which the Ray worker hosts itself, see `actor_host`."""
+    """Whether the callable is fray's own for an actor, which the Ray worker hosts itself, see `actors.host`."""
     inherit: bool = False
     """Whether it starts from the environment of its parent."""
     parent: JobId | None = None

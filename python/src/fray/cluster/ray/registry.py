@@ -17,8 +17,8 @@ from types import MappingProxyType
 from typing import Any
 
 from fray.cluster.ray import places
-from fray.cluster.ray.actor_launcher import RayLauncher
-from fray.cluster.ray.actors import ActorSide
+from fray.cluster.ray.actors.launcher import RayLauncher
+from fray.cluster.ray.actors.side import ActorSide
 from fray.cluster.ray.demand import demand_of
 from fray.cluster.ray.host import host_class, payload_of, value_of
 from fray.cluster.ray.job_table import JobTable, Started

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from fray.cluster.check import name_problem
 from fray.cluster.errors import ActorNotFoundError, InvalidRequestError, NotFoundError, RefusedError
-from fray.cluster.ray.endpoint_table import Change, EndpointTable, Registration, Selection
+from fray.cluster.ray.actors.endpoint_table import Change, EndpointTable, Registration, Selection
 from fray.cluster.types import ActorChanges, ActorEndpoint, ActorId, JobId, JobInfo, Namespace
 
 _PREFIX, _ID_SIZE = "actor-", 26

@@ -14,8 +14,8 @@ from fray.cluster.types import ActorChanges, ActorEndpoint, ActorId, JobId, Name
 from fray.cluster.watch import Ending, Watch
 
 if TYPE_CHECKING:
-    from fray.cluster.ray.endpoint_registry import Poll
-    from fray.cluster.ray.endpoint_table import Selection
+    from fray.cluster.ray.actors.endpoint_registry import Poll
+    from fray.cluster.ray.actors.endpoint_table import Selection
 
 _POLL = 30.0  # seconds that one call waits for changes
 
@@ -77,7 +77,7 @@ class RayMetadata:
 
     def watch(self, name: str = "", prefix: str = "", *, job_id: JobId | None = None) -> Watch:
         """Yield what is there, then what changes. After the registry has restarted it begins anew."""
-        from fray.cluster.ray.endpoint_table import Selection  # which hosts of actors do without
+        from fray.cluster.ray.actors.endpoint_table import Selection  # which hosts of actors do without
 
         # What goes on refers to the connection alone, so that it ends when its cluster is gone.
         calls, wanted = self._calls, Selection(self._namespace, name, prefix)

@@ -22,9 +22,9 @@ from typing import Any, NoReturn
 from fray import _pickling, _termination
 from fray._host_run import CONSTRUCTION_FAILED, Hosting, construct, report
 from fray.cluster.errors import ClusterError
+from fray.cluster.ray.actors.metadata import RayMetadata
 from fray.cluster.ray.calls import Calls
 from fray.cluster.ray.host import payload_of, value_of
-from fray.cluster.ray.metadata import RayMetadata
 from fray.cluster.ray.output import Shipping
 from fray.cluster.ray.prepare import SetupError, prepare
 from fray.cluster.ray.records import Environment, Job, Place, TaskEnd

@@ -1,4 +1,4 @@
-"""Starts the hosts of actors on Ray, see actor_keeper.Launcher."""
+"""Starts the hosts of actors on Ray, see keeper.Launcher."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import socket
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fray.cluster.ray.actor_keeper import Host, HostLostError, HostUnmadeError
+from fray.cluster.ray.actors.keeper import Host, HostLostError, HostUnmadeError
 from fray.cluster.ray.demand import HEAD_NODE
 from fray.cluster.ray.host import host_class, payload_of, value_of
 from fray.cluster.ray.nodes import Nodes
@@ -21,7 +21,7 @@ _REACH = 2.0  # seconds within which a node's raylet takes a connection
 _OWN_HEAD = "node:__internal_head__"  # a resource that Ray gives the head itself
 _SHARE = 0.0001
 _KIND = "fray-actor"  # how the names of hosts begin
-_HOST = "fray.cluster.ray.actor_host:ActorHost"
+_HOST = "fray.cluster.ray.actors.host:ActorHost"
 
 
 class RayHost:

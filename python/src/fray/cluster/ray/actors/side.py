@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fray.cluster.errors import NotFoundError
-from fray.cluster.ray.actor_fates import fate_of, names_of
-from fray.cluster.ray.actor_host import Beginning
-from fray.cluster.ray.actor_keeper import ActorKeeper, Launcher
-from fray.cluster.ray.endpoint_registry import EndpointRegistry, Fate
-from fray.cluster.ray.endpoint_table import Change, Registration
+from fray.cluster.ray.actors.endpoint_registry import EndpointRegistry, Fate
+from fray.cluster.ray.actors.endpoint_table import Change, Registration
+from fray.cluster.ray.actors.fates import fate_of, names_of
+from fray.cluster.ray.actors.host import Beginning
+from fray.cluster.ray.actors.keeper import ActorKeeper, Launcher
 from fray.cluster.ray.job_table import JobTable, Started
 from fray.cluster.ray.reach import Reach
 from fray.cluster.ray.records import Job, Place
@@ -25,8 +25,8 @@ from fray.cluster.ray.store import Store
 from fray.cluster.types import JobId, JobInfo, Namespace
 
 if TYPE_CHECKING:
-    from fray.cluster.ray.certificates import Authority
-    from fray.cluster.ray.metadata_service import MetadataService
+    from fray.cluster.ray.actors.certificates import Authority
+    from fray.cluster.ray.actors.metadata_service import MetadataService
 
 _log = logging.getLogger("fray")
 
@@ -71,8 +71,8 @@ class ActorSide:
     async def serve(self, address: str) -> None:
         """Begin to answer programs without Ray, at the port that the process before had."""
         try:
-            from fray.cluster.ray.certificates import ServerCertificate, server_certificate
-            from fray.cluster.ray.metadata_service import Access, MetadataService
+            from fray.cluster.ray.actors.certificates import ServerCertificate, server_certificate
+            from fray.cluster.ray.actors.metadata_service import Access, MetadataService
         except ImportError as err:
             _log.warning("actors cannot be reached from programs without Ray: %s", err)
             return
@@ -139,7 +139,10 @@ class ActorSide:
 
     @cached_property
     def _authority(self) -> Authority:
-        from fray.cluster.ray.certificates import Authority, new_key  # which need the package cryptography
+        from fray.cluster.ray.actors.certificates import (  # which need the package cryptography
+            Authority,
+            new_key,
+        )
 
         return Authority(self._secrets.get("authority", new_key), self._secrets.cluster())
 

@@ -25,9 +25,9 @@ from fray.cluster.errors import (
     NotFoundError,
     RefusedError,
 )
-from fray.cluster.ray.certificates import ServerCertificate
-from fray.cluster.ray.endpoint_registry import EndpointRegistry
-from fray.cluster.ray.endpoint_table import Selection
+from fray.cluster.ray.actors.certificates import ServerCertificate
+from fray.cluster.ray.actors.endpoint_registry import EndpointRegistry
+from fray.cluster.ray.actors.endpoint_table import Selection
 from fray.cluster.types import ActorEndpoint, ActorId, JobId, Namespace
 
 _LOOPBACK = "127.0.0.1"
@@ -102,7 +102,7 @@ class _TokenCheck(grpc.aio.ServerInterceptor):
             return handler
         text = "the token is missing or wrong: set FRAY_CLUSTER_TOKEN to what the registry's access shows"
 
-        async def refuse(_request: Any, context: Any) -> NoReturn:
+        async def refuse(_request: Any, context: Any) -> None:
             await context.abort(grpc.StatusCode.UNAUTHENTICATED, text)
 
         async def refuse_stream(_request: Any, context: Any) -> AsyncIterator[Any]:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 
 from fray.cluster.local.metadata import death_of
-from fray.cluster.ray.endpoint_registry import Fate
+from fray.cluster.ray.actors.endpoint_registry import Fate
 from fray.cluster.ray.records import Job
 from fray.cluster.types import TerminationCause
 
