@@ -19,6 +19,7 @@ from fray.cluster.errors import (
 )
 from fray.cluster.protocols import Metadata
 from fray.cluster.ray.connection import Connection
+from fray.cluster.ray.demand import demand_of
 from fray.cluster.ray.ship import Shipper
 from fray.cluster.ray.spec import NAMESPACE, Spec, parse
 from fray.cluster.types import (
@@ -103,6 +104,7 @@ class RayCluster:
         check_group(requests, group)
         if reservation_id is not None:
             raise UnsupportedError(_UNRESERVED)
+        _check_hosts(requests)
         return self._launch([replace(r, namespace=r.namespace or group.namespace) for r in requests], group.name)
 
     def _launch(self, requests: Sequence[JobRequest], group: str) -> list[JobId]:
@@ -214,3 +216,13 @@ class RayCluster:
     def metadata(self) -> Metadata:
         """The registry of actors."""
         raise UnsupportedError("no actors yet")
+
+
+def _check_hosts(requests: Sequence[JobRequest]) -> None:
+    """Raise UnsupportedError for groups with slices of several hosts, which Ray reserves one after the other."""
+    for i, request in enumerate(requests):
+        if demand_of(request).hosts > 1:
+            raise UnsupportedError(
+                f"requests[{i}].resources: a group on a Ray cluster has no slices of several hosts, as Ray cannot "
+                "reserve all of them or none; launch that job alone"
+            )

@@ -76,6 +76,7 @@ class Registry:
         if self._loaded:
             return
         self._loaded = True
+        self._make_shared(self._jobs.living())
         for job in self._jobs:
             if job.status is JobStatus.STOPPED and job.draining:
                 self._spawn(self._end_supervisor(job))
@@ -114,6 +115,7 @@ class Registry:
             for job in clashing:
                 await self.stop(job.job_id, "another job takes its name")
             await self._until(lambda: all(self._jobs.job(job.job_id).over for job in clashing), None)  # noqa: B023
+        self._make_shared(new)
         for job in new:
             self._watch(job.job_id)
             self._spawn(self._give_up(job.job_id))
@@ -121,6 +123,14 @@ class Registry:
             self._store.delete("job", job.job_id)
             self._logs.drop(job.job_id)
         return ids, []
+
+    def _make_shared(self, jobs: Sequence[Job]) -> None:
+        """Make the placement groups that jobs share, each of all the jobs that were launched together."""
+        names = dict.fromkeys(job.shared.name for job in jobs if job.shared)
+        for name in names:
+            sharing = [job for job in self._jobs if job.shared and job.shared.name == name]
+            sharing.sort(key=lambda job: job.shared.first if job.shared else 0)
+            places.make_shared(self._ray, name, [demand_of(job.launch.request) for job in sharing])
 
     async def _give_up(self, job_id: JobId) -> None:
         """End a job that has not started in the time that its request allows."""
@@ -298,11 +308,13 @@ class Registry:
     def _kill(self, job: Job) -> None:
         with contextlib.suppress(ValueError):  # it has gone
             self._ray.kill(self._ray.get_actor(_name_of(job), namespace=job.namespace), no_restart=True)
-        demand = demand_of(job.launch.request)
-        if not alone(demand):
-            names = names_of(job.job_id, demand)
-            places.remove(self._ray, names)
-            self._spawn(self._remove_again(names))
+        if alone(job):
+            return
+        names = names_of(job.job_id, demand_of(job.launch.request))
+        if job.shared and not any(other.shared and other.shared.name == job.shared.name for other in self._jobs.living()):
+            names.append(job.shared.name)
+        places.remove(self._ray, names)
+        self._spawn(self._remove_again(names))
 
     async def _remove_again(self, names: Sequence[str]) -> None:
         """Remove placement groups that a supervisor was about to make when it was killed."""
