@@ -38,10 +38,11 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 @pytest.fixture
-def cluster(nodes: Any) -> Iterator[Any]:
+def cluster(nodes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Return a RayCluster in a namespace of the test's own, whose jobs end with it."""
     from fray.cluster.ray import RayCluster
 
+    monkeypatch.chdir(tmp_path)  # where no project is, which would be shipped
     made = RayCluster(nodes.address, namespace=f"test-{uuid.uuid4().hex[:8]}")
     yield made
     end_all(made)

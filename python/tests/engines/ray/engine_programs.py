@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 
 def by_value() -> None:
@@ -58,8 +56,8 @@ def hold(started: str, gate: str) -> None:
         time.sleep(0.02)
 
 
-def run(function: Callable[..., Any], *args: Any) -> Any:
-    return function(*args)
+def measure(data: bytes) -> None:
+    print(len(data))
 
 
 by_value()

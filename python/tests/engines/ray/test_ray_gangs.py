@@ -165,7 +165,7 @@ def test_ray_29_one_host(nodes: Any, cluster: Any, tmp_path: Path) -> None:
         second = cluster.launch(
             command("second", *shell(tmp_path, SHOW), resources=ResourceConfig.with_tpu("v4-8"))
         )
-        until(lambda: "all others are in use" in cluster.poll(second).reason)
+        until(lambda: "others are in use" in cluster.poll(second).reason)
         gate.open()
         assert cluster.wait(second, timeout=WAIT).status is JobStatus.SUCCEEDED
         cluster.wait(first, timeout=WAIT)
@@ -195,7 +195,7 @@ def test_ray_30_slices_of_two_hosts(nodes: Any, cluster: Any, tmp_path: Path) ->
 
 def test_ray_30_no_such_slice(cluster: Any) -> None:
     job = cluster.launch(command("slices", "true", resources=ResourceConfig.with_tpu("v4-16")))
-    until(lambda: "no node has TPU" in cluster.poll(job).reason)
+    until(lambda: "no node has TPU-v4-16-head" in cluster.poll(job).reason)
     assert cluster.poll(job).status is JobStatus.PENDING
 
 
@@ -236,3 +236,32 @@ def test_ray_31_nothing_is_left(nodes: Any, cluster: Any, rounds: int) -> None:
         assert cluster.wait(job, timeout=WAIT).status.ended
     until(lambda: tables() == before, f"{tables()} is {before}")
     assert programs.__doc__
+
+
+def test_ray_group(nodes: Any, cluster: Any, tmp_path: Path) -> None:
+    """Jobs of a group start when all of their places are there; the places go with the last of them."""
+    import ray
+
+    from fray.cluster import JobGroupConfig
+
+    half = ResourceConfig(cpu=0.5)
+    holds, _, gate = held(cluster, tmp_path, "holds")
+    waits = "touch @/$FRAY_JOB_NAME; until [ -e @/end ]; do sleep 0.05; done"
+    requests = [
+        command("first", *shell(tmp_path, waits)),
+        command("second", *shell(tmp_path, waits), num_tasks=2, resources=half),
+    ]
+    jobs = cluster.launch_group(requests, JobGroupConfig("pair"))
+    until(lambda: all(cluster.poll(job).reason for job in jobs))
+    assert {cluster.poll(job).status for job in jobs} == {JobStatus.PENDING}
+    gate.open()
+    cluster.wait(holds, timeout=WAIT)
+    until(lambda: (tmp_path / "first").exists() and (tmp_path / "second").exists())
+    (tmp_path / "end").touch()
+    infos = cluster.wait(jobs, timeout=WAIT)
+    assert [(info.name, info.group, info.status) for info in infos] == [
+        ("first", "pair", JobStatus.SUCCEEDED),
+        ("second", "pair", JobStatus.SUCCEEDED),
+    ]
+    groups = ray.util.placement_group_table().values
+    until(lambda: all(g["state"] == "REMOVED" for g in groups() if jobs[0] in g["name"]))

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import overload
 
-from fray.cluster.attached import attached, close_attached
 from fray.cluster.check import check_group, check_request
 from fray.cluster.context import job_context
 from fray.cluster.errors import (
@@ -18,12 +17,9 @@ from fray.cluster.errors import (
     UnsupportedError,
     WaitTimeoutError,
 )
-from fray.cluster.protocols import Metadata
+from fray.cluster.ray.actors.client import ClusterActors
 from fray.cluster.ray.connection import Connection
-from fray.cluster.ray.actors.identities import Identities
-from fray.cluster.ray.actors.metadata import RayMetadata
-from fray.cluster.ray.reach import Reach
-from fray.cluster.ray.actors.session import RaySession
+from fray.cluster.ray.demand import demand_of
 from fray.cluster.ray.ship import Shipper
 from fray.cluster.ray.spec import NAMESPACE, Spec, parse
 from fray.cluster.types import (
@@ -45,7 +41,7 @@ _UNRESERVED = (
 )
 
 
-class RayCluster:
+class RayCluster(ClusterActors):
     """Launches jobs on a Ray cluster, see docs/guides/ray.md.
 
     Names are unique in a namespace, which is a namespace of Ray's too. The first client makes the registry of
@@ -108,6 +104,7 @@ class RayCluster:
         check_group(requests, group)
         if reservation_id is not None:
             raise UnsupportedError(_UNRESERVED)
+        _check_hosts(requests)
         return self._launch([replace(r, namespace=r.namespace or group.namespace) for r in requests], group.name)
 
     def _launch(self, requests: Sequence[JobRequest], group: str) -> list[JobId]:
@@ -215,50 +212,12 @@ class RayCluster:
         """The scope of names of this connection."""
         return Namespace(self._connection.namespace)
 
-    @property
-    def metadata(self) -> Metadata:
-        """The registry of actors."""
-        return RayMetadata(self._calls, self.namespace)
 
-    def await_hosted(self, job_id: JobId, name: str, seconds: float) -> tuple[bool, JobInfo]:
-        """Return whether a job has registered an actor, and how it stands, after a wait for either to change."""
-        found: tuple[bool, JobInfo] = self._calls.call(
-            "actors", "await_hosted", job_id, name, seconds, waits=seconds
-        )
-        return found
-
-    def session(self) -> str:
-        """Return the id of this process's session, with which what it creates may end, see RaySession."""
-        if job_context() is not None:
-            return ""
-        return attached(self, RaySession, lambda: RaySession(self._calls)).id
-
-    def identity_of(self, namespace: str, wait: bool = True) -> str | None:
-        """Return the file of what this process shows to actors of a namespace, see FrayCluster.identity_of."""
-        own = os.environ.get("FRAY_ACTOR_IDENTITY", "")
-        if own and os.environ.get("FRAY_NAMESPACE", "") in ("", namespace):
-            return own
-        return attached(self, Identities, lambda: Identities(self._calls)).file(namespace, wait)
-
-    def reach(self) -> Reach:
-        """Return how programs without Ray reach the actors of this namespace.
-
-        Raises:
-            UnsupportedError: the head's Python lacks what serves them.
-        """
-        found: Reach | None = self._calls.call("actors", "reach")
-        if found is None:
+def _check_hosts(requests: Sequence[JobRequest]) -> None:
+    """Raise UnsupportedError for groups with slices of several hosts, which Ray reserves one after the other."""
+    for i, request in enumerate(requests):
+        if demand_of(request).hosts > 1:
             raise UnsupportedError(
-                "the head of the Ray cluster lacks the packages grpcio and cryptography, with which programs "
-                "without Ray are served; install fray-ml[ray] there"
+                f"requests[{i}].resources: a group on a Ray cluster has no slices of several hosts, as Ray cannot "
+                "reserve all of them or none; launch that job alone"
             )
-        return found
-
-    def identity(self) -> bytes:
-        """Return what a program shows to the actors of this namespace: the content of FRAY_ACTOR_IDENTITY."""
-        found: bytes = self._calls.call("actors", "identity", self.namespace)
-        return found
-
-    def close(self) -> None:
-        """End what goes on for this connection. Jobs go on, but for actors that are not detached."""
-        close_attached(self)

@@ -13,7 +13,7 @@ from fray.cluster.ray.demand import Demand
 from fray.cluster.ray.host import host_class, payload_of, value_of
 from fray.cluster.ray.job_table import Started
 from fray.cluster.ray.nodes import loss_of, read
-from fray.cluster.ray.places import Bundled, Places
+from fray.cluster.ray.places import Bundled, Places, SharedPlaces
 from fray.cluster.ray.records import Job, Place, TaskEnd
 from fray.cluster.types import TaskState
 
@@ -41,7 +41,9 @@ class Gang:
     def __init__(self, ray: Any, job: Job, demand: Demand, registry: Calls, holder: str) -> None:
         self._ray, self._job, self._demand = ray, job, demand
         self._registry, self._holder = registry, holder
-        self._places = Places(ray, job.job_id, demand)
+        self._places = (
+            SharedPlaces(ray, job.shared, demand) if job.shared else Places(ray, job.job_id, demand)
+        )
         self._remote = ray.remote(host_class())
         self._seats: _Seats | None = None
         self._stopped = threading.Event()
@@ -92,7 +94,7 @@ class Gang:
         try:
             return value_of(self._ray.get(reference))
         except self._ray.exceptions.RayActorError as err:
-            raise _LostError(str(err).partition("\n")[0]) from err
+            raise _LostError(type(err).__name__) from err
 
     def _run(self, seats: _Seats, started: Started) -> float | None:
         running = {}
@@ -102,12 +104,19 @@ class Gang:
         try:
             ends = self._follow(running, seats, started)
         except _LostError as err:
-            why = loss_of(seats.places, read()) or f"a worker process of the gang was lost: {err}"
+            why = self._why_lost(seats) or f"a worker process of the gang was lost: {err}"
             self._registry.call("lose", self._job.job_id, started.attempt, why)
             self._end_tasks(running, seats)
             return self._afresh()
         pause: float | None = self._registry.call("finish", self._job.job_id, started.attempt, ends)
         return self._afresh() if pause is None else pause  # unless the job has ended, a loss was noted before
+
+    def _why_lost(self, seats: _Seats) -> str:
+        """Return which node died, "" if none is known to be; a call may fail before Ray's table knows."""
+        until = time.monotonic() + _SLACK
+        while not (why := loss_of(seats.places, read())) and time.monotonic() < until:
+            self._stopped.wait(_LOOK / 4)
+        return why
 
     def _afresh(self) -> float | None:
         """Give the places up; return 0 if another attempt is to follow, None if the job has ended."""
@@ -148,6 +157,8 @@ class Gang:
 
     def release(self) -> None:
         """Give the places up, which ends the runners and all that they started."""
+        for runner in self._seats.runners if self._seats else ():
+            self._ray.kill(runner)
         self._seats = None
         self._places.release()
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 
 from fray.cluster.errors import AlreadyExistsError, NotFoundError, RefusedError
 from fray.cluster.ray import transitions
-from fray.cluster.ray.records import Environment, Job, Launch, Place, TaskEnd
+from fray.cluster.ray.demand import demand_of
+from fray.cluster.ray.records import Environment, Job, Launch, Place, Shared, TaskEnd
 from fray.cluster.types import JobId, JobStatus, NameClash, Namespace, Termination
 
 MOST_ENDED = 10_000
@@ -105,6 +106,7 @@ class JobTable:
             new.append(Job(job_id, self._inherited(launch), self.namespace, now, group))
         if clashing:
             return [], [], clashing
+        new = _sharing(new) if group else new
         for job in new:
             self._living[job.launch.request.name] = job.job_id
             self._put(job)
@@ -210,6 +212,15 @@ class JobTable:
         for job in gone:
             del self._jobs[job.job_id]
         return gone
+
+
+def _sharing(jobs: Sequence[Job]) -> list[Job]:
+    """Return the jobs of a group, with their places in the placement group that they share."""
+    found, first = [], 0
+    for job in jobs:
+        found.append(replace(job, shared=Shared(f"fray-group {jobs[0].job_id}", first)))
+        first += demand_of(job.launch.request).tasks
+    return found
 
 
 def _where(job: Job) -> str:

@@ -29,18 +29,13 @@ def _reasons(demand: Demand, nodes: Mapping[str, Node]) -> list[str]:
         have = sorted({region_of(node) for node in alive} - {""})
         known = f"nodes are in {', '.join(have)}" if have else "no node has a label with its region"
         return [f"no node is in {' or '.join(demand.regions)}: {known}"]
+    if demand.tpu:
+        found = _slices(demand, placed)
+        if found:
+            return [found]
     for name, amount in wanted.items():
         if all(node.total.get(name, 0) + _EPSILON < amount for node in placed):
             return [_nowhere(name, amount, placed)]
-    if demand.tpu:
-        heads = [node for node in placed if node.total.get(demand.head)]
-        if len(heads) < demand.slices:
-            have = f"; the cluster has {len(heads)}" if heads else ""
-            slices = "slice" if demand.slices == 1 else "slices"
-            return [f"no node has {demand.head}, the head of a slice" if not heads else
-                    f"it needs {demand.slices} {slices} of type {demand.tpu}{have}"]
-        if sum(node.free.get(demand.head, 0) >= 1 for node in heads) < demand.slices:
-            return [f"it waits for {demand.slices} of the {len(heads)} slices of type {demand.tpu}: all others are in use"]
     able = [node for node in placed if _fits(wanted, node.total)]
     if not able:
         return [f"no node has {_text(wanted)} together"]
@@ -51,6 +46,18 @@ def _reasons(demand: Demand, nodes: Mapping[str, Node]) -> list[str]:
         many = f"{demand.tasks} times " if demand.tasks > 1 else ""
         return [f"it waits for {many}{_text(wanted)}: {free}"]
     return []
+
+
+def _slices(demand: Demand, nodes: list[Node]) -> str:
+    """Return why there are no slices for a job, "" if there are."""
+    heads = [node for node in nodes if node.total.get(demand.head)]
+    if not heads:
+        return f"no node has {demand.head}, which the first host of a {demand.tpu} slice has"
+    if len(heads) < demand.slices:
+        return f"it needs {demand.slices} slices of type {demand.tpu}, and the cluster has {len(heads)}"
+    if sum(node.free.get(demand.head, 0) >= 1 for node in heads) < demand.slices:
+        return f"it waits for {demand.slices} of the {len(heads)} slices of type {demand.tpu}: others are in use"
+    return ""
 
 
 def region_of(node: Node) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 
 from fray.cluster.ray.demand import SLICE_LABEL, WORKER_LABEL, Demand, region_selector
 from fray.cluster.ray.nodes import Node, read
+from fray.cluster.ray.records import Shared
 from fray.cluster.types import JobId
 
 _LOOK = 0.5  # seconds between two questions whether the gang is still wanted
@@ -53,11 +54,8 @@ class Places:
         remove(self._ray, self._names)  # of an earlier supervisor
         demand = self._demand
         if demand.hosts == 1:
-            bundle = demand.bundle.wanted()
-            if demand.tpu:
-                bundle[demand.head] = 1.0
             # A gang is lost as a whole, so it is kept together where a slice has one host.
-            self.group = self._make(self._names[0], [bundle] * demand.tasks, "PACK")
+            self.group = self._make(self._names[0], [_bundle(demand)] * demand.tasks, "PACK")
             if not self._ready(self.group, wanted):
                 return None
             nodes = read()
@@ -121,6 +119,56 @@ class Places:
     def release(self) -> None:
         """Give them up."""
         remove(self._ray, self._names)
+        self.group = None
+
+
+def make_shared(ray: Any, name: str, demands: Sequence[Demand]) -> None:
+    """Make the group whose places several jobs have, unless there is one of that name.
+
+    The jobs start when all places are there, and it is removed when all of them have ended.
+    """
+    with contextlib.suppress(ValueError):
+        ray.util.get_placement_group(name)
+        return
+    bundles = [_bundle(demand) for demand in demands for _ in range(demand.tasks)]
+    regions = {demand.regions for demand in demands if demand.regions}
+    options: dict[str, Any] = {}
+    if regions:
+        nodes = read()
+        options["bundle_label_selector"] = [
+            region_selector(demand.regions, nodes) if demand.regions else {}
+            for demand in demands
+            for _ in range(demand.tasks)
+        ]
+    ray.util.placement_group(bundles, strategy="PACK", name=name, lifetime="detached", **options)
+
+
+def _bundle(demand: Demand) -> dict[str, float]:
+    """Return what a task takes that has a host, or a slice, of its own."""
+    return {**demand.bundle.wanted(), **({demand.head: 1.0} if demand.tpu else {})}
+
+
+class SharedPlaces:
+    """The places of one job in a group that `make_shared` made."""
+
+    def __init__(self, ray: Any, shared: Shared, demand: Demand) -> None:
+        self._ray, self._shared, self._demand = ray, shared, demand
+        self.group: Any = None
+
+    def reserve(self, wanted: Callable[[], bool]) -> list[Bundled] | None:
+        """Wait for the places of all, see Places.reserve."""
+        self.group = self._ray.util.get_placement_group(self._shared.name)
+        while wanted():
+            if self.group.wait(_LOOK):
+                first = self._shared.first
+                return [
+                    Bundled(first + i, f"slice-{i}" if self._demand.tpu else "")
+                    for i in range(self._demand.tasks)
+                ]
+        return None
+
+    def release(self) -> None:
+        """Leave the places to the others of the group, until all have ended."""
         self.group = None
 
 

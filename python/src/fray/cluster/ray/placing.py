@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fray.cluster.ray.demand import Demand, demand_of, region_selector
+from fray.cluster.ray.demand import demand_of, region_selector
 from fray.cluster.ray.nodes import Node
 from fray.cluster.ray.records import Job
 
 
-def alone(demand: Demand) -> bool:
-    """Report whether a job has one task, whose place its supervisor takes itself."""
-    return demand.tasks == 1
+def alone(job: Job) -> bool:
+    """Report whether a job has one task and shares no places, so that its supervisor takes the place itself."""
+    return job.shared is None and demand_of(job.launch.request).tasks == 1
 
 
 def supervisor_options(job: Job, nodes: Mapping[str, Node]) -> dict[str, Any]:
     """Return the options of the Ray actor that supervises a job."""
     demand = demand_of(job.launch.request)
-    if not alone(demand):
+    if not alone(job):
         return {"num_cpus": 0}
     options = demand.bundle.options()
     if demand.tpu:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from fray.cluster.project import UV
 from fray.cluster.types import (
     AttemptInfo,
     Command,
@@ -23,15 +24,6 @@ PROTOCOL = 1
 
 GRACE = 10.0
 """Seconds between SIGTERM and SIGKILL where a request names none."""
-
-
-@dataclass(frozen=True)
-class UV:
-    """What uv installs from the uv.lock of a project."""
-
-    extras: tuple[str, ...] = ()
-    groups: tuple[str, ...] = ()
-    python: str = ""
 
 
 @dataclass(frozen=True)
@@ -100,6 +92,16 @@ class TaskEnd:
 
 
 @dataclass(frozen=True)
+class Shared:
+    """Places of a job within a placement group that several jobs have."""
+
+    name: str
+    """Of the placement group."""
+    first: int
+    """The bundle of the first task."""
+
+
+@dataclass(frozen=True)
 class Job:
     """A job as it stands. Times are Unix times in seconds."""
 
@@ -108,6 +110,8 @@ class Job:
     namespace: Namespace
     submitted_at: float
     group: str = ""
+    shared: Shared | None = None
+    """Where its places are among those of a group; None: it has its own."""
     status: JobStatus = JobStatus.PENDING
     reason: str = ""
     failures: int = 0
@@ -132,6 +136,11 @@ class Job:
     def running(self) -> bool:
         """Whether an attempt is under way."""
         return bool(self.attempts) and self.attempts[-1].ended_at is None
+
+    @property
+    def hosted(self) -> bool:
+        """Whether a Ray worker itself hosts the actor that it was launched for, as that needs no other Python."""
+        return self.launch.hosted and self.launch.environment.uv is None
 
     @property
     def over(self) -> bool:

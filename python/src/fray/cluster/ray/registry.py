@@ -85,8 +85,9 @@ class Registry:
         launcher = RayLauncher(self._ray, self._jobs.namespace, self._nodes)
         self._actors = ActorSide(self._store, self._jobs, launcher, self._stop_soon, self._attempt_over)
         self._spawn(self._actors.serve(self._ray.util.get_node_ip_address()))
+        self._make_shared(self._jobs.living())
         for job in self._jobs:
-            if job.status is JobStatus.STOPPED and job.draining and not job.launch.hosted:
+            if job.status is JobStatus.STOPPED and job.draining and not job.hosted:
                 self._spawn(self._end_supervisor(job))
             elif not job.over:
                 self._watch(job.job_id)
@@ -127,6 +128,7 @@ class Registry:
             for job in clashing:
                 await self.stop(job.job_id, "another job takes its name")
             await self._until(lambda: all(self._jobs.job(job.job_id).over for job in clashing), None)  # noqa: B023
+        self._make_shared(new)
         for job in new:
             self._watch(job.job_id)
             self._spawn(self._give_up(job.job_id))
@@ -134,6 +136,14 @@ class Registry:
             self._store.delete("job", job.job_id)
             self._logs.drop(job.job_id)
         return ids, []
+
+    def _make_shared(self, jobs: Sequence[Job]) -> None:
+        """Make the placement groups that jobs share, each of all the jobs that were launched together."""
+        names = dict.fromkeys(job.shared.name for job in jobs if job.shared)
+        for name in names:
+            sharing = [job for job in self._jobs if job.shared and job.shared.name == name]
+            sharing.sort(key=lambda job: job.shared.first if job.shared else 0)
+            places.make_shared(self._ray, name, [demand_of(job.launch.request) for job in sharing])
 
     async def _give_up(self, job_id: JobId) -> None:
         """End a job that has not started in the time that its request allows."""
@@ -271,7 +281,7 @@ class Registry:
     # Supervisors
 
     def _watch(self, job_id: JobId) -> None:
-        if self._jobs.job(job_id).launch.hosted:
+        if self._jobs.job(job_id).hosted:
             assert self._actors is not None
             self._actors.keep(job_id)
         elif job_id not in self._watched:
@@ -327,11 +337,13 @@ class Registry:
     def _kill(self, job: Job) -> None:
         with contextlib.suppress(ValueError):  # it has gone
             self._ray.kill(self._ray.get_actor(_name_of(job), namespace=job.namespace), no_restart=True)
-        demand = demand_of(job.launch.request)
-        if not alone(demand):
-            names = names_of(job.job_id, demand)
-            places.remove(self._ray, names)
-            self._spawn(self._remove_again(names))
+        if alone(job):
+            return
+        names = names_of(job.job_id, demand_of(job.launch.request))
+        if job.shared and not any(other.shared and other.shared.name == job.shared.name for other in self._jobs.living()):
+            names.append(job.shared.name)
+        places.remove(self._ray, names)
+        self._spawn(self._remove_again(names))
 
     async def _remove_again(self, names: Sequence[str]) -> None:
         """Remove placement groups that a supervisor was about to make when it was killed."""
@@ -340,7 +352,7 @@ class Registry:
 
     async def _end_supervisor(self, job: Job) -> None:
         """Have the processes of a job end that was stopped, by force if they take too long."""
-        if job.launch.hosted:
+        if job.hosted:
             return  # its keeper does
         if not job.draining:
             self._kill(job)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -10,6 +11,7 @@ from fray import _pickling
 from fray._host_run import host_created
 from fray.cluster.context import job_context
 from fray.cluster.errors import AccessDeniedError, FieldError, InvalidRequestError
+from fray.cluster.project import asks, nearest_project, uv_of
 from fray.cluster.ray.connection import Connection
 from fray.cluster.ray.demand import demand_of
 from fray.cluster.ray.package import package
@@ -17,6 +19,8 @@ from fray.cluster.ray.placing import alone
 from fray.cluster.ray.records import Environment, Launch
 from fray.cluster.ray.store import MAX_BLOB
 from fray.cluster.types import Command, Entrypoint, EnvironmentConfig, JobRequest
+
+_log = logging.getLogger("fray")
 
 
 _SMALL = 64 << 10  # bytes
@@ -50,7 +54,7 @@ class Shipper:
         self._held[sha256] = content
         return Launch(
             request=replace(request, entrypoint=Entrypoint(kind), environment=None),
-            environment=Environment(dict(wanted.env_vars)),
+            environment=self._environment(request, wanted),
             package=sha256,
             callable=callable_,
             hosted=hosted,
@@ -58,6 +62,23 @@ class Shipper:
             parent=context.job_id if context else None,
             parent_attempt=context.attempt if context else 0,
         )
+
+    def _environment(self, request: JobRequest, wanted: EnvironmentConfig) -> Environment:
+        in_job = job_context() is not None
+        project = wanted.project or (None if in_job else nearest_project())
+        bundle = ""
+        if project is not None:
+            from fray.cluster.remote.bundle import packed  # with gRPC, which programs without a project spare
+
+            with packed(project, MAX_BLOB) as blob:
+                blob.content.seek(0)
+                bundle = self._hold(blob.content.read())
+        uv = uv_of(wanted, project, in_job)
+        if uv is None and asks(wanted):
+            _log.warning("no project is shipped, so that extras, groups and python are left out")
+        if uv is not None and not uv.python and not isinstance(request.entrypoint.kind, Command):
+            uv = replace(uv, python=_pickling.python_version())  # which its pickle is tied to
+        return Environment(dict(wanted.env_vars), bundle, uv)
 
     def _check_namespace(self, request: JobRequest) -> None:
         own = self._connection.namespace

@@ -44,11 +44,10 @@ class Supervisor:
     def run(self, job: Job) -> None:
         """Run it to its end; a second call while one is under way waits for that."""
         with self._running:
-            demand = demand_of(job.launch.request)
-            if alone(demand):
+            if alone(job):
                 self._repeat(lambda: self._attempt(job))
                 return
-            gang = self._gang = Gang(self._ray, job, demand, self._registry, self.holder)
+            gang = self._gang = Gang(self._ray, job, demand_of(job.launch.request), self._registry, self.holder)
             try:
                 self._repeat(gang.attempt)
             finally:

@@ -13,13 +13,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from fray import _termination
+from fray.cluster.ray.actors.identities import shown
 from fray.cluster.ray.calls import Calls
 from fray.cluster.ray.job_table import Started
 from fray.cluster.ray.output import Shipping
-from fray.cluster.ray.prepare import Prepared, SetupError, prepare
+from fray.cluster.ray.prepare import Prepared, prepare
 from fray.cluster.ray.process import Exit, Process
 from fray.cluster.ray.records import Job, Place, TaskEnd
-from fray.cluster.ray.variables import Seat, variables_of
+from fray.cluster.ray.variables import Seat, variables_of, without_workers
+from fray.cluster.ray.venvs import Run, SetupError
 from fray.cluster.types import TaskState, Termination, TerminationCause
 
 _COORDINATOR_PORT = 8476  # of a job alone on a TPU slice, where no other may listen
@@ -62,8 +64,9 @@ class Task:
         shipping = Shipping(self._registry, self._job.job_id, self._started.attempt, self._index)
         record = directory / "end.json"
         try:
-            prepared = prepare(self._job, self._started.environment, directory, shipping.write)
-            environ = self._environ(prepared, record)
+            base = without_workers(os.environ)
+            prepared = prepare(self._job, self._started.environment, directory, base, self._setting_up(shipping))
+            environ = {**self._environ(prepared, record), **shown(self._registry, self._job, directory)}
             with self._lock:
                 if self._stopped:
                     return self._killed()
@@ -71,14 +74,37 @@ class Task:
                     prepared.words, environ, str(prepared.directory), shipping.write
                 )
         except SetupError as err:
+            if self._stopped:
+                return self._killed()
             shipping.write(f"fray: {err}\n".encode())
             termination = Termination(err.cause, str(err)) if err.cause else None
             return self._end(TaskState.FAILED, f"set-up failed: {err}", None, shipping, termination)
         finally:
             if self._process is None:
                 shipping.close()
+        return self._follow(self._process, shipping, record)
+
+    def _setting_up(self, shipping: Shipping) -> Run:
+        """Return what runs programs that prepare the task, which end when it is stopped."""
+
+        def run(words: Sequence[str], environ: Mapping[str, str], directory: Path) -> tuple[Exit, Sequence[str]]:
+            written: list[bytes] = []  # which is shown where it failed
+            with self._lock:
+                if self._stopped:
+                    return Exit(143, "it was stopped"), ()
+                self._process = process = Process(words, environ, str(directory), written.append)
+            end = process.wait()
+            with self._lock:
+                self._process = None
+            if end.code:
+                shipping.write(b"".join(written))
+            return end, shipping.tail()
+
+        return run
+
+    def _follow(self, process: Process, shipping: Shipping, record: Path) -> TaskEnd:
         threading.Thread(target=self._watch, daemon=True, name="fray watch").start()
-        end = self._process.wait()
+        end = process.wait()
         self._over.set()
         shipping.close()
         return self._ended(end, shipping, _termination.read(record))

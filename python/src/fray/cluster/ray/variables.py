@@ -40,9 +40,8 @@ def variables_of(
     seat: Seat, base: Mapping[str, str], own: Mapping[str, str], ports: Mapping[str, int]
 ) -> dict[str, str]:
     """Return the environment of a task: `base` of the Ray worker, TPU and JAX, the job's `own`, fray's."""
-    kept = {k: v for k, v in base.items() if not k.startswith("FRAY_") and k not in _OF_WORKERS}
     request = seat.job.launch.request
-    environ = {**kept, "PYTHONUNBUFFERED": "1"}
+    environ = {**without_workers(base), "PYTHONUNBUFFERED": "1"}
     if request.resources.tpu:
         environ.update(_tpu(seat))
     if len(seat.places) > 1 or request.resources.tpu:
@@ -70,6 +69,11 @@ def variables_of(
     for name, number in ports.items():
         environ[f"FRAY_PORT_{name.upper().replace('-', '_')}"] = str(number)
     return environ
+
+
+def without_workers(base: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of a Ray worker without those that concern that alone."""
+    return {k: v for k, v in base.items() if not k.startswith("FRAY_") and k not in _OF_WORKERS}
 
 
 def _jax(seat: Seat) -> dict[str, str]:

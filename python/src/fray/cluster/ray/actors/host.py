@@ -13,7 +13,7 @@ import shutil
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -26,9 +26,10 @@ from fray.cluster.ray.actors.metadata import RayMetadata
 from fray.cluster.ray.calls import Calls
 from fray.cluster.ray.host import payload_of, value_of
 from fray.cluster.ray.output import Shipping
-from fray.cluster.ray.prepare import SetupError, prepare
+from fray.cluster.ray.prepare import prepare
 from fray.cluster.ray.records import Environment, Job, Place, TaskEnd
 from fray.cluster.ray.variables import Seat, variables_of
+from fray.cluster.ray.venvs import SetupError
 from fray.cluster.types import Namespace, TaskState, Termination, TerminationCause
 
 _TIMEOUT = 600.0  # seconds that the registry may be away
@@ -106,7 +107,7 @@ class ActorHost:
     def _host(self, begun: Beginning, place: Place, directory: Path, shipping: Shipping) -> TaskEnd:
         record = directory / "end.json"
         try:
-            self._prepare(begun, place, directory, shipping)
+            self._prepare(begun, place, directory)
             call = _pickling.load(Path(os.environ["FRAY_CALLABLE"]).read_bytes())
         except SetupError as err:
             return self._failed(
@@ -141,10 +142,10 @@ class ActorHost:
     ) -> TaskEnd:
         return TaskEnd(0, TaskState.FAILED, reason, status, tail, end)
 
-    def _prepare(self, begun: Beginning, place: Place, directory: Path, shipping: Shipping) -> None:
+    def _prepare(self, begun: Beginning, place: Place, directory: Path) -> None:
         """Make the environment of this process that of the job's task."""
         environment = begun.environment
-        prepared = prepare(self._job, environment, directory, shipping.write)
+        prepared = prepare(self._job, environment, directory, os.environ, _run_nothing)
         identity = directory / "identity.pem"
         identity.touch(mode=0o600)
         identity.write_bytes(begun.identity)
@@ -200,6 +201,12 @@ class ActorHost:
             leave(status)
 
         os._exit = leave_recorded
+
+
+def _run_nothing(words: Sequence[str], environ: Mapping[str, str], directory: Path) -> NoReturn:
+    """Refuse to run a program of a set-up: what needs another Python is no matter of this process."""
+    del environ, directory
+    raise SetupError(f"{words[0]} is to be run in the process of an actor")
 
 
 class _Surrounding:

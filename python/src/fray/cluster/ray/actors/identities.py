@@ -9,6 +9,22 @@ import threading
 from pathlib import Path
 
 from fray.cluster.ray.calls import Calls
+from fray.cluster.ray.records import Job
+
+
+def shown(calls: Calls, job: Job, directory: Path) -> dict[str, str]:
+    """Return the variable by which a task of a job has its identity, in a file of the task's directory.
+
+    It is empty where the registry has no identities.
+    """
+    try:
+        content: bytes = calls.call("actors", "identity", job.namespace)
+    except ImportError:  # of the head, whose log has it
+        return {}
+    path = directory / "identity.pem"
+    path.touch(mode=0o600)
+    path.write_bytes(content)
+    return {"FRAY_ACTOR_IDENTITY": str(path)}
 
 
 class Identities:
