@@ -138,7 +138,7 @@ def test_each_call_runs_as_often_as_its_caller_is_told(
                 chaos.Ledgered,
                 str(runs),
                 name=name,
-                resources=ResourceConfig(cpu=0.1, ram="8m"),
+                resources=ResourceConfig(cpu=1.5, ram="8m"),  # the head has room for one
                 options=ActorOptions(max_restarts=-1, max_concurrency=4),
             )
             for name in chaos.NAMES

@@ -140,7 +140,7 @@ class Job:
     @property
     def hosted(self) -> bool:
         """Whether a Ray worker itself hosts the actor that it was launched for, as that needs no other Python."""
-        return self.launch.hosted and self.launch.environment.uv is None
+        return self.launch.hosted and self.shared is None and self.launch.environment.uv is None
 
     @property
     def over(self) -> bool:

@@ -15,7 +15,6 @@ from fray.cluster.project import asks, nearest_project, uv_of
 from fray.cluster.ray.connection import Connection
 from fray.cluster.ray.demand import demand_of
 from fray.cluster.ray.package import package
-from fray.cluster.ray.placing import alone
 from fray.cluster.ray.records import Environment, Launch
 from fray.cluster.ray.store import MAX_BLOB
 from fray.cluster.types import Command, Entrypoint, EnvironmentConfig, JobRequest
@@ -48,7 +47,7 @@ class Shipper:
         kind, callable_, hosted = request.entrypoint.kind, "", False
         if not isinstance(kind, Command):
             callable_ = self._hold(_pickling.dump(kind))
-            hosted = kind.function is host_created and alone(demand_of(request))
+            hosted = kind.function is host_created and demand_of(request).tasks == 1
             kind = Command(("python", "-m", "fray._callable"))
         sha256, content = package()
         self._held[sha256] = content
