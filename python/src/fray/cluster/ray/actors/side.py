@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import pickle
 import secrets
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,11 +51,16 @@ class ActorSide:
         self._directory = Path(tempfile.mkdtemp(prefix="fray-identities-"))
         self._reach: Reach | None = None
         self._service: MetadataService | None = None
+        self._served = asyncio.Event()
+        self._waits: dict[str, Callable[..., Coroutine[Any, Any, Any]]] = {
+            "poll": self.endpoints.poll,
+            "await_hosted": self._await_hosted,
+            "reach": self._reached,
+        }
         self._methods: dict[str, Callable[..., Any]] = {
             "begin_host": self._begin_host,
             "is_wanted": self._is_wanted,
             "identity": self._identity,
-            "reach": self._reached,
             "exiting": self.keeper.exiting,
             "hold": self.keeper.hold,
             "end_session": self.keeper.end_session,
@@ -62,14 +68,20 @@ class ActorSide:
 
     async def call(self, method: str, *args: Any) -> Any:
         """Return what a method of the actors' part returned."""
-        if method in ("poll", "await_hosted"):
-            return await (self.endpoints.poll if method == "poll" else self._await_hosted)(*args)
+        if method in self._waits:
+            return await self._waits[method](*args)
         if method in self._methods:
             return self._methods[method](*args)
         return getattr(self.endpoints, method)(*args)
 
     async def serve(self, address: str) -> None:
         """Begin to answer programs without Ray, at the port that the process before had."""
+        try:
+            await self._serve(address)
+        finally:
+            self._served.set()
+
+    async def _serve(self, address: str) -> None:
         try:
             from fray.cluster.ray.actors.certificates import ServerCertificate, server_certificate
             from fray.cluster.ray.actors.metadata_service import Access, MetadataService
@@ -155,7 +167,9 @@ class ActorSide:
             made.rename(path)
         return path
 
-    def _reached(self) -> Reach | None:
+    async def _reached(self) -> Reach | None:
+        """Return how programs without Ray are answered, once they are; None: they cannot be."""
+        await self._served.wait()
         return self._reach
 
 
