@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import pickle
 import secrets
-import tempfile
 import time
 from collections.abc import Callable, Coroutine
 from functools import cached_property
@@ -48,7 +48,7 @@ class ActorSide:
         self._secrets = _Secrets(store)
         self.endpoints = EndpointRegistry(_Endpoints(store), _Hosts(table))
         self.keeper = ActorKeeper(table, launcher, self.endpoints.end_attempt, stop, attempt_over)
-        self._directory = Path(tempfile.mkdtemp(prefix="fray-identities-"))
+        self._directory = Path(os.environ["FRAY_RAY_HOME"], "identities")
         self._reach: Reach | None = None
         self._service: MetadataService | None = None
         self._served = asyncio.Event()
@@ -161,6 +161,7 @@ class ActorSide:
     def _identity_file(self, namespace: str) -> Path:
         path = self._directory / f"{namespace.replace('/', '%2F')}.pem"
         if not path.exists():
+            self._directory.mkdir(mode=0o700, exist_ok=True)
             made = path.with_suffix(".new")
             made.touch(mode=0o600)
             made.write_bytes(self._identity(namespace))
