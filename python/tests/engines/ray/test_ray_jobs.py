@@ -15,8 +15,8 @@ from typing import Any
 
 import engine_programs as programs
 import pytest
-from conftest import WAIT, Gate, until
 
+from conftest import WAIT, Gate, until
 from fray.cluster import (
     AlreadyExistsError,
     Entrypoint,
@@ -277,7 +277,7 @@ def test_ray_18_not_preemptible(nodes: Any, cluster: Any) -> None:
 
 def test_ray_19_wait(cluster: Any, tmp_path: Path) -> None:
     job, _, gate = held(cluster, tmp_path)
-    with pytest.raises(WaitTimeoutError, match="had not ended after 0.1 s"):
+    with pytest.raises(WaitTimeoutError, match=r"had not ended after 0\.1 s"):
         cluster.wait(job, timeout=0.1)
     assert cluster.poll(job).status is JobStatus.RUNNING
     gate.open()
@@ -343,9 +343,7 @@ def test_ray_timeout_of_an_attempt(cluster: Any) -> None:
 
 
 def test_ray_timeout_of_scheduling(cluster: Any) -> None:
-    request = command(
-        "never", "true", resources=ResourceConfig(cpu=64), scheduling_timeout_seconds=0.2
-    )
+    request = command("never", "true", resources=ResourceConfig(cpu=64), scheduling_timeout_seconds=0.2)
     info = cluster.wait(cluster.launch(request), timeout=WAIT)
     assert info.status is JobStatus.FAILED
     assert "it could not start in 0.2 s: no node has 64 CPU" in info.reason

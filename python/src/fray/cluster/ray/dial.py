@@ -53,7 +53,10 @@ def connect(spec: Spec, namespace: str) -> tuple[Any, str]:
         return ray, _same(ray, found, spec)
     if found is None:
         raise ClusterUnavailableError(
-            "auto", 1, 0.0, f"no Ray cluster runs on this machine and RAY_ADDRESS is not set; start one: {START}"
+            "auto",
+            1,
+            0.0,
+            f"no Ray cluster runs on this machine and RAY_ADDRESS is not set; start one: {START}",
         )
     _reach(found)
     if found.client:
