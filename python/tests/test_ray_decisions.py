@@ -117,6 +117,22 @@ def test_demands(resources: ResourceConfig, tasks: int, bundle: Bundle, slices: 
     assert (demand.tasks, demand.bundle, demand.slices) == (tasks, bundle, slices)
 
 
+@pytest.mark.skipif(not hasattr(ResourceConfig, "with_gpu"), reason="resources name no GPUs yet")
+@pytest.mark.parametrize(
+    ("kind", "resources"),
+    [
+        ("auto", {}),
+        ("h100", {"accelerator_type:H100": 0.001}),
+        ("nvidia-h100-80gb", {"accelerator_type:H100": 0.001}),
+    ],
+)
+def test_gpus(kind: str, resources: dict[str, float]) -> None:
+    asked: Any = getattr(ResourceConfig, "with_gpu")  # noqa: B009 - it may not be there
+    demand = demand_of(launch(resources=asked(kind, 8, replicas=2)).request)
+    assert (demand.tasks, demand.bundle.gpu, demand.bundle.resources) == (2, 8.0, resources)
+    assert demand.bundle.options()["num_gpus"] == 8.0
+
+
 def test_supervisors_take_the_place_of_a_single_task() -> None:
     jobs, _ = table()
     one = launched(jobs, launch("one", resources=ResourceConfig(cpu=2, ram="1m", regions=["us", "eu"])))
