@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import socket
 import threading
 import time
 import uuid
@@ -23,7 +24,10 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """Return the cluster, to which this process is not connected yet."""
     from ray_cluster import Nodes
 
-    made = Nodes(tmp_path_factory.mktemp("ray"), {"num_cpus": 2})
+    with socket.create_server(("", 0)) as free:
+        port = free.getsockname()[1]
+    made = Nodes(tmp_path_factory.mktemp("ray"), {"num_cpus": 2, "ray_client_server_port": port})
+    made.client = f"ray://{made.address.rpartition(':')[0]}:{port}"
     before = dict(os.environ)
     os.environ.update(made.environ)
     try:
