@@ -45,7 +45,7 @@ def main() -> None:
     many = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
     os.environ.setdefault("RAY_AUTH_MODE", "disabled")
-    ray.init(num_cpus=CPUS, include_dashboard=False, log_to_driver=False, object_store_memory=80_000_000)
+    ray.init("local", num_cpus=CPUS, include_dashboard=False, log_to_driver=False, object_store_memory=80_000_000)
     address = ray.get_runtime_context().gcs_address
     with tempfile.TemporaryDirectory() as scratch:
         os.chdir(scratch)

@@ -154,7 +154,7 @@ def node(name: str, free: dict[str, float] | None = None, **total: float) -> Nod
     return Node(name, True, f"ip-{name}", {"memory": GIB, **total}, {"memory": GIB, **(free or total)})
 
 
-TPUS = {"TPU-v4-8-head": 1.0, "TPU": 4.0}
+TPUS: dict[str, Any] = {"TPU-v4-8-head": 1.0, "TPU": 4.0}
 
 
 @pytest.mark.parametrize(

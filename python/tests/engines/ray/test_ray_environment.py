@@ -9,11 +9,10 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-import engine_programs as programs
 import pytest
-from test_ray_jobs import call, command
 
-from conftest import WAIT
+from engines.ray import engine_programs as programs
+from engines.ray.helpers import WAIT, call, command
 from fray.cluster import EnvironmentConfig, JobStatus, TerminationCause
 
 SECRET = "s3cr3t-" + "x" * 20

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import signal
 import time
@@ -12,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_ray_jobs import command, gone, held
 
-from conftest import WAIT, until
+from engines.ray.helpers import WAIT, command, gone, held, until
 from fray.cluster import JobStatus, ResourceConfig, TaskState
 
 ONE = ResourceConfig(cpu=1)
@@ -198,6 +198,10 @@ def test_ray_30_no_such_slice(cluster: Any) -> None:
     assert cluster.poll(job).status is JobStatus.PENDING
 
 
+def is_running(cluster: Any, job: Any) -> bool:
+    return bool(cluster.poll(job).status is JobStatus.RUNNING)
+
+
 def tables() -> tuple[Any, ...]:
     """Return what Ray has: living actors, groups that are not removed, and free resources."""
     import ray
@@ -232,7 +236,7 @@ def test_ray_31_nothing_is_left(cluster: Any, rounds: int) -> None:
         request = kinds[i % len(kinds)](i)
         job = cluster.launch(request)
         if request.name.startswith("long"):
-            until(lambda job=job: cluster.poll(job).status is JobStatus.RUNNING)
+            until(functools.partial(is_running, cluster, job))
         if not request.name.startswith(("single", "bad", "gang")):
             cluster.terminate(job)
         assert cluster.wait(job, timeout=WAIT).status.ended

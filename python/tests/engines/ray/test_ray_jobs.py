@@ -13,16 +13,15 @@ import time
 from pathlib import Path
 from typing import Any
 
-import engine_programs as programs
 import pytest
 
-from conftest import WAIT, Gate, until
+from engines.ray import engine_programs as programs
+from engines.ray.helpers import WAIT, Gate, call, command, gone, held, until
 from fray.cluster import (
     AlreadyExistsError,
     Entrypoint,
     EnvironmentConfig,
     JobFailedError,
-    JobRequest,
     JobStatus,
     NameClash,
     ResourceConfig,
@@ -32,30 +31,6 @@ from fray.cluster import (
 )
 from fray.v2 import JobRequest as Request
 from fray.v2.client import _ClusterClient
-
-
-def call(name: str, function: Any, *args: Any, **options: Any) -> JobRequest:
-    return JobRequest(name, Entrypoint.from_callable(function, args), **options)
-
-
-def command(name: str, *words: str, **options: Any) -> JobRequest:
-    return JobRequest(name, Entrypoint.from_command(words), **options)
-
-
-def held(cluster: Any, tmp_path: Path, name: str = "held", **options: Any) -> tuple[Any, int, Gate]:
-    """Launch a job that waits for a gate, and return its id, its process and the gate once it runs."""
-    started, gate = Gate(tmp_path / f"{name}-started"), Gate(tmp_path / f"{name}-gate")
-    job_id = cluster.launch(call(name, programs.hold, str(started.path), str(gate.path), **options))
-    pid = until(lambda: started.path.exists() and started.path.read_text())
-    return job_id, int(pid), gate
-
-
-def gone(pid: int) -> bool:
-    """Report whether a process has ended."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except OSError:
-        return True
 
 
 @pytest.mark.short
