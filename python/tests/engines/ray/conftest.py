@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import threading
-import time
+import socket
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-collect_ignore_glob = [] if importlib.util.find_spec("ray") else ["test_*"]
+from engines.ray.helpers import WAIT, until
+from engines.ray.ray_cluster import Nodes
 
-WAIT = float(os.environ.get("FRAY_TEST_WAIT", "120"))  # seconds; a busy machine keeps this
+__all__ = ["end_all", "until"]
+
+collect_ignore_glob = [] if importlib.util.find_spec("ray") else ["test_*"]
 
 
 @pytest.fixture(scope="session")
 def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """Return the cluster, to which this process is not connected yet."""
-    from ray_cluster import Nodes
-
-    made = Nodes(tmp_path_factory.mktemp("ray"), {"num_cpus": 2})
+    with socket.create_server(("", 0)) as free:
+        port = free.getsockname()[1]
+    made = Nodes(tmp_path_factory.mktemp("ray"), {"num_cpus": 2, "ray_client_server_port": port})
+    made.client = f"ray://{made.address.rpartition(':')[0]}:{port}"
     before = dict(os.environ)
     os.environ.update(made.environ)
     try:
@@ -58,28 +61,3 @@ def end_all(cluster: Any) -> None:
     cluster.wait(jobs, timeout=WAIT)
     cluster.close()  # or what goes on for it would make another registry
     ray.kill(ray.get_actor("fray-registry", namespace=cluster.namespace), no_restart=True)
-
-
-def until(ready: Callable[[], Any], what: str = "") -> Any:
-    """Return what is ready, as soon as it is."""
-    end = time.monotonic() + WAIT
-    while not (found := ready()):
-        if time.monotonic() > end:
-            raise AssertionError(f"not within {WAIT} s: {what or ready}")
-        threading.Event().wait(0.02)
-    return found
-
-
-class Gate:
-    """A file that a job makes, or waits for."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def open(self) -> None:
-        """Let jobs go on."""
-        self.path.touch()
-
-    def wait(self) -> None:
-        """Wait until a job has made it."""
-        until(self.path.exists, f"{self.path} is made")

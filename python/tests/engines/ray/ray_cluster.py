@@ -42,6 +42,9 @@ class Nodes:
         )
         self.address: str = self.ask("start", **head)["address"]
 
+    client: str
+    """The address for Ray clients."""
+
     def ask(self, command: str, **options: Any) -> dict[str, Any]:
         """Have something done, and return the answer."""
         assert self._process.stdin is not None

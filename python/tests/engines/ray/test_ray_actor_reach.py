@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from conftest import until
+from helpers import until
 from fray.cluster import ActorNotFoundError, ResourceConfig
 from fray.cluster.ray import RayCluster
 from fray.rpc import errors

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from conftest import end_all, until
+from helpers import end_all, until
 from fray.cluster import (
     ActorNotFoundError,
     AlreadyExistsError,

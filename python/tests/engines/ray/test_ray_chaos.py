@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 
 import chaos
-from conftest import until
+from helpers import until
 from fray.cluster import ResourceConfig
 from fray.cluster.ray import RayCluster
 from fray.rpc.errors import ActorError

@@ -43,8 +43,31 @@ def test_ray_01_specs(nodes: Any, form: str) -> None:
     assert program(nodes, CONNECT, **variables).stdout == "specs 0\n"
 
 
+CLIENT = """
+from fray.cluster import *
+cluster = current_cluster()
+job = cluster.launch(JobRequest("far", Entrypoint.from_callable(print, ["from afar"])))
+print(cluster.monitor(job).status)
+"""
+
+
+def test_ray_01_ray_client(nodes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Through the proxy, as from a machine that is no node; the token alone is enough."""
+    monkeypatch.chdir(tmp_path)
+    spec = f"{nodes.client}?namespace=far"
+    found = program(nodes, CLIENT, FRAY_CLUSTER_SPEC=spec, RAY_AUTH_MODE=None)
+    assert found.stdout == "from afar\nsucceeded\n", found.stderr
+
+
+def test_ray_03_token_of_a_ray_client(nodes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", str(tmp_path / "none"))
+    with pytest.raises(AccessDeniedError, match="wants a token, and this program has no token"):
+        dial._check_proxy(Spec(nodes.client))
+
+
 def test_ray_01_unknown_scheme() -> None:
-    with pytest.raises(ValueError, match='"rays:auto" names no cluster; .*"ray:auto"'):
+    with pytest.raises(ValueError, match=r'"rays:auto" names no cluster; .*"ray:auto"'):
         import_backend("rays:auto")
 
 
@@ -62,7 +85,7 @@ def test_ray_02_no_cluster(nodes: Any) -> None:
     assert f"the cluster at 127.0.0.1:{port} did not answer" in found.stderr
 
 
-def test_ray_02_another_server(nodes: Any) -> None:
+def test_ray_02_another_server() -> None:
     with socket.create_server(("127.0.0.1", 0)) as mute:
         port = mute.getsockname()[1]
         began = time.monotonic()
@@ -87,7 +110,9 @@ def test_ray_03_token(nodes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_ray_03_token_without_mode(nodes: Any) -> None:
     """A token alone is enough: Ray itself would not show it."""
-    found = program(nodes, CONNECT, FRAY_CLIENT_SPEC=f"ray:{nodes.address}?namespace=specs", RAY_AUTH_MODE=None)
+    found = program(
+        nodes, CONNECT, FRAY_CLIENT_SPEC=f"ray:{nodes.address}?namespace=specs", RAY_AUTH_MODE=None
+    )
     assert (found.stdout, found.returncode) == ("specs 0\n", 0)
     assert nodes.token.read_text() not in found.stderr
 

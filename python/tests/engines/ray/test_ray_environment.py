@@ -9,18 +9,17 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-import engine_programs as programs
 import pytest
-from conftest import WAIT
-from test_ray_jobs import call, command
 
+from engines.ray import engine_programs as programs
+from engines.ray.helpers import WAIT, call, command
 from fray.cluster import EnvironmentConfig, JobStatus, TerminationCause
 
 SECRET = "s3cr3t-" + "x" * 20
 
 
 @pytest.mark.short
-def test_ray_22_variables(cluster: Any, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_ray_22_variables(cluster: Any, capfd: pytest.CaptureFixture[str]) -> None:
     environment = EnvironmentConfig.create(env_vars={"LANG": "of-the-job", "PASSWORD": SECRET})
     show = 'echo "$LANG $PASSWORD $FRAY_JOB_NAME $FRAY_ATTEMPT ${RAY_JOB_ID-none} $(pwd)"'
     job = cluster.launch(command("variables", "sh", "-c", show, environment=environment))
@@ -50,7 +49,8 @@ def wheel(directory: Path, name: str) -> None:
     files = {
         f"{name}.py": f"NAME = '{name}'\n",
         f"{name}-1.0.dist-info/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n",
-        f"{name}-1.0.dist-info/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{name}-1.0.dist-info/WHEEL": "Wheel-Version: 1.0\nGenerator: test\n"
+        "Root-Is-Purelib: true\nTag: py3-none-any\n",
     }
     lines = []
     with zipfile.ZipFile(directory / f"{name}-1.0-py3-none-any.whl", "w") as archive:
@@ -58,7 +58,9 @@ def wheel(directory: Path, name: str) -> None:
             archive.writestr(path, text)
             digest = base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).decode().rstrip("=")
             lines.append(f"{path},sha256={digest},{len(text)}")
-        archive.writestr(f"{name}-1.0.dist-info/RECORD", "\n".join([*lines, f"{name}-1.0.dist-info/RECORD,,", ""]))
+        archive.writestr(
+            f"{name}-1.0.dist-info/RECORD", "\n".join([*lines, f"{name}-1.0.dist-info/RECORD,,", ""])
+        )
 
 
 def project(directory: Path) -> Path:
@@ -66,7 +68,8 @@ def project(directory: Path) -> Path:
     directory.mkdir()
     wheel(directory, "greeting")
     (directory / "pyproject.toml").write_text(
-        '[project]\nname = "program"\nversion = "1"\nrequires-python = ">=3.11"\ndependencies = ["greeting"]\n'
+        '[project]\nname = "program"\nversion = "1"\nrequires-python = ">=3.11"\n'
+        'dependencies = ["greeting"]\n'
         '[tool.uv.sources]\ngreeting = { path = "greeting-1.0-py3-none-any.whl" }\n'
     )
     (directory / "helper.py").write_text("import greeting\nTEXT = 'hello ' + greeting.NAME\n")
@@ -74,9 +77,7 @@ def project(directory: Path) -> Path:
     return directory
 
 
-def test_ray_23_project_and_packages(
-    cluster: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_ray_23_project_and_packages(cluster: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     environment = EnvironmentConfig.create(project=str(project(tmp_path / "program")))
     job = cluster.launch(
         command("project", "python", "-c", "import helper; print(helper.TEXT)", environment=environment)

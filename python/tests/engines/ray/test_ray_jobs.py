@@ -13,16 +13,15 @@ import time
 from pathlib import Path
 from typing import Any
 
-import engine_programs as programs
 import pytest
-from conftest import WAIT, Gate, until
 
+from engines.ray import engine_programs as programs
+from engines.ray.helpers import WAIT, Gate, call, command, gone, held, until
 from fray.cluster import (
     AlreadyExistsError,
     Entrypoint,
     EnvironmentConfig,
     JobFailedError,
-    JobRequest,
     JobStatus,
     NameClash,
     ResourceConfig,
@@ -32,30 +31,6 @@ from fray.cluster import (
 )
 from fray.v2 import JobRequest as Request
 from fray.v2.client import _ClusterClient
-
-
-def call(name: str, function: Any, *args: Any, **options: Any) -> JobRequest:
-    return JobRequest(name, Entrypoint.from_callable(function, args), **options)
-
-
-def command(name: str, *words: str, **options: Any) -> JobRequest:
-    return JobRequest(name, Entrypoint.from_command(words), **options)
-
-
-def held(cluster: Any, tmp_path: Path, name: str = "held", **options: Any) -> tuple[Any, int, Gate]:
-    """Launch a job that waits for a gate, and return its id, its process and the gate once it runs."""
-    started, gate = Gate(tmp_path / f"{name}-started"), Gate(tmp_path / f"{name}-gate")
-    job_id = cluster.launch(call(name, programs.hold, str(started.path), str(gate.path), **options))
-    pid = until(lambda: started.path.exists() and started.path.read_text())
-    return job_id, int(pid), gate
-
-
-def gone(pid: int) -> bool:
-    """Report whether a process has ended."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except OSError:
-        return True
 
 
 @pytest.mark.short
@@ -277,7 +252,7 @@ def test_ray_18_not_preemptible(nodes: Any, cluster: Any) -> None:
 
 def test_ray_19_wait(cluster: Any, tmp_path: Path) -> None:
     job, _, gate = held(cluster, tmp_path)
-    with pytest.raises(WaitTimeoutError, match="had not ended after 0.1 s"):
+    with pytest.raises(WaitTimeoutError, match=r"had not ended after 0\.1 s"):
         cluster.wait(job, timeout=0.1)
     assert cluster.poll(job).status is JobStatus.RUNNING
     gate.open()
@@ -343,9 +318,7 @@ def test_ray_timeout_of_an_attempt(cluster: Any) -> None:
 
 
 def test_ray_timeout_of_scheduling(cluster: Any) -> None:
-    request = command(
-        "never", "true", resources=ResourceConfig(cpu=64), scheduling_timeout_seconds=0.2
-    )
+    request = command("never", "true", resources=ResourceConfig(cpu=64), scheduling_timeout_seconds=0.2)
     info = cluster.wait(cluster.launch(request), timeout=WAIT)
     assert info.status is JobStatus.FAILED
     assert "it could not start in 0.2 s: no node has 64 CPU" in info.reason

@@ -36,8 +36,8 @@ from fray.cluster.types import (
 
 _ASK_AGAIN = 25.0  # seconds that one call waits
 _UNRESERVED = (
-    "Ray holds no slices for jobs to come: placement groups are of one job each; submit the job itself, which "
-    "waits for its place, or start a fray cluster for reservations"
+    "Ray holds no slices for jobs to come: placement groups are of one job each; submit the job itself, "
+    "which waits for its place, or start a fray cluster for reservations"
 )
 
 
@@ -55,8 +55,8 @@ class RayCluster(ClusterActors):
         """Connect to a cluster.
 
         Args:
-            address: "auto" (RAY_ADDRESS, or the cluster of this machine), "HOST:PORT" of the cluster's GCS, on
-                one of its nodes, or "ray://HOST:PORT" of its proxy for clients.
+            address: "auto" (RAY_ADDRESS, or the cluster of this machine), "HOST:PORT" of the cluster's GCS,
+                on one of its nodes, or "ray://HOST:PORT" of its proxy for clients.
             namespace: None: FRAY_NAMESPACE, or "fray".
             timeout: Seconds for which the cluster may be away while a call is made.
 
@@ -105,7 +105,9 @@ class RayCluster(ClusterActors):
         if reservation_id is not None:
             raise UnsupportedError(_UNRESERVED)
         _check_hosts(requests)
-        return self._launch([replace(r, namespace=r.namespace or group.namespace) for r in requests], group.name)
+        return self._launch(
+            [replace(r, namespace=r.namespace or group.namespace) for r in requests], group.name
+        )
 
     def _launch(self, requests: Sequence[JobRequest], group: str) -> list[JobId]:
         request_id = uuid.uuid4().hex
@@ -214,10 +216,10 @@ class RayCluster(ClusterActors):
 
 
 def _check_hosts(requests: Sequence[JobRequest]) -> None:
-    """Raise UnsupportedError for groups with slices of several hosts, which Ray reserves one after the other."""
+    """Raise UnsupportedError for groups with slices of several hosts, which Ray reserves one by one."""
     for i, request in enumerate(requests):
         if demand_of(request).hosts > 1:
             raise UnsupportedError(
-                f"requests[{i}].resources: a group on a Ray cluster has no slices of several hosts, as Ray cannot "
-                "reserve all of them or none; launch that job alone"
+                f"requests[{i}].resources: a group on a Ray cluster has no slices of several hosts, as Ray "
+                "cannot reserve all of them or none; launch that job alone"
             )

@@ -13,6 +13,7 @@ from fray.cluster.types import JobRequest
 HEAD_NODE = "head_node"
 """The custom resource by which clusters mark nodes that are not preempted."""
 _SHARE = 0.0001  # of it, so that any number of jobs fits
+_OF_TYPE = 0.001  # as Ray itself asks for its option accelerator_type
 REGION_LABELS = ("ray.io/region", "region", "topology.kubernetes.io/region")
 """Labels of nodes that name their region, the first that a node has."""
 SLICE_LABEL = "ray.io/tpu-slice-name"
@@ -82,7 +83,8 @@ def demand_of(request: JobRequest) -> Demand:
         slices = max(resources.replicas, request.num_tasks // hosts, 1)
         bundle = Bundle(resources={"TPU": float(chips(kind) // hosts), **pinned})
         return Demand(bundle, hosts * slices, kind, slices, regions)
-    bundle = Bundle(resources.cpu, parse_size(resources.ram), _gpus(resources), pinned)
+    gpus, of_type = _gpus(resources)
+    bundle = Bundle(resources.cpu, parse_size(resources.ram), gpus, {**of_type, **pinned})
     return Demand(bundle, max(request.num_tasks, resources.replicas), regions=regions)
 
 
@@ -93,9 +95,13 @@ def region_selector(regions: Sequence[str], nodes: Mapping[str, Node]) -> dict[s
     return {label: f"in({','.join(regions)})"}
 
 
-def _gpus(resources: ResourceConfig) -> float:
-    device = getattr(resources, "gpu", None)
-    return float(getattr(device, "count", 0))
+def _gpus(resources: ResourceConfig) -> tuple[float, dict[str, float]]:
+    """Return how many GPUs each task takes, and the resource by which Ray marks nodes with their type."""
+    gpu = getattr(resources, "gpu", None)  # None without any
+    if gpu is None:
+        return 0.0, {}
+    words = [word for word in gpu.type.upper().split("-") if word not in ("NVIDIA", "TESLA", "GEFORCE")]
+    return float(gpu.count), {} if gpu.type == "auto" else {f"accelerator_type:{words[0]}": _OF_TYPE}
 
 
 def canonical(tpu: str) -> str:

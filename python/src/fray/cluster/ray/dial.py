@@ -19,6 +19,7 @@ from fray.cluster.ray.spec import START, TOKEN_PLACES, Spec, resolve, token_of
 
 _REACH = 5.0  # seconds for an answer
 _ALIVE = "/ray.rpc.NodeInfoGcsService/CheckAlive"  # of gcs_service.proto; it has the cluster's version
+_PING = "/ray.rpc.RayletDriver/ClusterInfo"  # of ray_client.proto
 
 
 def import_ray() -> Any:
@@ -53,10 +54,14 @@ def connect(spec: Spec, namespace: str) -> tuple[Any, str]:
         return ray, _same(ray, found, spec)
     if found is None:
         raise ClusterUnavailableError(
-            "auto", 1, 0.0, f"no Ray cluster runs on this machine and RAY_ADDRESS is not set; start one: {START}"
+            "auto",
+            1,
+            0.0,
+            f"no Ray cluster runs on this machine and RAY_ADDRESS is not set; start one: {START}",
         )
     _reach(found)
     if found.client:
+        _check_proxy(found)
         _init_client(ray, found, namespace)
     else:
         _check_alive(ray, found)
@@ -101,20 +106,35 @@ def _reach(spec: Spec) -> None:
 
 def _check_alive(ray: Any, spec: Spec) -> None:
     """Ask the GCS whether it lives, lets this process in, and is of the same version."""
-    import grpc
     from ray.core.generated import gcs_service_pb2 as gcs
+
+    reply = _ask(spec, _ALIVE, gcs.CheckAliveRequest(), gcs.CheckAliveReply)
+    if reply.ray_version and reply.ray_version != ray.__version__:
+        raise ClusterError(_differs(spec.address, f"Ray {reply.ray_version}", f"Ray {ray.__version__}"))
+
+
+def _check_proxy(spec: Spec) -> None:
+    """Ask the proxy for Ray clients whether it lives and lets this process in. Ray compares versions."""
+    from ray.core.generated import ray_client_pb2 as client
+
+    request = client.ClusterInfoRequest(type=client.ClusterInfoType.PING)
+    _ask(spec, _PING, request, client.ClusterInfoResponse)
+
+
+def _ask(spec: Spec, method: str, request: Any, reply: Any) -> Any:
+    """Make a call with the token that there is, and have Ray show that as well if it was accepted."""
+    import grpc
 
     token = token_of(os.environ, Path.home())
     began = time.monotonic()
-    with grpc.insecure_channel(spec.address, options=[("grpc.enable_http_proxy", 0)]) as channel:
-        ask = channel.unary_unary(
-            _ALIVE,
-            request_serializer=gcs.CheckAliveRequest.SerializeToString,
-            response_deserializer=gcs.CheckAliveReply.FromString,
+    target = spec.address.removeprefix("ray://")
+    with grpc.insecure_channel(target, options=[("grpc.enable_http_proxy", 0)]) as channel:
+        call = channel.unary_unary(
+            method, request_serializer=type(request).SerializeToString, response_deserializer=reply.FromString
         )
         shown = (("authorization", f"Bearer {token}"),) if token else ()
         try:
-            reply = ask(gcs.CheckAliveRequest(), metadata=shown, timeout=_REACH)
+            answer = call(request, metadata=shown, timeout=_REACH)
         except grpc.RpcError as err:
             code = err.code() if isinstance(err, grpc.Call) else grpc.StatusCode.UNKNOWN
             if code in (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED):
@@ -125,10 +145,9 @@ def _check_alive(ray: Any, spec: Spec) -> None:
                 time.monotonic() - began,
                 f"what listens there is no Ray cluster ({code.name}); its address is what {START} prints",
             ) from None
-    if reply.ray_version and reply.ray_version != ray.__version__:
-        raise ClusterError(_differs(spec.address, f"Ray {reply.ray_version}", f"Ray {ray.__version__}"))
     if token and "RAY_AUTH_MODE" not in os.environ:
         _show_token()
+    return answer
 
 
 def _show_token() -> None:
@@ -162,16 +181,13 @@ def _init(ray: Any, spec: Spec, namespace: str) -> None:
 
 def _init_client(ray: Any, spec: Spec, namespace: str) -> None:
     began = time.monotonic()
-    if token_of(os.environ, Path.home()) and "RAY_AUTH_MODE" not in os.environ:
-        _show_token()
     try:
         _call_init(ray, spec, namespace)
     except RuntimeError as err:  # among them that versions differ, with both in the message
         here = f"this program has Ray {ray.__version__} and Python {platform.python_version()}"
         raise ClusterError(f"connect to the Ray cluster at {spec.address}: {err}; {here}") from err
     except OSError as err:
-        message = f"{err}; if it wants a token, set that in {TOKEN_PLACES}"
-        raise ClusterUnavailableError(spec.address, 1, time.monotonic() - began, message) from err
+        raise ClusterUnavailableError(spec.address, 1, time.monotonic() - began, str(err)) from err
 
 
 def _call_init(ray: Any, spec: Spec, namespace: str) -> None:

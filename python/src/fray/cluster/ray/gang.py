@@ -104,7 +104,7 @@ class Gang:
         try:
             ends = self._follow(running, seats, started)
         except _LostError as err:
-            why = self._why_lost(seats) or f"a worker process of the gang was lost: {err}"
+            why = self._why_lost(seats) or f"a Ray worker of the gang was lost ({err})"
             self._registry.call("lose", self._job.job_id, started.attempt, why)
             self._end_tasks(running, seats)
             return self._afresh()
@@ -157,8 +157,10 @@ class Gang:
 
     def release(self) -> None:
         """Give the places up, which ends the runners and all that they started."""
-        for runner in self._seats.runners if self._seats else ():
-            self._ray.kill(runner)
+        if (
+            self._seats and self._job.shared
+        ):  # whose places stay; those of a group that is removed end with it
+            leaving = [runner.leave.remote() for runner in self._seats.runners]
+            self._ray.wait(leaving, num_returns=len(leaving), timeout=_SLACK)
         self._seats = None
         self._places.release()
-

@@ -40,9 +40,7 @@ def host_class() -> Any:
                 os.makedirs(os.path.dirname(directory), exist_ok=True)
                 key = f"{namespace}/blob/{package}"
                 count = int(internal_kv._internal_kv_get(key, namespace=b"fray") or 0)
-                parts = (
-                    internal_kv._internal_kv_get(f"{key}/{i}", namespace=b"fray") for i in range(count)
-                )
+                parts = (internal_kv._internal_kv_get(f"{key}/{i}", namespace=b"fray") for i in range(count))
                 made = tempfile.mkdtemp(dir=os.path.dirname(directory))
                 zipfile.ZipFile(io.BytesIO(b"".join(parts))).extractall(made)
                 try:
@@ -62,7 +60,14 @@ def host_class() -> Any:
 
         async def call(self, method: str, payload: bytes) -> bytes:
             """Call a method of the object."""
-            return await self._dispatcher.call(method, payload)
+            reply: bytes = await self._dispatcher.call(method, payload)
+            return reply
+
+        async def leave(self) -> None:
+            """End this actor in order; Ray does not always return the resources of one that is killed."""
+            import ray
+
+            ray.actor.exit_actor()
 
     return FrayHost
 

@@ -98,8 +98,8 @@ class JobTable:
                 clashing.append(self._jobs[other])
             elif other is not None:
                 raise AlreadyExistsError(
-                    f'job "{launch.request.name}" lives in namespace {self.namespace} as {other}; wait for its '
-                    "end, terminate it, or set name_clash"
+                    f'job "{launch.request.name}" lives in namespace {self.namespace} as {other}; wait for '
+                    "its end, terminate it, or set name_clash"
                 )
             job_id = self._new_id(launch.request.name)
             ids.append(job_id)
@@ -127,7 +127,7 @@ class JobTable:
             raise RefusedError(f"job {parent.job_id} has ended, so that it launches no others")
         if parent.attempt != launch.parent_attempt or not parent.running:
             raise RefusedError(
-                f"attempt {launch.parent_attempt} of job {parent.job_id} is over, so that it launches no others"
+                f"attempt {launch.parent_attempt} of job {parent.job_id} is over; it launches no others"
             )
 
     def _inherited(self, launch: Launch) -> Launch:
@@ -226,5 +226,3 @@ def _sharing(jobs: Sequence[Job]) -> list[Job]:
 def _where(job: Job) -> str:
     nodes = ", ".join(dict.fromkeys(place.address or place.node for place in job.places))
     return f"its Ray worker on {nodes}" if nodes else "its Ray worker"
-
-

@@ -1,4 +1,4 @@
-"""This package as an archive, which is sent to the cluster once, so that its nodes need not have fray.
+"""The package fray as an archive, which is sent to the cluster once, so that its nodes need not have fray.
 
 A cluster's registry and supervisors are of the client that starts them. Sending fray this way rather than as
 a runtime environment of Ray's lets Ray use the worker processes that it has ready.

@@ -56,7 +56,9 @@ def _slices(demand: Demand, nodes: list[Node]) -> str:
     if len(heads) < demand.slices:
         return f"it needs {demand.slices} slices of type {demand.tpu}, and the cluster has {len(heads)}"
     if sum(node.free.get(demand.head, 0) >= 1 for node in heads) < demand.slices:
-        return f"it waits for {demand.slices} of the {len(heads)} slices of type {demand.tpu}: others are in use"
+        return (
+            f"it waits for {demand.slices} of the {len(heads)} slices of type {demand.tpu}: others use them"
+        )
     return ""
 
 
@@ -76,7 +78,7 @@ def _nowhere(name: str, amount: float, nodes: list[Node]) -> str:
     most = max(node.total.get(name, 0) for node in nodes)
     if name == HEAD_NODE:
         return (
-            f"no node has the resource {HEAD_NODE}, to which preemptible=False pins: start a node that is not "
+            f"no node has the resource {HEAD_NODE}, to which preemptible=False pins: start one that is not "
             f"preempted with --resources='{{\"{HEAD_NODE}\": 1}}'"
         )
     largest = f"; the largest has {_amount(name, most)}" if most else ""

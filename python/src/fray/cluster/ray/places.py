@@ -76,7 +76,9 @@ class Places:
         bundles, selectors = [], []
         for name in slices:
             named = any(name in node.total for node in nodes.values() if node.alive)
-            bundles += [{**self._demand.bundle.wanted(), **({name: 1.0} if named else {})}] * self._demand.hosts
+            bundles += [
+                {**self._demand.bundle.wanted(), **({name: 1.0} if named else {})}
+            ] * self._demand.hosts
             selectors += [{} if named else {SLICE_LABEL: name}] * self._demand.hosts
         self.group = self._make(self._names[0], bundles, "STRICT_SPREAD", selectors)
         if not self._ready(self.group, wanted):

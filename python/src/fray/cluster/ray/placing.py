@@ -11,7 +11,7 @@ from fray.cluster.ray.records import Job
 
 
 def alone(job: Job) -> bool:
-    """Report whether a job has one task and shares no places, so that its supervisor takes the place itself."""
+    """Report whether a job has one task and shares no places: its supervisor takes the place itself."""
     return job.shared is None and demand_of(job.launch.request).tasks == 1
 
 

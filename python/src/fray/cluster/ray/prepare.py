@@ -37,7 +37,9 @@ class Prepared:
                 environ[name] = os.pathsep.join([*added, *filter(None, [environ.get(name, "")])])
 
 
-def prepare(job: Job, environment: Environment, directory: Path, base: Mapping[str, str], run: Run) -> Prepared:
+def prepare(
+    job: Job, environment: Environment, directory: Path, base: Mapping[str, str], run: Run
+) -> Prepared:
     """Make what a task needs, below a directory of its own.
 
     Args:

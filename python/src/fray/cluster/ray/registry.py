@@ -167,7 +167,9 @@ class Registry:
     async def list_jobs(self) -> list[JobInfo]:
         """Return all jobs that are known, by name."""
         self._resume()
-        return await self._infos(sorted(self._jobs, key=lambda job: (job.launch.request.name, job.submitted_at)))
+        return await self._infos(
+            sorted(self._jobs, key=lambda job: (job.launch.request.name, job.submitted_at))
+        )
 
     async def _infos(self, jobs: Sequence[Job]) -> list[JobInfo]:
         if any(job.status is JobStatus.PENDING for job in jobs):
@@ -303,7 +305,11 @@ class Registry:
                     await asyncio.sleep(_AGAIN)  # Ray restarts it, or the network is back soon
                 except problems.ActorDiedError as err:
                     if err.actor_init_failed:
-                        self._ended(self._jobs.fail(job_id, f"its supervisor cannot be made: {err}", None, time.time()))
+                        self._ended(
+                            self._jobs.fail(
+                                job_id, f"its supervisor cannot be made: {err}", None, time.time()
+                            )
+                        )
                         break
                     await asyncio.sleep(_AGAIN)
                 except Exception as err:
@@ -311,8 +317,9 @@ class Registry:
                     await asyncio.sleep(_AGAIN)
             job = self._jobs.job(job_id)
             if job.status is not JobStatus.STOPPED:  # whose end its stop awaits
-                self._kill(job)
+                self._remove_places(job)
                 self._jobs.drained(job_id)
+                await self._leave(job)
         finally:
             self._watched.discard(job_id)
 
@@ -337,10 +344,29 @@ class Registry:
     def _kill(self, job: Job) -> None:
         with contextlib.suppress(ValueError):  # it has gone
             self._ray.kill(self._ray.get_actor(_name_of(job), namespace=job.namespace), no_restart=True)
+        self._remove_places(job)
+
+    async def _leave(self, job: Job) -> None:
+        """End the supervisor of a job in order, by force if it does not answer."""
+        problems = self._ray.exceptions
+        try:
+            handle = self._ray.get_actor(_name_of(job), namespace=job.namespace)
+            await asyncio.wait_for(_awaited(handle.leave.remote()), _SLACK)
+        except (ValueError, problems.ActorDiedError):
+            return
+        except (TimeoutError, problems.RayError) as err:
+            _log.warning(
+                "job %s: its supervisor is killed, as it did not end: %s", job.job_id, type(err).__name__
+            )
+        self._kill(job)
+
+    def _remove_places(self, job: Job) -> None:
         if alone(job):
             return
         names = names_of(job.job_id, demand_of(job.launch.request))
-        if job.shared and not any(other.shared and other.shared.name == job.shared.name for other in self._jobs.living()):
+        if job.shared and not any(
+            other.shared and other.shared.name == job.shared.name for other in self._jobs.living()
+        ):
             names.append(job.shared.name)
         places.remove(self._ray, names)
         self._spawn(self._remove_again(names))
@@ -362,8 +388,9 @@ class Registry:
             handle = self._ray.get_actor(_name_of(job), namespace=job.namespace)
             reply = handle.call.remote("stop", payload_of(job.attempt, job.grace))
             value_of(await asyncio.wait_for(_awaited(reply), job.grace + _SLACK))
-        self._kill(job)
+        self._remove_places(job)
         self._jobs.drained(job.job_id)
+        await self._leave(job)
 
     async def _watch_nodes(self) -> None:
         """End attempts whose nodes are dead in Ray's table, which often knows before their calls fail."""

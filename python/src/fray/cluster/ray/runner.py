@@ -31,7 +31,9 @@ class Runner:
             port = listener.getsockname()[1]
         return context.get_node_id(), self._ray.util.get_node_ip_address(), port
 
-    def run(self, job: Job, started: Started, index: int, places: Sequence[Place], coordinator: str) -> TaskEnd:
+    def run(
+        self, job: Job, started: Started, index: int, places: Sequence[Place], coordinator: str
+    ) -> TaskEnd:
         """Run a task to its end."""
         self._task = Task(job, started, index, places, self._registry, coordinator)
         return self._task.run()

@@ -10,12 +10,18 @@ negative for a signal, or {"error": TEXT} if it could not be started. This file 
 little else, since it is on the way of every start.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import select
 import signal
 import sys
 import time
+
+TYPE_CHECKING = False  # typing is slow to import
+if TYPE_CHECKING:
+    from typing import Any
 
 _REPORT = 3  # the descriptor of the report
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
@@ -63,7 +69,7 @@ class _Lines:
         return [line.decode() for line in lines]
 
 
-def _prctl():  # type: ignore[no-untyped-def]
+def _prctl() -> Any:
     """Return prctl of the C library, None where there is none."""
     try:
         import ctypes
@@ -74,7 +80,7 @@ def _prctl():  # type: ignore[no-untyped-def]
     return found
 
 
-def _run(request, lines, commands, wake, prctl):  # type: ignore[no-untyped-def]
+def _run(request: Any, lines: list[str], commands: _Lines, wake: int, prctl: Any) -> dict[str, object]:
     pid, error = _start(request, prctl)
     if error:
         return {"error": error}
@@ -111,7 +117,7 @@ def _drain(wake: int) -> None:
         pass
 
 
-def _start(request, prctl):  # type: ignore[no-untyped-def]
+def _start(request: Any, prctl: Any) -> tuple[int, str]:
     """Return the program's process, and why it could not be started, "" if it was."""
     failed, failing = os.pipe()
     os.set_inheritable(failing, False)

@@ -83,16 +83,16 @@ class Shipper:
         own = self._connection.namespace
         if request.namespace not in (None, own):
             raise AccessDeniedError(
-                f"this connection is of namespace {own}, and cannot launch a job in {request.namespace}; connect "
-                f"with namespace={request.namespace!r}"
+                f"this connection is of namespace {own}, and cannot launch a job in {request.namespace}; "
+                f"connect with namespace={request.namespace!r}"
             )
 
     def _hold(self, content: bytes) -> str:
         if len(content) > MAX_BLOB:
             raise InvalidRequestError.of(
                 "entrypoint",
-                f"the pickled callable has {len(content) >> 20} MiB, and a Ray cluster takes {MAX_BLOB >> 20}; put "
-                "large values into files or a bucket",
+                f"it has {len(content) >> 20} MiB, and a Ray cluster takes {MAX_BLOB >> 20}; "
+                "put large values into files or a bucket",
             )
         sha256 = hashlib.sha256(content).hexdigest()
         self._held[sha256] = content
@@ -112,12 +112,14 @@ class Shipper:
 def _check(request: JobRequest) -> None:
     found = []
     if request.environment is not None and request.environment.image:
-        found.append(FieldError("environment.image", "a Ray cluster runs jobs without containers of their own"))
+        found.append(
+            FieldError("environment.image", "a Ray cluster runs jobs without containers of their own")
+        )
     if request.health_check is not None:
-        found.append(FieldError("health_check", "a Ray cluster has none; have the program exit when it fails"))
+        found.append(
+            FieldError("health_check", "a Ray cluster has none; have the program exit when it fails")
+        )
     if request.reservation_id is not None:
         found.append(FieldError("reservation_id", "a Ray cluster has no reservations"))
     if found:
         raise InvalidRequestError("the request is invalid", found)
-
-

@@ -60,7 +60,7 @@ def parse(text: str) -> Spec:
 
 
 def resolve(spec: Spec, environ: Mapping[str, str], current: str = _CURRENT) -> Spec | None:
-    """Return the spec of an address for "auto", from RAY_ADDRESS or Ray's note of this machine; None: neither.
+    """Return the spec of an address for "auto", of RAY_ADDRESS or Ray's note of this machine; None: neither.
 
     Raises:
         ValueError: RAY_ADDRESS has another form.

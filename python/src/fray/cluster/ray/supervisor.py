@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 import secrets
 import threading
-from dataclasses import replace
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from fray.cluster.ray.calls import Calls
@@ -47,7 +47,9 @@ class Supervisor:
             if alone(job):
                 self._repeat(lambda: self._attempt(job))
                 return
-            gang = self._gang = Gang(self._ray, job, demand_of(job.launch.request), self._registry, self.holder)
+            gang = self._gang = Gang(
+                self._ray, job, demand_of(job.launch.request), self._registry, self.holder
+            )
             try:
                 self._repeat(gang.attempt)
             finally:

@@ -65,14 +65,14 @@ class Task:
         record = directory / "end.json"
         try:
             base = without_workers(os.environ)
-            prepared = prepare(self._job, self._started.environment, directory, base, self._setting_up(shipping))
+            prepared = prepare(
+                self._job, self._started.environment, directory, base, self._setting_up(shipping)
+            )
             environ = {**self._environ(prepared, record), **shown(self._registry, self._job, directory)}
             with self._lock:
                 if self._stopped:
                     return self._killed()
-                self._process = Process(
-                    prepared.words, environ, str(prepared.directory), shipping.write
-                )
+                self._process = Process(prepared.words, environ, str(prepared.directory), shipping.write)
         except SetupError as err:
             if self._stopped:
                 return self._killed()
@@ -87,7 +87,9 @@ class Task:
     def _setting_up(self, shipping: Shipping) -> Run:
         """Return what runs programs that prepare the task, which end when it is stopped."""
 
-        def run(words: Sequence[str], environ: Mapping[str, str], directory: Path) -> tuple[Exit, Sequence[str]]:
+        def run(
+            words: Sequence[str], environ: Mapping[str, str], directory: Path
+        ) -> tuple[Exit, Sequence[str]]:
             written: list[bytes] = []  # which is shown where it failed
             with self._lock:
                 if self._stopped:
@@ -138,7 +140,9 @@ class Task:
             return self._end(TaskState.SUCCEEDED, "", 0, shipping, None)
         if not end.started:
             termination = Termination(TerminationCause.PROGRAM_MISSING, end.reason)
-        reason = end.reason if termination is None or not end.started else f"{end.reason}: {termination.message}"
+        reason = (
+            end.reason if termination is None or not end.started else f"{end.reason}: {termination.message}"
+        )
         return self._end(TaskState.FAILED, reason, end.code, shipping, termination)
 
     def _end(

@@ -62,7 +62,7 @@ def _why(job: Job) -> str:
 
 
 def finish(job: Job, ends: Sequence[TaskEnd], now: float) -> Job:
-    """End the attempt, of whose tasks the first that failed decides. Its supervisor drains if that ends the job."""
+    """End the attempt, of whose tasks the first that failed decides. If that ends the job, it drains."""
     tasks = _ended_tasks(job, ends)
     first = next((end for end in ends if end.state is TaskState.FAILED), None)
     if first is None:

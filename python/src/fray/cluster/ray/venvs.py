@@ -34,7 +34,7 @@ class SetupError(Exception):
 def key_of(project: Path, uv: UV, bundle: str) -> str:
     """Return the name of an environment: of all that it follows from.
 
-    A lock may install directories of the project, so the bundle counts where it has other sources than indexes.
+    A lock may install directories of the project, so the bundle counts where a source is no index.
     """
     hashed = hashlib.sha256(repr((uv, sys.version_info[:2], platform.machine())).encode())
     for name in _FILES:
@@ -68,10 +68,10 @@ def build(home: Path, project: Path, uv: UV, bundle: str, environ: Mapping[str, 
     done = venv.with_suffix(".built")
     if done.exists():
         return venv
-    program = shutil.which("uv", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
+    program = shutil.which("uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     if program is None:
         raise SetupError(
-            "the project has a uv.lock, and uv is not on the Ray node; install it there, as by pip install uv",
+            "the project has a uv.lock, and uv is not on the Ray node; install it there: pip install uv",
             TerminationCause.PROGRAM_MISSING,
         )
     venv.parent.mkdir(parents=True, exist_ok=True)
@@ -79,8 +79,8 @@ def build(home: Path, project: Path, uv: UV, bundle: str, environ: Mapping[str, 
         if done.exists():
             return venv  # by another task, while this one waited
         shutil.rmtree(venv, ignore_errors=True)
-        variables = {**environ, "UV_PROJECT_ENVIRONMENT": str(venv), "VIRTUAL_ENV": str(venv), "NO_COLOR": "1"}
-        end, tail = run(words_of(program, uv), variables, project)
+        own = {"UV_PROJECT_ENVIRONMENT": str(venv), "VIRTUAL_ENV": str(venv), "NO_COLOR": "1"}
+        end, tail = run(words_of(program, uv), {**environ, **own}, project)
         if end.code != 0:
             text = "; ".join(line.strip() for line in tail[-_TAIL:])
             raise SetupError(f"uv sync: {end.reason}: {text}", TerminationCause.PACKAGE_MISSING)
