@@ -15,14 +15,14 @@ from typing import Any
 
 import pytest
 
-from helpers import until
+from engines.ray.helpers import until
+from engines.ray.ray_actors import PATIENCE, Counter
+from engines.ray.test_ray_actors import SMALL, job_of, process_at
 from fray.cluster import ActorNotFoundError, ResourceConfig
 from fray.cluster.ray import RayCluster
 from fray.rpc import errors
 from fray.v2 import ActorOptions
 from fray.v2.client import _ClusterClient
-from ray_actors import PATIENCE, Counter
-from test_ray_actors import SMALL, job_of, process_at
 
 ROOT = Path(__file__).parents[4]
 

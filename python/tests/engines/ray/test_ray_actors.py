@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 
-from helpers import end_all, until
+from engines.ray.conftest import end_all
+from engines.ray.helpers import until
+from engines.ray.ray_actors import PATIENCE, Counter, use
 from fray.cluster import (
     ActorNotFoundError,
     AlreadyExistsError,
@@ -27,7 +29,6 @@ from fray.cluster.ray import RayCluster
 from fray.rpc import errors
 from fray.v2 import ActorCreationError, ActorOptions, ActorStatus, JobRequest
 from fray.v2.client import _ClusterClient
-from ray_actors import PATIENCE, Counter, use
 
 SMALL = ResourceConfig(cpu=0.1, ram="8m")
 Create = Callable[..., Any]

@@ -21,15 +21,15 @@ from typing import Any
 
 import pytest
 
-import chaos
-from helpers import until
+from engines.ray import chaos
+from engines.ray.helpers import until
+from engines.ray.ray_actors import PATIENCE
+from engines.ray.test_ray_actors import hosts_of, process_at
 from fray.cluster import ResourceConfig
 from fray.cluster.ray import RayCluster
 from fray.rpc.errors import ActorError
 from fray.v2 import ActorOptions
 from fray.v2.client import _ClusterClient
-from ray_actors import PATIENCE
-from test_ray_actors import hosts_of, process_at
 
 EVENTS = int(os.environ.get("FRAY_CHAOS_EVENTS", "8"))
 SEED = os.environ.get("FRAY_CHAOS_SEED", "1")

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from engines.ray.ray_actors import travel_by_value
 from fray.cluster.ray import RayCluster
 from fray.v2.client import _ClusterClient
-from ray_actors import travel_by_value
 from test_v2_actors import (  # noqa: F401 - pytest runs them
     test_a_constructor_gets_its_context,
     test_a_constructor_that_raises_is_reported_to_the_creator,
