@@ -209,8 +209,9 @@ def test_lifetimes_and_adoption(client: _ClusterClient, cluster: RayCluster, nod
     with subprocess.Popen(
         [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as driver:
-        assert driver.stdout is not None
-        until(lambda: driver.stdout.readline().strip() == "there")
+        said = driver.stdout
+        assert said is not None
+        until(lambda: said.readline().strip() == "there")
         assert client.get_actor("goes").increment() == 1
         if how == "is killed":
             driver.kill()
