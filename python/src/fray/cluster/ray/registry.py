@@ -60,6 +60,8 @@ class Registry:
 
     def _changed(self, job: Job) -> None:
         self._store.put("job", job.job_id, pickle.dumps(job))
+        for sha256 in self._jobs.unused(job):
+            self._store.delete_blob(sha256)
         self._spawn(self._notify())
 
     async def _notify(self) -> None:
@@ -76,6 +78,7 @@ class Registry:
         if self._loaded:
             return
         self._loaded = True
+        self._spawn(self._end_orphans())
         self._make_shared(self._jobs.living())
         for job in self._jobs:
             if job.status is JobStatus.STOPPED and job.draining:
@@ -84,6 +87,15 @@ class Registry:
                 self._watch(job.job_id)
                 self._spawn(self._give_up(job.job_id))
         self._spawn(self._watch_nodes())
+
+    async def _end_orphans(self) -> None:
+        """End supervisors, and remove placement groups, of jobs that ended as the registry's process did."""
+        named = await asyncio.to_thread(self._ray.util.list_named_actors, all_namespaces=True)
+        names = {each["name"] for each in named if each["namespace"] == self._jobs.namespace}
+        for job in self._jobs:
+            if job.over and _name_of(job) in names:
+                self._remove_places(job)
+                await self._leave(job)
 
     # For clients
 
@@ -105,10 +117,11 @@ class Registry:
             Their ids, or none and the blobs that have to be stored before.
         """
         self._resume()
-        lacking = await self.missing(list(dict.fromkeys(b for launch in launches for b in launch.blobs)))
-        if lacking:
-            return [], lacking
+        wanted = list(dict.fromkeys(blob for launch in launches for blob in launch.blobs))
         while True:
+            lacking = await self.missing(wanted)  # each time: a job that gives way takes its blobs with it
+            if lacking:
+                return [], lacking
             ids, new, clashing = self._jobs.launch(launches, group, request_id, time.time())
             if not clashing:
                 break
@@ -350,7 +363,11 @@ class Registry:
     async def _end_supervisor(self, job: Job) -> None:
         """Have the processes of a job end that was stopped, by force if they take too long."""
         if not job.draining:
-            self._kill(job)
+            self._remove_places(job)
+            if job.attempts:  # Ray leaks what an actor holds that is killed while it runs
+                await self._leave(job)
+            else:
+                self._kill(job)
             return
         problems = self._ray.exceptions
         with contextlib.suppress(ValueError, problems.RayActorError, asyncio.TimeoutError):
