@@ -15,7 +15,7 @@ from fray.cluster.errors import AlreadyExistsError, NotFoundError, RefusedError
 from fray.cluster.ray import transitions
 from fray.cluster.ray.demand import demand_of
 from fray.cluster.ray.records import Environment, Job, Launch, Place, Shared, TaskEnd
-from fray.cluster.types import JobId, JobStatus, NameClash, Namespace, Termination
+from fray.cluster.types import JobId, NameClash, Namespace, Termination
 
 MOST_ENDED = 10_000
 """How many jobs that have ended are kept, of the newest."""
@@ -200,12 +200,6 @@ class JobTable:
         job = self._jobs.get(job_id)
         if job is not None and job.draining:
             self._put(replace(job, draining=False))
-
-    def explain(self, job_id: JobId, reason: str) -> None:
-        """Note why a job waits."""
-        job = self._jobs.get(job_id)
-        if job is not None and job.status is JobStatus.PENDING and job.reason != reason:
-            self._put(replace(job, reason=reason))
 
     def _put(self, job: Job) -> Job:
         self._jobs[job.job_id] = job
