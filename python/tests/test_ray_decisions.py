@@ -247,7 +247,7 @@ def test_budgets_are_apart() -> None:
     assert ended.reason == "it was preempted 3 times, the last time because Ray's node died"
 
 
-def test_failures_that_no_attempt_mends() -> None:
+def test_failures_that_are_permanent() -> None:
     jobs, _ = table()
     job = launched(jobs, launch(max_retries_failure=50))
     jobs.begin(job.job_id, "holder", [HERE], 1.0)

@@ -93,7 +93,7 @@ class Shipper:
         return sha256
 
     def forget(self, launches: Sequence[Launch]) -> None:
-        """Let go of the blobs of launches that were made, or failed."""
+        """Drop the blobs of launches that were made, or failed."""
         with self._lock:
             for sha256 in (blob for launch in launches for blob in launch.blobs):
                 content, count = self._held[sha256]
