@@ -28,6 +28,7 @@ from fray.cluster import (
 from fray.cluster.ray import transitions
 from fray.cluster.ray.demand import Bundle, demand_of, region_selector
 from fray.cluster.ray.job_table import JobTable
+from fray.cluster.ray.logs import Chunk, Lines
 from fray.cluster.ray.nodes import Node, loss_of, node_of
 from fray.cluster.ray.pending import reasons
 from fray.cluster.ray.placing import supervisor_options
@@ -246,7 +247,7 @@ def test_budgets_are_apart() -> None:
     assert ended.reason == "it was preempted 3 times, the last time because Ray's node died"
 
 
-def test_failures_that_no_attempt_mends() -> None:
+def test_failures_that_are_permanent() -> None:
     jobs, _ = table()
     job = launched(jobs, launch(max_retries_failure=50))
     jobs.begin(job.job_id, "holder", [HERE], 1.0)
@@ -411,3 +412,30 @@ def test_what_decides_does_not_import_ray(name: str) -> None:
     modules = [n.module or "" for n in tree.body if isinstance(n, ast.ImportFrom)]
     modules += [alias.name for n in tree.body if isinstance(n, ast.Import) for alias in n.names]
     assert not [module for module in modules if module.split(".")[0] == "ray"]
+
+
+def test_lines_of_several_tasks() -> None:
+    lines = Lines(prefixed=True)
+    euro = "€\n".encode()
+    written = [(0, b"one\ntw"), (0, b"o\n"), (1, b"half"), (0, b"other\n"), (1, euro[:2]), (1, euro[2:])]
+    printed = "".join(lines.text(Chunk(i, 1, task, data)) for i, (task, data) in enumerate(written))
+    assert printed == "0 | one\n0 | two\n1 | half\n0 | other\n1 | €\n"
+    assert Lines(prefixed=False).text(Chunk(0, 1, 3, b"plain")) == "plain"
+
+
+def test_blobs_go_with_the_last_job_that_needs_them() -> None:
+    jobs, _ = table()
+    first = launched(jobs, replace(launch("first"), callable="shared"))
+    second = launched(jobs, replace(launch("second"), callable="shared"))
+    jobs.stop(first.job_id, "stopped", 1.0)
+    assert jobs.unused(jobs.job(first.job_id)) == []
+    jobs.stop(second.job_id, "stopped", 1.0)
+    assert jobs.unused(jobs.job(second.job_id)) == ["shared"]
+
+
+def test_a_launch_that_is_asked_for_again_after_a_restart() -> None:
+    jobs, changed = table()
+    job = launched(jobs, launch())
+    after = JobTable(Namespace("ns"), lambda _job: None)
+    after.load(changed)
+    assert after.launch([launch()], "", "request of job", 1.0) == ([job.job_id], [], [])

@@ -218,7 +218,7 @@ def tables() -> tuple[Any, ...]:
 PLAIN = {"CPU", "memory", "node:__internal_head__"}
 
 
-@pytest.mark.parametrize("rounds", [50])
+@pytest.mark.parametrize("rounds", [int(os.environ.get("FRAY_TEST_ROUNDS", "50"))])
 def test_ray_31_nothing_is_left(cluster: Any, rounds: int) -> None:
     """After ends, failures, terminations of jobs that run and that wait, Ray's tables are as before."""
     cluster.list_jobs()

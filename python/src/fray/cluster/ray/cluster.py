@@ -20,6 +20,8 @@ from fray.cluster.errors import (
 from fray.cluster.ray.actors.client import ClusterActors
 from fray.cluster.ray.connection import Connection
 from fray.cluster.ray.demand import demand_of
+from fray.cluster.ray.logs import Lines
+from fray.cluster.ray.records import Launch
 from fray.cluster.ray.ship import Shipper
 from fray.cluster.ray.spec import NAMESPACE, Spec, parse
 from fray.cluster.types import (
@@ -111,12 +113,17 @@ class RayCluster(ClusterActors):
 
     def _launch(self, requests: Sequence[JobRequest], group: str) -> list[JobId]:
         request_id = uuid.uuid4().hex
-        launches = [self._shipper.launch(request) for request in requests]
-        while True:
-            ids, lacking = self._calls.call("launch", launches, group, request_id, self._shipper.small(launches))
-            if not lacking:
-                return [JobId(each) for each in ids]
-            self._shipper.send(lacking)
+        launches: list[Launch] = []
+        try:
+            for request in requests:
+                launches.append(self._shipper.launch(request))
+            while True:
+                ids, lacking = self._calls.call("launch", launches, group, request_id, self._shipper.small(launches))
+                if not lacking:
+                    return [JobId(each) for each in ids]
+                self._shipper.send(lacking)
+        finally:
+            self._shipper.forget(launches)
 
     def poll(self, job_id: JobId) -> JobInfo:
         """Return how a job stands, see Cluster.poll."""
@@ -173,15 +180,13 @@ class RayCluster(ClusterActors):
     def monitor(self, job_id: JobId) -> JobInfo:
         """Print what a job writes, from its first attempt on, until it has ended, see Cluster.monitor."""
         after, over = 0, False
-        several = False
+        lines: Lines | None = None
         while not over:
             chunks, over = self._calls.call("read_log", job_id, after, _ASK_AGAIN, waits=_ASK_AGAIN)
             for chunk in chunks:
-                several = several or len(self.poll(job_id).tasks) > 1
-                text = chunk.data.decode(errors="replace")
-                if several:
-                    text = "".join(f"{chunk.task} | {line}" for line in text.splitlines(keepends=True))
-                sys.stdout.write(text)
+                if lines is None:
+                    lines = Lines(prefixed=len(self.poll(job_id).tasks) > 1)
+                sys.stdout.write(lines.text(chunk))
                 sys.stdout.flush()
                 after = chunk.number + 1
         return self.wait(job_id)

@@ -15,7 +15,7 @@ from fray.cluster.errors import AlreadyExistsError, NotFoundError, RefusedError
 from fray.cluster.ray import transitions
 from fray.cluster.ray.demand import demand_of
 from fray.cluster.ray.records import Environment, Job, Launch, Place, Shared, TaskEnd
-from fray.cluster.types import JobId, JobStatus, NameClash, Namespace, Termination
+from fray.cluster.types import JobId, NameClash, Namespace, Termination
 
 MOST_ENDED = 10_000
 """How many jobs that have ended are kept, of the newest."""
@@ -43,6 +43,8 @@ class JobTable:
         """Take over what was stored before this process began."""
         for job in sorted(jobs, key=lambda job: job.submitted_at):
             self._jobs[job.job_id] = job
+            if job.asked:
+                self._requests.setdefault(job.asked, []).append(job.job_id)
             if not job.status.ended:
                 self._living[job.launch.request.name] = job.job_id
 
@@ -63,6 +65,16 @@ class JobTable:
     def living(self) -> list[Job]:
         """Return the jobs that have not ended."""
         return [self._jobs[job_id] for job_id in self._living.values()]
+
+    def unused(self, job: Job) -> list[str]:
+        """Return which blobs of a job that is over no other job needs; that of fray itself is kept."""
+        own = {job.launch.callable, job.launch.environment.bundle} - {""}
+        if not job.over or not own:
+            return []
+        for other in self._jobs.values():
+            if not other.over:
+                own -= set(other.launch.blobs)
+        return sorted(own)
 
     def children(self, job_id: JobId) -> list[Job]:
         """Return the jobs that end with one."""
@@ -103,7 +115,7 @@ class JobTable:
                 )
             job_id = self._new_id(launch.request.name)
             ids.append(job_id)
-            new.append(Job(job_id, self._inherited(launch), self.namespace, now, group))
+            new.append(Job(job_id, self._inherited(launch), self.namespace, now, group, request_id))
         if clashing:
             return [], [], clashing
         new = _sharing(new) if group else new
@@ -189,12 +201,6 @@ class JobTable:
         if job is not None and job.draining:
             self._put(replace(job, draining=False))
 
-    def explain(self, job_id: JobId, reason: str) -> None:
-        """Note why a job waits."""
-        job = self._jobs.get(job_id)
-        if job is not None and job.status is JobStatus.PENDING and job.reason != reason:
-            self._put(replace(job, reason=reason))
-
     def _put(self, job: Job) -> Job:
         self._jobs[job.job_id] = job
         name = job.launch.request.name
@@ -211,6 +217,7 @@ class JobTable:
         gone = ended[: max(0, len(self._jobs) - len(self._living) - MOST_ENDED)]
         for job in gone:
             del self._jobs[job.job_id]
+            self._requests.pop(job.asked, None)
         return gone
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import pickle
 from dataclasses import dataclass
 
@@ -23,6 +24,30 @@ class Chunk:
     attempt: int
     task: int
     data: bytes
+
+
+class Lines:
+    """Chunks as text for people: lines name their task where there are several."""
+
+    def __init__(self, prefixed: bool) -> None:
+        self._prefixed = prefixed
+        self._decoders: dict[tuple[int, int], codecs.IncrementalDecoder] = {}
+        self._task = -1  # whose line is unfinished, -1: none's
+
+    def text(self, chunk: Chunk) -> str:
+        """Return what to print. A chunk may end within a line, or within a character."""
+        key = chunk.attempt, chunk.task
+        if key not in self._decoders:
+            self._decoders[key] = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        text = self._decoders[key].decode(chunk.data)
+        if not self._prefixed or not text:
+            return text
+        goes_on = self._task == chunk.task
+        broken = "\n" if self._task >= 0 and not goes_on else ""
+        lines = text.splitlines(keepends=True)
+        self._task = -1 if text.endswith("\n") else chunk.task
+        first, rest = lines[0] if goes_on else f"{chunk.task} | {lines[0]}", lines[1:]
+        return broken + first + "".join(f"{chunk.task} | {line}" for line in rest)
 
 
 class LogTable:

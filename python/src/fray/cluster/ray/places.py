@@ -1,7 +1,7 @@
 """The places of a gang: placement groups of Ray with one bundle for each task.
 
 A slice of several hosts is reserved in two steps: a group of its head's resource alone decides which slice it
-is, and the second takes all hosts of that. Groups have names, so that whoever comes next can remove them.
+is, and the second takes all hosts of that. Groups have names, so that a later process can remove them.
 """
 
 from __future__ import annotations

@@ -110,6 +110,8 @@ class Job:
     namespace: Namespace
     submitted_at: float
     group: str = ""
+    asked: str = ""
+    """The id of the call that launched it, which may be made again."""
     shared: Shared | None = None
     """Where its places are among those of a group; None: it has its own."""
     status: JobStatus = JobStatus.PENDING

@@ -64,6 +64,8 @@ class Registry:
 
     def _changed(self, job: Job) -> None:
         self._store.put("job", job.job_id, pickle.dumps(job))
+        for sha256 in self._jobs.unused(job):
+            self._store.delete_blob(sha256)
         if self._actors is not None:
             self._actors.changed(job)
         self._spawn(self._notify())
@@ -82,6 +84,7 @@ class Registry:
         if self._loaded:
             return
         self._loaded = True
+        self._spawn(self._end_orphans())
         launcher = RayLauncher(self._ray, self._jobs.namespace, self._nodes)
         self._actors = ActorSide(self._store, self._jobs, launcher, self._stop_soon, self._attempt_over)
         self._spawn(self._actors.serve(self._ray.util.get_node_ip_address()))
@@ -93,6 +96,15 @@ class Registry:
                 self._watch(job.job_id)
                 self._spawn(self._give_up(job.job_id))
         self._spawn(self._watch_nodes())
+
+    async def _end_orphans(self) -> None:
+        """End supervisors, and remove placement groups, of jobs that ended as the registry's process did."""
+        named = await asyncio.to_thread(self._ray.util.list_named_actors, all_namespaces=True)
+        names = {each["name"] for each in named if each["namespace"] == self._jobs.namespace}
+        for job in self._jobs:
+            if job.over and _name_of(job) in names:
+                self._remove_places(job)
+                await self._leave(job)
 
     # For clients
 
@@ -118,10 +130,11 @@ class Registry:
         self._resume()
         for sha256 in await self.missing(list(small)):
             self._store.put_blob(sha256, iter([small[sha256]]))
-        lacking = await self.missing(list(dict.fromkeys(b for launch in launches for b in launch.blobs)))
-        if lacking:
-            return [], lacking
+        wanted = list(dict.fromkeys(blob for launch in launches for blob in launch.blobs))
         while True:
+            lacking = await self.missing(wanted)  # each time: a job that gives way takes its blobs with it
+            if lacking:
+                return [], lacking
             ids, new, clashing = self._jobs.launch(launches, group, request_id, time.time())
             if not clashing:
                 break
@@ -381,7 +394,11 @@ class Registry:
         if job.hosted:
             return  # its keeper does
         if not job.draining:
-            self._kill(job)
+            self._remove_places(job)
+            if job.attempts:  # Ray leaks what an actor holds that is killed while it runs
+                await self._leave(job)
+            else:
+                self._kill(job)
             return
         problems = self._ray.exceptions
         with contextlib.suppress(ValueError, problems.RayActorError, asyncio.TimeoutError):

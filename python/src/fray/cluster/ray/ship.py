@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -30,7 +31,8 @@ class Shipper:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._held: dict[str, bytes] = {}  # of launches that are being made
+        self._lock = threading.Lock()
+        self._held: dict[str, tuple[bytes, int]] = {}  # of launches that are being made, and of how many
 
     def launch(self, request: JobRequest) -> Launch:
         """Return the launch of a request.
@@ -49,12 +51,10 @@ class Shipper:
             callable_ = self._hold(_pickling.dump(kind))
             hosted = kind.function is host_created and demand_of(request).tasks == 1
             kind = Command(("python", "-m", "fray._callable"))
-        sha256, content = package()
-        self._held[sha256] = content
         return Launch(
             request=replace(request, entrypoint=Entrypoint(kind), environment=None),
             environment=self._environment(request, wanted),
-            package=sha256,
+            package=self._hold(package()[1]),
             callable=callable_,
             hosted=hosted,
             inherit=context is not None and wanted.inherit,
@@ -95,18 +95,29 @@ class Shipper:
                 "put large values into files or a bucket",
             )
         sha256 = hashlib.sha256(content).hexdigest()
-        self._held[sha256] = content
+        with self._lock:
+            self._held[sha256] = content, self._held.get(sha256, (content, 0))[1] + 1
         return sha256
 
     def small(self, launches: Sequence[Launch]) -> dict[str, bytes]:
         """Return the callables that are so small that they travel with the launch, which saves calls."""
-        wanted = [launch.callable for launch in launches if launch.callable]
-        return {sha256: self._held[sha256] for sha256 in wanted if len(self._held[sha256]) <= _SMALL}
+        with self._lock:
+            held = {launch.callable: self._held[launch.callable][0] for launch in launches if launch.callable}
+        return {sha256: content for sha256, content in held.items() if len(content) <= _SMALL}
+
+    def forget(self, launches: Sequence[Launch]) -> None:
+        """Drop the blobs of launches that were made, or failed."""
+        with self._lock:
+            for sha256 in (blob for launch in launches for blob in launch.blobs):
+                content, count = self._held[sha256]
+                self._held[sha256] = content, count - 1
+                if count == 1:
+                    del self._held[sha256]
 
     def send(self, lacking: Sequence[str]) -> None:
         """Send blobs."""
         for sha256 in lacking:
-            self._connection.ship(sha256, self._held[sha256])
+            self._connection.ship(sha256, self._held[sha256][0])
 
 
 def _check(request: JobRequest) -> None:
