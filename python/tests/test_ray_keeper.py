@@ -46,6 +46,9 @@ class FakeHost:
         if not self.end.done():
             self.end.set_result(TaskEnd(0, TaskState.KILLED))
 
+    async def leave(self) -> None:
+        assert self.end.done()
+
     def kill(self) -> None:
         self.killed = True
         if not self.end.done():

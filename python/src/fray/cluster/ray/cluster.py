@@ -118,7 +118,8 @@ class RayCluster(ClusterActors):
             for request in requests:
                 launches.append(self._shipper.launch(request))
             while True:
-                ids, lacking = self._calls.call("launch", launches, group, request_id, self._shipper.small(launches))
+                small = self._shipper.small(launches)
+                ids, lacking = self._calls.call("launch", launches, group, request_id, small)
                 if not lacking:
                     return [JobId(each) for each in ids]
                 self._shipper.send(lacking)

@@ -48,7 +48,7 @@ class Launch:
     callable: str = ""
     """The SHA-256 of the pickled callable, "" without one."""
     hosted: bool = False
-    """Whether the callable is fray's own for an actor, which the Ray worker hosts itself, see `actors.host`."""
+    """Whether the callable is fray's own for an actor, which a Ray worker hosts itself, see `actors`."""
     inherit: bool = False
     """Whether it starts from the environment of its parent."""
     parent: JobId | None = None
@@ -141,7 +141,7 @@ class Job:
 
     @property
     def hosted(self) -> bool:
-        """Whether a Ray worker itself hosts the actor that it was launched for, as that needs no other Python."""
+        """Whether a Ray worker itself hosts its actor, as that needs no other Python."""
         return self.launch.hosted and self.shared is None and self.launch.environment.uv is None
 
     @property

@@ -13,7 +13,6 @@ import logging
 import pickle
 import time
 from collections.abc import Coroutine, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
 from fray.cluster.ray import places
@@ -118,7 +117,7 @@ class Registry:
         return [sha256 for sha256 in blobs if not self._store.has_blob(sha256)]
 
     async def launch(
-        self, launches: Sequence[Launch], group: str, request_id: str, small: Mapping[str, bytes] = MappingProxyType({})
+        self, launches: Sequence[Launch], group: str, request_id: str, small: Mapping[str, bytes]
     ) -> tuple[list[JobId], list[str]]:
         """Start jobs, all or none; the same answer to a request that is made again.
 

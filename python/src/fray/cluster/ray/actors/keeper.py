@@ -51,6 +51,10 @@ class Host(Protocol):
         """Have it finish its calls and end."""
         ...
 
+    async def leave(self) -> None:
+        """Have its process end in order, once its outcome is known: what is killed may hold on to resources."""
+        ...
+
     def kill(self) -> None:
         """End it at once; one that has ended changes nothing."""
         ...
@@ -179,6 +183,7 @@ class ActorKeeper:
             if ending.done():
                 try:
                     end = self._reported.pop((job_id, attempt), None) or ending.result()
+                    await host.leave()
                 except HostLostError:
                     end = await self._verdict(job_id, attempt, places)
                 except HostUnmadeError as err:

@@ -17,6 +17,7 @@ from fray.cluster.ray.records import Job, Place, TaskEnd
 from fray.cluster.types import JobId, Namespace
 
 _AGAIN = 0.5  # seconds before a host that cannot be reached is asked again
+_LEAVING = 5.0  # seconds for the end of a process that has nothing more to do
 _REACH = 2.0  # seconds within which a node's raylet takes a connection
 _OWN_HEAD = "node:__internal_head__"  # a resource that Ray gives the head itself
 _SHARE = 0.0001
@@ -52,10 +53,19 @@ class RayHost:
         with contextlib.suppress(self._ray.exceptions.RayError):
             await self._handle.call.remote("stop", payload_of())
 
+    async def leave(self) -> None:
+        """Have its process end in order, see Host."""
+        with contextlib.suppress(self._ray.exceptions.RayError, asyncio.TimeoutError):
+            await asyncio.wait_for(_awaited(self._handle.leave.remote()), _LEAVING)
+
     def kill(self) -> None:
         """End it at once."""
         with contextlib.suppress(self._ray.exceptions.RayError, ValueError):
             self._ray.kill(self._handle, no_restart=True)
+
+
+async def _awaited(reference: Any) -> None:
+    await reference
 
 
 class RayLauncher:
