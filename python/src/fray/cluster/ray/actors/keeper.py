@@ -52,7 +52,7 @@ class Host(Protocol):
         ...
 
     async def leave(self) -> None:
-        """Have its process end in order, once its outcome is known: what is killed may hold on to resources."""
+        """Have its process end in order, once its outcome is known: killed ones may hold on to resources."""
         ...
 
     def kill(self) -> None:
