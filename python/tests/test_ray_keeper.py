@@ -280,3 +280,26 @@ def test_a_session_that_is_not_held_ends(monkeypatch: pytest.MonkeyPatch) -> Non
         assert "the client that launched it" in cluster.table.job(job_id).reason
 
     run(part)
+
+
+def test_a_host_that_could_not_be_started_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeper, "_AGAIN", 0.01)
+
+    async def part() -> None:
+        cluster = Cluster()
+        job_id = cluster.launch(max_retries_failure=0)
+        cluster.lost = ""
+        await until(lambda: (job_id, 1) in cluster.started)
+        first = cluster.started[job_id, 1]
+        monkeypatch.setattr(cluster, "loss", nowhere)
+        first.kill()
+        await until(lambda: cluster.started[job_id, 1] is not first)
+        await cluster.host(job_id, 1)
+        assert cluster.table.job(job_id).failures == 0
+
+    run(part)
+
+
+async def nowhere(places: Sequence[Place]) -> str:
+    assert not places, "it never ran"
+    return ""

@@ -209,7 +209,7 @@ class ActorKeeper:
         if self._table.job(job_id).status.ended:
             self._table.drained(job_id)
         elif self._table.current(job_id, attempt) is None:
-            self._table.explain(job_id, f"it could not be started: {end.reason}")
+            _log.warning("job %s: its host could not be started: %s", job_id, end.reason)
             await asyncio.sleep(_AGAIN)
         else:
             if end.state is TaskState.PREEMPTED:
