@@ -83,15 +83,17 @@ def test_ray_27_node_is_killed(nodes: Any, cluster: Any, tmp_path: Path) -> None
         'if [ "$FRAY_ATTEMPT" = 2 ]; then exit 0; fi; exec sleep 600'
     )
     wide = ResourceConfig(cpu=3)
-    with added(nodes, 2, num_cpus=3) as there:
+    with added(nodes, 3, num_cpus=3) as there:
         job = cluster.launch(
             command("gang", *shell(tmp_path, text), num_tasks=2, resources=wide, stop_grace_seconds=1)
         )
         until(lambda: len(list(tmp_path.glob("pid-1-*"))) == 2)
         pids = [int((tmp_path / f"pid-1-{i}").read_text()) for i in (0, 1)]
-        nodes.remove(there.pop())
+        used = {place.node for place in cluster._calls.call("places", job)}
+        lost = next(node for node in there if node in used)
+        there.remove(lost)
+        nodes.remove(lost)
         began = time.monotonic()
-        there.append(nodes.add(num_cpus=3))
         info = cluster.wait(job, timeout=WAIT)
         assert time.monotonic() - began < 30
         assert (info.status, info.failures, info.preemptions, info.attempt) == (JobStatus.SUCCEEDED, 0, 1, 2)

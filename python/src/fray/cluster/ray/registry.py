@@ -176,6 +176,10 @@ class Registry:
         self._resume()
         return (await self._infos([self._jobs.job(job_id)]))[0]
 
+    async def places(self, job_id: JobId) -> tuple[Place, ...]:
+        """Return where the tasks of the attempt run that is under way, with the ids of their Ray nodes."""
+        return self._jobs.job(job_id).places
+
     async def list_jobs(self) -> list[JobInfo]:
         """Return all jobs that are known, by name."""
         self._resume()

@@ -30,10 +30,10 @@ _LAST = 10.0  # seconds that processes get to vanish after SIGKILL
 
 def main() -> None:
     """Run the program to its end."""
-    wake, woken = os.pipe()
-    for end in (wake, woken):
+    wake, waking = os.pipe()
+    for end in (wake, waking):
         os.set_blocking(end, False)
-    signal.set_wakeup_fd(woken)
+    signal.set_wakeup_fd(waking)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # of its group; what counts comes on stdin
     signal.signal(signal.SIGINT, signal.SIG_IGN)
