@@ -39,8 +39,8 @@ def test_the_current_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     default = current_cluster()
     assert isinstance(default, LocalCluster)
     assert current_cluster() is default
-    monkeypatch.setenv("FRAY_CLUSTER_SPEC", "ray://head:10001")
-    with pytest.raises(ValueError, match='"ray://head:10001" names no cluster'):
+    monkeypatch.setenv("FRAY_CLUSTER_SPEC", "slurm://head:1")
+    with pytest.raises(ValueError, match='"slurm://head:1" names no cluster'):
         current_cluster()
 
 

@@ -49,22 +49,42 @@ def serve(actor: Any, hosting: Hosting) -> int:
     """Serve an actor until SIGTERM, drain, and return the exit status."""
     cluster = current_cluster()
     _lend_worker(cluster)
-    registration = _Registration(actor, hosting)
-    hosted = HostCluster(cluster, registration.rejected)
-    server = ActorServer(
-        hosted, host=_own_address(), allow_pickle=hosting.allow_pickle, created=hosting.created
-    )
-    if hosting.created:
-        server.allow_kill()
-    server.serve_background()
-    sys.stderr.write(f"fray: {', '.join(hosting.names)} at {server.address}\n")
-    registration.begin(server)
-    with _stopped_by_sigterm(registration.over):
-        while not registration.over.wait(_TICK):  # so that a thread can be stopped, too
-            continue
-        hosted.stop()
-        server.shutdown(_NO_LIMIT)
-    return registration.status
+    return Serving(cluster, actor, hosting).wait()
+
+
+class Serving:
+    """An actor that is served, and registered as soon as that is possible."""
+
+    def __init__(self, cluster: Cluster, actor: Any, hosting: Hosting) -> None:
+        """Begin to serve.
+
+        Raises:
+            OSError, ValueError: the address cannot be bound to.
+        """
+        self._registration = _Registration(actor, hosting)
+        self._hosted = HostCluster(cluster, self._registration.rejected)
+        self._server = ActorServer(
+            self._hosted, host=_own_address(), allow_pickle=hosting.allow_pickle, created=hosting.created
+        )
+        if hosting.created:
+            self._server.allow_kill()
+        self._server.serve_background()
+        sys.stderr.write(f"fray: {', '.join(hosting.names)} at {self._server.address}\n")
+        self._registration.begin(self._server)
+
+    def end(self) -> None:
+        """Have it drain and end; from any thread."""
+        self._registration.over.set()
+
+    def wait(self) -> int:
+        """Wait for SIGTERM or `end`, drain, and return the exit status."""
+        over = self._registration.over
+        with _stopped_by_sigterm(over):
+            while not over.wait(_TICK):  # so that a thread can be stopped, too
+                continue
+            self._hosted.stop()
+            self._server.shutdown(_NO_LIMIT)
+        return self._registration.status
 
 
 def _own_address() -> str:

@@ -12,9 +12,10 @@
     )
     cluster.wait(job_id, raise_on_failure=True)
 
-`current_cluster` is a LocalCluster, unless FRAY_CLUSTER_SPEC names a fray cluster, as it does in that
-cluster's jobs. Start with Cluster for what it can do, JobRequest for what a job is, and ClusterError for
-what may go wrong. Actors register with `Cluster.metadata`; `fray.rpc` is for hosting and calling them.
+`current_cluster` is a LocalCluster, unless FRAY_CLUSTER_SPEC names a fray cluster or a Ray cluster, as it
+does in that cluster's jobs. Start with Cluster for what it can do, JobRequest for what a job is, and
+ClusterError for what may go wrong. Actors register with `Cluster.metadata`; `fray.rpc` is for hosting and
+calling them.
 """
 
 from importlib import import_module
@@ -69,6 +70,7 @@ from fray.cluster.types import (
 
 if TYPE_CHECKING:
     from fray.cluster.local import LocalCluster
+    from fray.cluster.ray import RayCluster
     from fray.cluster.remote import FrayCluster
     from fray.rpc.local import LocalResolver
     from fray.rpc.resolver import ClusterResolver, FixedResolver, Resolver
@@ -113,6 +115,7 @@ __all__ = [
     "NotFoundError",
     "PickleError",
     "PythonCall",
+    "RayCluster",
     "RefusedError",
     "ReservationConfig",
     "ReservationId",
@@ -145,6 +148,10 @@ def __getattr__(name: str) -> Any:
         from fray.cluster.remote import FrayCluster
 
         return FrayCluster
+    if name == "RayCluster":
+        from fray.cluster.ray import RayCluster
+
+        return RayCluster
     if name in _RESOLVERS:
         return getattr(import_module("fray.rpc"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from fray.rpc.handle import ActorHandle
     from fray.rpc.waiting import as_completed, wait
     from fray.v2.actor import ActorCreationError, ActorGroup, ActorStatus
+    from fray.v2.ray_backend import RayClient
     from fray.v2.template import Actor
 
 _OF_ACTORS = ("ActorCreationError", "ActorGroup", "ActorStatus")
@@ -73,6 +74,7 @@ __all__ = [
     "JobStatus",
     "Lifetime",
     "LocalClient",
+    "RayClient",
     "ResourceConfig",
     "TpuConfig",
     "WaitTimeoutError",
@@ -95,6 +97,10 @@ def __getattr__(name: str) -> Any:
         from fray import rpc
 
         return getattr(rpc, name)
+    if name == "RayClient":
+        from fray.v2.ray_backend import RayClient
+
+        return RayClient
     if name == "Actor":
         from fray.v2.template import Actor
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from fray._host_run import Hosting, host_created
 from fray.cluster import (
@@ -37,6 +37,8 @@ from fray.v2.types import ClusterJob, JobHandle
 _REMIND = 30.0  # seconds between two log lines on why an actor is not ready yet
 _REACH = 2.0  # seconds to reach an actor that is to be killed; its job ends in any case
 _ENDING = 120.0  # seconds for which the end of an actor that was deleted is awaited
+_Standing: TypeAlias = tuple[bool, JobInfo | None]
+"""Whether the actor of a job is registered, and how the job stands, which may be left out if it is."""
 _log = logging.getLogger("fray")
 
 
@@ -100,21 +102,34 @@ class HostedActor:
         self.handle: ActorHandle[Any] = handle_of(cluster, name)
         self.job: JobHandle = ClusterJob(cluster, job_id)
         self._reminded = time.monotonic()
+        # Of a cluster that reports what happens.
+        self._waits: Callable[[JobId, str, float], _Standing] | None = getattr(cluster, "await_hosted", None)
+
+    @property
+    def notified(self) -> bool:
+        """See PendingActor."""
+        return self._waits is not None
 
     def poll(self, seconds: float) -> bool:
         """Report whether it answers, see PendingActor."""
-        if seconds > 0:
-            self._await_registration(seconds)
-        if any(e.job_id == self._job_id for e in self._cluster.metadata.lookup_all(self.name)):
+        there, info = (self._waits or self._awaited)(self._job_id, self.name, seconds)
+        if there or info is None:
             return True
-        info = self._cluster.poll(self._job_id)
         error = self._failure(info)
         if error is None:
-            self._remind(info)
+            self._remind()
             return False
         if self._created and not info.status.ended:
             self._cluster.terminate(self._job_id)
         raise error
+
+    def _awaited(self, job_id: JobId, name: str, seconds: float) -> _Standing:
+        """Return whether the job has registered the actor, and how it stands, soon or when it has."""
+        if seconds > 0:
+            self._await_registration(seconds)
+        if any(e.job_id == job_id for e in self._cluster.metadata.lookup_all(name)):
+            return True, None
+        return False, self._cluster.poll(job_id)
 
     def _await_registration(self, seconds: float) -> None:
         """Return when the actor may have been registered, after so many seconds at the latest."""
@@ -145,11 +160,12 @@ class HostedActor:
             ):
                 return ActorCreationError(self.name, end.message)
 
-    def _remind(self, info: JobInfo) -> None:
+    def _remind(self) -> None:
         """Log why it takes so long."""
         if time.monotonic() - self._reminded < _REMIND:
             return
         self._reminded = time.monotonic()
+        info = self._cluster.poll(self._job_id)
         why = "; ".join(info.pending_reasons) or info.reason or f"its job is {info.status}"
         _log.warning('actor "%s" is awaited: %s', self.name, why)
 

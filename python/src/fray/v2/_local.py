@@ -352,6 +352,11 @@ class LocalActor:
             self._changed.notify_all()
         self._actors.forget(self, failed=lost and status is JobStatus.FAILED)
 
+    @property
+    def notified(self) -> bool:
+        """See PendingActor."""
+        return False
+
     def poll(self, seconds: float) -> bool:
         """Report whether it answers, see PendingActor."""
         with self._changed.lock:

@@ -109,6 +109,11 @@ class PendingActor(Protocol):
         """The job that hosts it."""
         ...
 
+    @property
+    def notified(self) -> bool:
+        """Whether `poll` returns as soon as something happens, however long it may wait."""
+        ...
+
     def poll(self, seconds: float) -> bool:
         """Report whether it answers, after waiting for that at most so long, or for something to happen.
 
@@ -199,7 +204,7 @@ def wait_ready(
             raise WaitTimeoutError(
                 f"{len(ready)} of {count} actors were ready after {timeout} s, not {names}"
             )
-        pause = min(_LONGEST_PAUSE, pause * 1.3 or _FIRST_PAUSE)
+        pause = _LONGEST_PAUSE if waiting[0].notified else min(_LONGEST_PAUSE, pause * 1.3 or _FIRST_PAUSE)
         left = pause if until is None else max(0.0, min(pause, until - time.monotonic()))
         _rest(waiting[0], left)
 

@@ -7,12 +7,11 @@ import io
 import logging
 import os
 from collections.abc import Iterator
-from pathlib import Path
 
 from fray import _pickling
 from fray._pb import cluster_pb2 as pb
 from fray.cluster.context import context_of
-from fray.cluster.errors import InvalidRequestError
+from fray.cluster.project import asks, nearest_project, uv_of
 from fray.cluster.remote.bundle import Blob, packed
 from fray.cluster.remote.connection import Connection
 from fray.cluster.types import Command, Entrypoint, EnvironmentConfig, JobRequest, PythonCall
@@ -55,7 +54,7 @@ class Shipper:
         if given is None and in_job:
             return None
         wanted = given or EnvironmentConfig()
-        project = wanted.project or (None if in_job else _nearest_project())
+        project = wanted.project or (None if in_job else nearest_project())
         message = pb.Environment(
             image=wanted.image or "", env_vars=dict(wanted.env_vars), inherit=in_job and wanted.inherit
         )
@@ -63,13 +62,14 @@ class Shipper:
             with packed(project) as blob:
                 self._upload(blob)
                 message.bundle = blob.sha256
-        uv = _uv(wanted, project, in_job)
-        if uv is None and _asks(wanted) and not self._warned:
+        found = uv_of(wanted, project, in_job)
+        if found is None and asks(wanted) and not self._warned:
             self._warned = True
             _log.warning(
                 "no project is shipped, so that extras, groups and python of environments are left out"
             )
-        if uv is not None:
+        if found is not None:
+            uv = pb.UV(extras=found.extras, groups=found.groups, python=found.python)
             if not uv.python and isinstance(request.entrypoint.kind, PythonCall):
                 uv.python = _pickling.python_version()  # which its pickle is tied to
             message.uv.CopyFrom(uv)
@@ -93,36 +93,3 @@ def _parts(blob: Blob) -> Iterator[pb.UploadRequest]:
     blob.content.seek(0)
     while part := blob.content.read(_PART):
         yield pb.UploadRequest(data=part)
-
-
-def _nearest_project() -> str | None:
-    """Return the nearest directory with a pyproject.toml at or above the working directory."""
-    here = Path.cwd()
-    for directory in (here, *here.parents):
-        if (directory / "pyproject.toml").is_file():
-            return str(directory)
-    return None
-
-
-def _uv(wanted: EnvironmentConfig, project: str | None, in_job: bool) -> pb.UV | None:
-    """Return what uv is to install: extras of the project, or just its uv.lock; None: nothing."""
-    message = pb.UV(extras=wanted.extras, groups=wanted.groups, python=wanted.python or "")
-    asked = _asks(wanted)
-    if project is not None:
-        locked = (Path(project) / "uv.lock").is_file()
-        if asked and not locked:
-            problem = (
-                f"the project {project} has no uv.lock, which extras, groups and python need; run uv lock"
-            )
-            raise InvalidRequestError.of("environment", problem)
-        return message if locked else None
-    if not asked:
-        return None
-    if in_job and wanted.inherit and "UV_PROJECT_ENVIRONMENT" in os.environ:
-        return message  # of the parent's project
-    return None
-
-
-def _asks(wanted: EnvironmentConfig) -> bool:
-    """Report whether an environment asks for what only uv can give."""
-    return bool(wanted.extras or wanted.groups or wanted.python)

@@ -1,0 +1,92 @@
+"""Jobs of fray on a Ray cluster beside Ray's own tasks, in one run: `python ray_jobs.py [jobs]`.
+
+Both start processes of their own: a native task has max_calls=1, so that its worker serves it alone. Reported
+are the time from the submission of a callable to its start, and that of many that do nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import cloudpickle
+import ray
+
+from fray.cluster import Entrypoint, JobRequest
+from fray.cluster.ray import RayCluster
+
+STARTS = 15
+TURNS = 4
+CPUS = 2
+
+
+def note(path: str) -> None:
+    Path(path).write_text(str(time.time()))
+
+
+def nothing() -> None:
+    pass
+
+
+def start(submit: Callable[[str], None], directory: Path) -> float:
+    """Return the seconds from a submission to the start of what was submitted."""
+    path = directory / os.urandom(8).hex()
+    began = time.time()
+    submit(str(path))
+    return float(path.read_text()) - began
+
+
+def main() -> None:
+    many = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    os.environ.setdefault("RAY_AUTH_MODE", "disabled")
+    ray.init("local", num_cpus=CPUS, include_dashboard=False, log_to_driver=False, object_store_memory=80_000_000)
+    address = ray.get_runtime_context().gcs_address
+    with tempfile.TemporaryDirectory() as scratch:
+        os.chdir(scratch)
+        directory = Path(scratch)
+        cluster = RayCluster(address, namespace="bench")
+        fresh = ray.remote(max_calls=1)(note)
+        task = ray.remote(max_calls=1)(nothing)
+
+        def native(path: str) -> None:
+            ray.get(fresh.remote(path))
+
+        def ours(path: str) -> None:
+            job = cluster.launch(JobRequest("start", Entrypoint.from_callable(note, [path])))
+            cluster.wait(job, raise_on_failure=True)
+
+        taken: dict[str, list[float]] = {"native": [], "fray": []}
+        for _ in range(STARTS + 1):  # by turns, so that what else the machine does hits both
+            taken["native"].append(start(native, directory))
+            taken["fray"].append(start(ours, directory))
+        p50 = {name: statistics.median(found[1:]) for name, found in taken.items()}
+        for name, seconds in p50.items():
+            print(f"{name:8} submit to start: p50 {seconds:.3f} s, most {max(taken[name]):.3f} s", flush=True)
+        print(f"fray starts in {p50['fray'] / p50['native']:.2f} times native", flush=True)
+        totals = {"native": 0.0, "fray": 0.0}
+        for turn in range(TURNS):
+            began = time.monotonic()
+            ray.get([task.remote() for _ in range(many // TURNS)])
+            totals["native"] += time.monotonic() - began
+            began = time.monotonic()
+            requests = (
+                JobRequest(f"nothing-{turn}-{i}", Entrypoint.from_callable(nothing))
+                for i in range(many // TURNS)
+            )
+            cluster.wait([cluster.launch(request) for request in requests], raise_on_failure=True)
+            totals["fray"] += time.monotonic() - began
+        ratio = totals["fray"] / totals["native"]
+        print(
+            f"{many}: native {totals['native']:.1f} s, fray {totals['fray']:.1f} s, {ratio:.2f} times native"
+        )
+    ray.shutdown()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,109 @@
+"""Why a job waits: a pure function of what it asks for and of the nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fray.cluster.ray.demand import HEAD_NODE, REGION_LABELS, Demand, demand_of
+from fray.cluster.ray.nodes import Node
+from fray.cluster.ray.records import Job
+
+_EPSILON = 1e-6
+
+
+def reasons(job: Job, nodes: Mapping[str, Node]) -> tuple[str, ...]:
+    """Return why a job that is pending has no place, at least one reason."""
+    found = list(_reasons(demand_of(job.launch.request), nodes))
+    if job.reason:
+        found.insert(0, job.reason)
+    return tuple(found or ["its worker process on Ray starts"])
+
+
+def _reasons(demand: Demand, nodes: Mapping[str, Node]) -> list[str]:
+    alive = [node for node in nodes.values() if node.alive]
+    if not alive:
+        return []
+    wanted = _wanted(demand)
+    placed = [node for node in alive if not demand.regions or region_of(node) in demand.regions]
+    if not placed:
+        have = sorted({region_of(node) for node in alive} - {""})
+        known = f"nodes are in {', '.join(have)}" if have else "no node has a label with its region"
+        return [f"no node is in {' or '.join(demand.regions)}: {known}"]
+    if demand.tpu:
+        found = _slices(demand, placed)
+        if found:
+            return [found]
+    for name, amount in wanted.items():
+        if all(node.total.get(name, 0) + _EPSILON < amount for node in placed):
+            return [_nowhere(name, amount, placed)]
+    able = [node for node in placed if _fits(wanted, node.total)]
+    if not able:
+        return [f"no node has {_text(wanted)} together"]
+    if demand.tasks > sum(_times(wanted, node.total) for node in able):
+        return [f"no {demand.tasks} places with {_text(wanted)} each exist on the nodes of the cluster"]
+    if sum(_times(wanted, node.free) for node in able) < demand.tasks:
+        free = "; ".join(f"{node.address} has {_text(_free(wanted, node))} free" for node in able[:3])
+        many = f"{demand.tasks} times " if demand.tasks > 1 else ""
+        return [f"it waits for {many}{_text(wanted)}: {free}"]
+    return []
+
+
+def _slices(demand: Demand, nodes: list[Node]) -> str:
+    """Return why there are no slices for a job, "" if there are."""
+    heads = [node for node in nodes if node.total.get(demand.head)]
+    if not heads:
+        return f"no node has {demand.head}, which the first host of a {demand.tpu} slice has"
+    if len(heads) < demand.slices:
+        return f"it needs {demand.slices} slices of type {demand.tpu}, and the cluster has {len(heads)}"
+    if sum(node.free.get(demand.head, 0) >= 1 for node in heads) < demand.slices:
+        return (
+            f"it waits for {demand.slices} of the {len(heads)} slices of type {demand.tpu}: others use them"
+        )
+    return ""
+
+
+def region_of(node: Node) -> str:
+    """Return the region that a node's labels name, "" if none does."""
+    return next((node.labels[label] for label in REGION_LABELS if node.labels.get(label)), "")
+
+
+def _wanted(demand: Demand) -> dict[str, float]:
+    wanted = demand.bundle.wanted()
+    if demand.tpu and demand.hosts == 1:
+        wanted[demand.head] = 1.0
+    return wanted
+
+
+def _nowhere(name: str, amount: float, nodes: list[Node]) -> str:
+    most = max(node.total.get(name, 0) for node in nodes)
+    if name == HEAD_NODE:
+        return (
+            f"no node has the resource {HEAD_NODE}, to which preemptible=False pins: start one that is not "
+            f"preempted with --resources='{{\"{HEAD_NODE}\": 1}}'"
+        )
+    largest = f"; the largest has {_amount(name, most)}" if most else ""
+    return f"no node has {_amount(name, amount)}{largest}"
+
+
+def _fits(wanted: Mapping[str, float], amounts: Mapping[str, float]) -> bool:
+    return all(amounts.get(name, 0) + _EPSILON >= amount for name, amount in wanted.items())
+
+
+def _times(wanted: Mapping[str, float], amounts: Mapping[str, float]) -> int:
+    if not wanted:
+        return 1 << 30
+    return min(int((amounts.get(name, 0) + _EPSILON) / amount) for name, amount in wanted.items())
+
+
+def _free(wanted: Mapping[str, float], node: Node) -> dict[str, float]:
+    return {name: node.free.get(name, 0) for name in wanted}
+
+
+def _text(wanted: Mapping[str, float]) -> str:
+    return " and ".join(_amount(name, amount) for name, amount in wanted.items())
+
+
+def _amount(name: str, amount: float) -> str:
+    if name == "memory":
+        return f"{amount / (1 << 20):.0f} MiB of memory"
+    return f"{amount:g} {name}"

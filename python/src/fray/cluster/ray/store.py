@@ -1,0 +1,87 @@
+"""What outlives the registry's process: Ray's internal key-value store, which the head keeps.
+
+Keys are "NAMESPACE/KIND/NAME" in a space of fray's own. Blobs, which may be large, are cut into parts, whose
+number is written last. Values are not shown in Ray's dashboard, so secrets of jobs may be among them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import Any
+
+_SPACE = b"fray"
+_PART = 4 << 20  # bytes; a message of Ray's has at most some hundred MiB
+MAX_BLOB = 512 << 20
+"""The most bytes of one blob."""
+
+
+class Store:
+    """The values of one namespace."""
+
+    def __init__(self, namespace: str) -> None:
+        from ray.experimental import internal_kv
+
+        self._kv: Any = internal_kv
+        self._prefix = f"{namespace}/"
+
+    def put(self, kind: str, name: str, value: bytes) -> None:
+        """Write a value."""
+        self._kv._internal_kv_put(self._key(kind, name), value, overwrite=True, namespace=_SPACE)
+
+    def get(self, kind: str, name: str) -> bytes | None:
+        """Return a value, None if there is none."""
+        found: bytes | None = self._kv._internal_kv_get(self._key(kind, name), namespace=_SPACE)
+        return found
+
+    def delete(self, kind: str, name: str) -> None:
+        """Remove a value, if it is there."""
+        self._kv._internal_kv_del(self._key(kind, name), namespace=_SPACE)
+
+    def names(self, kind: str, prefix: str = "") -> list[str]:
+        """Return the names of a kind that begin so, sorted."""
+        start = self._key(kind, "")
+        found = self._kv._internal_kv_list(self._key(kind, prefix), namespace=_SPACE)
+        return sorted(key.decode().removeprefix(start) for key in found)
+
+    def _key(self, kind: str, name: str) -> str:
+        return f"{self._prefix}{kind}/{name}"
+
+    # Blobs
+
+    def has_blob(self, sha256: str) -> bool:
+        """Report whether a blob is there as a whole."""
+        return self.get("blob", sha256) is not None
+
+    def put_blob(self, sha256: str, parts: Iterator[bytes]) -> None:
+        """Write a blob."""
+        count = 0
+        for part in parts:
+            self.put("blob", f"{sha256}/{count}", part)
+            count += 1
+        self.put("blob", sha256, str(count).encode())
+
+    def blob(self, sha256: str) -> bytes:
+        """Return a blob.
+
+        Raises:
+            LookupError: it is not there.
+        """
+        count = self.get("blob", sha256)
+        parts = [] if count is None else [self.get("blob", f"{sha256}/{i}") for i in range(int(count))]
+        data = b"".join(part for part in parts if part is not None)
+        if count is None or hashlib.sha256(data).hexdigest() != sha256:
+            raise LookupError(f"the blob {sha256[:12]} is not in Ray's store")
+        return data
+
+    def delete_blob(self, sha256: str) -> None:
+        """Remove a blob."""
+        self.delete("blob", sha256)
+        for name in self.names("blob", f"{sha256}/"):
+            self.delete("blob", name)
+
+
+def parts_of(content: bytes) -> Iterator[bytes]:
+    """Cut bytes into parts of the size that is stored."""
+    for start in range(0, len(content), _PART):
+        yield content[start : start + _PART]
