@@ -20,12 +20,13 @@ def current_cluster() -> Cluster:
     In a job of a LocalCluster it is that cluster. Otherwise FRAY_CLUSTER_SPEC names it:
 
     - "local", or not set: a LocalCluster, the same one for the whole process;
-    - "fray://host:port": the fray cluster at that address, see FrayCluster.from_spec.
+    - "fray://host:port": the fray cluster at that address, see FrayCluster.from_spec;
+    - "iris://host:port": the Iris cluster of the controller there, see IrisCluster.from_spec.
 
     Jobs have FRAY_CLUSTER_SPEC set for the cluster that they run on, and their namespace in FRAY_NAMESPACE.
 
     Raises:
-        ValueError: FRAY_CLUSTER_SPEC is neither.
+        ValueError: FRAY_CLUSTER_SPEC is none of these.
     """
     return scoped_cluster() or cluster_of(spec_of_environment())
 
@@ -65,4 +66,10 @@ def import_backend(spec: str) -> Callable[[str], Cluster]:
         from fray.cluster.remote import FrayCluster
 
         return FrayCluster.from_spec
-    raise ValueError(f'"{spec}" names no cluster; set FRAY_CLUSTER_SPEC to "local" or "fray://host:port"')
+    if spec.startswith("iris:"):
+        from fray.cluster.iris import IrisCluster
+
+        return IrisCluster.from_spec
+    raise ValueError(
+        f'"{spec}" names no cluster; set FRAY_CLUSTER_SPEC to "local", "fray://host:port" or "iris://host:port"'
+    )

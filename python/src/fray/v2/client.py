@@ -371,8 +371,8 @@ def current_client() -> Client:
 
     1. the one that `set_current_client` or a `with` statement made the current one;
     2. in a job of a local cluster, a client of that cluster;
-    3. what FRAY_CLIENT_SPEC names, or FRAY_CLUSTER_SPEC, which fray sets for its tasks: "local" or
-       "fray://host:port";
+    3. what FRAY_CLIENT_SPEC names, or FRAY_CLUSTER_SPEC, which fray sets for its tasks: "local",
+       "fray://host:port" or "iris://host:port";
     4. a LocalClient.
 
     Raises:
@@ -409,4 +409,8 @@ def _client_of(spec: str) -> Client:
         return client
     if spec.startswith("fray:"):
         return FrayClient(spec)
+    if spec.startswith("iris:"):
+        from fray.v2.iris_backend import FrayIrisClient
+
+        return FrayIrisClient(spec)
     return _ClusterClient(cluster_of(spec))
