@@ -2,8 +2,9 @@
 
 It is started with a Python that has marin-iris, and needs nothing of fray. Its first line of output is a JSON
 object with the address and the version. It reads commands from its input, one JSON object a line, and answers
-each with one: "restart" (another controller with the same database and port), "lose" (the machine of a
-worker is gone), and the end of the input ends it.
+each with one: {"op": "restart"} is another controller with the same database and port, {"op": "preempt",
+"task": NAME} takes a task its place, and {"op": "leases", "seconds": N} makes leases of endpoints that short.
+The end of the input ends it.
 """
 
 from __future__ import annotations
@@ -12,12 +13,10 @@ import importlib.metadata
 import json
 import logging
 import os
-import signal
+import shutil
 import socket
 import sys
 import tempfile
-import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +53,9 @@ def _june(port: int, state: Path) -> Any:
         message = pb.ScaleGroupConfig(**rest, resources=pb.ScaleGroupResources(**given))
         message.slice_template.num_vms = group["num_vms"]
         message.slice_template.local.SetInParent()
+        if "device_variant" in given:  # by which workers are given the name of their slice
+            message.slice_template.accelerator_type = given["device_type"]
+            message.slice_template.accelerator_variant = given["device_variant"]
         config.scale_groups[group["name"]].CopyFrom(message)
     config = make_local_config(config)
     config.controller.local.port = port
@@ -82,7 +84,39 @@ def _october(port: int, state: Path) -> Any:
     return LocalCluster(config)
 
 
+class Commands:
+    """What the test asks for."""
+
+    def __init__(self, cluster: Any) -> None:
+        self._cluster = cluster
+
+    def restart(self) -> str:
+        return str(self._cluster.restart())
+
+    def preempt(self, task: str) -> None:
+        """Do what the scheduler does with the victim of a job of a higher band."""
+        from iris.cluster.controller.reconcile.task import TerminalDecision, TerminalKind
+        from iris.cluster.types import JobName
+
+        decision = TerminalDecision(kind=TerminalKind.PREEMPT, task_id=JobName.from_wire(task), reason="Preempted by a test")
+        self._cluster._controller._apply_preemptions([decision])
+
+    def leases(self, seconds: float) -> None:
+        from iris.cluster.controller import endpoints
+        from rigging.timing import Duration
+
+        endpoints.MIN_ENDPOINT_LEASE = Duration.from_seconds(seconds)
+
+    def deadline(self, name: str) -> list[int]:
+        """Return when the leases of the endpoints of a name are over, in milliseconds of Unix time."""
+        from iris.cluster.controller.projections.endpoints import EndpointsProjection
+
+        rows = self._cluster._controller._db.caches[EndpointsProjection].all()
+        return [row.lease_deadline.epoch_ms() for row in rows if row.name == name]
+
+
 def main() -> None:
+    """Serve until the input ends."""
     logging.basicConfig(level=os.environ.get("IRIS_LOG", "WARNING"), stream=sys.stderr)
     state = Path(tempfile.mkdtemp(prefix="iris-state-"))
     with socket.socket() as free:
@@ -94,18 +128,17 @@ def main() -> None:
     os.dup2(2, 1)  # what Iris prints is no answer
     url = cluster.start()
     answers.write(json.dumps({"url": url, "version": version}) + "\n")
+    commands = Commands(cluster)
     for line in sys.stdin:
         command = json.loads(line)
         try:
-            if command["op"] == "restart":
-                result = cluster.restart()
-            elif command["op"] == "eval":
-                result = repr(eval(command["code"], {"cluster": cluster}))
+            result = getattr(commands, command.pop("op"))(**command)
             answers.write(json.dumps({"ok": result}) + "\n")
         except Exception as err:
             answers.write(json.dumps({"error": repr(err)}) + "\n")
     cluster.close()
-    os._exit(0)
+    shutil.rmtree(state, ignore_errors=True)
+    os._exit(0)  # some of its threads do not end
 
 
 if __name__ == "__main__":

@@ -170,11 +170,17 @@ def _task_of(task: Body, terminations: Terminations, tails: Tails) -> TaskInfo:
         reason=str(last.get("error") or task.get("error") or task.get("pendingReason") or ""),
         slice=str(task.get("workerId", "")),
         address=str(task.get("workerAddress", "")),
-        exit_code=number(last.get("exitCode")) if ended else None,
+        exit_code=_exit_status(last) if ended else None,
         ports={name: number(port) for name, port in task.get("ports", {}).items()},
         tail=tails.get(index, ()),
         termination=terminations.get((index, number(last.get("attemptId")))) if last else None,
     )
+
+
+def _exit_status(attempt: Body) -> int:
+    """Return the exit status of an attempt; of one that a signal ended, 128 and the signal, as shells have it."""
+    status = number(attempt.get("exitCode"))
+    return 128 - status if status < 0 else status
 
 
 def _attempts(tasks: Sequence[Body], terminations: Terminations) -> tuple[AttemptInfo, ...]:

@@ -9,6 +9,7 @@ import os
 import random
 import threading
 import time
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -78,7 +79,8 @@ class Connection:
                 "another one; add ?tls=1 for a controller behind TLS, or use a tunnel to localhost"
             )
         self._token = given or (task.token if task else "")
-        self._local = threading.local()
+        self._idle = _Idle()
+        self._gone = weakref.finalize(self, self._idle.close)
         self._dialect: Dialect | None = None
 
     def call(self, method: str, body: Body, timeout: float | None = None, ending: Ending | None = None) -> Any:
@@ -123,7 +125,11 @@ class Connection:
         headers = {"Content-Type": "application/json", "Connect-Protocol-Version": "1"}
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"
-        connection, fresh = self._connected(seconds)
+        connection = self._idle.take(seconds)
+        stale = connection is not None
+        if connection is None:
+            kind = http.client.HTTPSConnection if self.spec.tls else http.client.HTTPConnection
+            connection = kind(self.spec.host, self.spec.port, timeout=seconds)
         sent = False
         try:
             connection.request("POST", path, content, headers)
@@ -131,20 +137,10 @@ class Connection:
             response = connection.getresponse()
             data = response.read()
         except (OSError, http.client.HTTPException) as err:
-            self.close()
-            stale = not fresh and isinstance(err, ConnectionError)
-            raise Interruption(_text(err), sent, stale) from err
+            connection.close()
+            raise Interruption(_text(err), sent, stale and isinstance(err, ConnectionError)) from err
+        self._idle.give(connection)
         return self._answer(path, response.status, data)
-
-    def _connected(self, seconds: float) -> tuple[http.client.HTTPConnection, bool]:
-        """Return this thread's connection, and whether it is a new one."""
-        kept: http.client.HTTPConnection | None = getattr(self._local, "connection", None)
-        if kept is not None and kept.sock is not None:
-            kept.sock.settimeout(seconds)
-            return kept, False
-        kind = http.client.HTTPSConnection if self.spec.tls else http.client.HTTPConnection
-        self._local.connection = kind(self.spec.host, self.spec.port, timeout=seconds)
-        return self._local.connection, True
 
     def _answer(self, path: str, status: int, data: bytes) -> Any:
         try:
@@ -182,10 +178,36 @@ class Connection:
                 patience.failed(err)
 
     def close(self) -> None:
-        """Close this thread's connection."""
-        kept = getattr(self._local, "connection", None)
-        if kept is not None:
-            kept.close()
+        """Close what is open. A later call opens it again."""
+        self._idle.close()
+
+
+class _Idle:
+    """HTTP connections that no call uses."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._connections: list[http.client.HTTPConnection] = []
+
+    def take(self, seconds: float) -> http.client.HTTPConnection | None:
+        """Return one for a call of at most so many seconds, None if there is none."""
+        with self._lock:
+            connection = self._connections.pop() if self._connections else None
+        if connection is not None and connection.sock is not None:
+            connection.sock.settimeout(seconds)
+        return connection
+
+    def give(self, connection: http.client.HTTPConnection) -> None:
+        """Take one back."""
+        with self._lock:
+            self._connections.append(connection)
+
+    def close(self) -> None:
+        """Close all."""
+        with self._lock:
+            connections, self._connections = self._connections, []
+        for connection in connections:
+            connection.close()
 
 
 class Patience:
