@@ -114,7 +114,7 @@ def test_iris_12_one_of_a_name(client: FrayIrisClient, cluster: IrisCluster) -> 
             raise AssertionError("there are two")
         assert current_client().create_actor(kind, name="one", options=ActorOptions(get_if_exists=True)).add(1) == 6
 
-    assert client.submit(JobRequest("job", Entrypoint.from_callable(child))).wait(timeout=300) is JobStatus.SUCCEEDED
+    assert client.submit(JobRequest("parent", Entrypoint.from_callable(child))).wait(timeout=300) is JobStatus.SUCCEEDED
 
 
 def test_iris_12_group(client: FrayIrisClient) -> None:

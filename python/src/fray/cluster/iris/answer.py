@@ -44,6 +44,8 @@ _STATE = {
 }
 _FRESH = "Pending scheduler feedback"  # before Iris has tried to place a job
 
+_LIVES = ("TASK_STATE_PENDING", "TASK_STATE_ASSIGNED", "TASK_STATE_BUILDING", "TASK_STATE_RUNNING")
+
 Terminations = Mapping[tuple[int, int], Termination]
 """What programs recorded, by index of the task and number of the attempt as Iris counts it."""
 Tails = Mapping[int, tuple[str, ...]]
@@ -75,14 +77,14 @@ def attempts_of(task: Body) -> list[Body]:
     return sorted(task.get("attempts", ()), key=lambda attempt: number(attempt.get("attemptId")))
 
 
-def failed_attempts(tasks: Sequence[Body]) -> list[tuple[int, int, int]]:
-    """Return index, attempt and exit status of what a program of its own accord ended with."""
-    found = []
-    for task in tasks:
-        for attempt in attempts_of(task):
-            if attempt.get("state") == "TASK_STATE_FAILED":
-                found.append((index_of(task), number(attempt.get("attemptId")), number(attempt.get("exitCode"))))
-    return found
+def ended_attempts(tasks: Sequence[Body]) -> list[tuple[int, int, int, str]]:
+    """Return index, attempt, exit status and Iris's id of each attempt that is over, as far as they are known."""
+    return [
+        (index_of(task), number(attempt.get("attemptId")), number(attempt.get("exitCode")), str(attempt.get("attemptUid")))
+        for task in tasks
+        for attempt in attempts_of(task)
+        if attempt.get("state") not in _LIVES
+    ]
 
 
 def job_of(
@@ -146,13 +148,13 @@ def _pending(job: Body, tasks: Sequence[Body]) -> tuple[str, ...]:
 
 
 def _reason(job: Body, tasks: Sequence[Body]) -> str:
-    """Return why a job ended, or restarted."""
+    """Return why a job ended, or restarted: why its program failed, and what of Iris's own is not about that."""
     own = str(job.get("error", ""))
     for task in tasks:
         for attempt in reversed(attempts_of(task)):
             said = str(attempt.get("error", ""))
-            if attempt.get("state") == "TASK_STATE_FAILED" and said and said not in own:
-                return f"{said} ({own})" if own else said
+            if attempt.get("state") == "TASK_STATE_FAILED" and said:
+                return said if said in own or not own else f"{said} ({own})"
     return own
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from fray._host_run import CONSTRUCTION_FAILED
 from fray.cluster.errors import NotFoundError
-from fray.cluster.iris.answer import attempts_of, failed_attempts, index_of, job_of, number, status_of
+from fray.cluster.iris.answer import ended_attempts, job_of, number, status_of
 from fray.cluster.iris.connection import Connection
 from fray.cluster.iris.logs import Logs
 from fray.cluster.iris.names import Names
@@ -53,7 +53,7 @@ class Jobs:
 
     def _with_attempts(self, tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return the same with all attempts at each of those tasks that were tried again: lists have the last."""
-        again = [task for task in tasks if number(task.get("currentAttemptId"))]
+        again = [task for task in tasks if number(task.get("currentAttemptId")) > 0]
         if len(again) > _MOST_TASKS:
             return tasks
         whole = {
@@ -104,12 +104,10 @@ class Jobs:
     def _recorded(self, logs: Logs, tasks: list[Any], ended: bool) -> dict[tuple[int, int], Termination]:
         """Return what programs of fray's recorded about their failures; that of the last is awaited."""
         found: dict[tuple[int, int], Termination] = {}
-        uids = {(index_of(t), number(a.get("attemptId"))): str(a.get("attemptUid")) for t in tasks for a in attempts_of(t)}
         until = time.monotonic() + (_ARRIVAL if ended else 0.0)
-        for index, attempt, status in failed_attempts(tasks):
-            if status not in _RECORDED:
+        for index, attempt, status, key in ended_attempts(tasks):
+            if status not in _RECORDED and key not in self._terminations:
                 continue
-            key = uids[index, attempt]
             while key not in self._terminations:
                 termination = logs.termination(index, attempt)
                 if termination is not None:
@@ -126,7 +124,9 @@ class Jobs:
         """Return the last lines of tasks that failed, once there are any."""
         found = {}
         until = time.monotonic() + _ARRIVAL
-        for index, attempt, _ in failed_attempts(tasks):
+        for index, attempt, status, _ in ended_attempts(tasks):
+            if not status:
+                continue
             lines = logs.last(index, attempt)
             while not lines and time.monotonic() < until:
                 time.sleep(0.2)
