@@ -1,4 +1,4 @@
-"""Controllers of Iris that are none: one that answers as a real one was recorded to, and one that is scripted."""
+"""Stand-ins for Iris's controller: one that answers as a real one did, and one that a test scripts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,11 @@ def recorded(release: str) -> Mapping[str, list[dict[str, Any]]]:
 
 def call_of(release: str, step: str, method: str, key: str = "") -> dict[str, Any]:
     """Return the last call of a method in a step; `key`: one whose request has this text."""
-    calls = [c for c in recorded(release)[step] if c["path"].endswith(f"/{method}") and key in json.dumps(c["request"])]
+    calls = [
+        c
+        for c in recorded(release)[step]
+        if c["path"].endswith(f"/{method}") and key in json.dumps(c["request"])
+    ]
     found: dict[str, Any] = calls[-1]
     return found
 

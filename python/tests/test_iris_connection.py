@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from iris_replay import Answer, controller
-from waiting import eventually
 
 from fray.cluster import (
     AccessDeniedError,
@@ -25,6 +24,8 @@ from fray.cluster import (
 )
 from fray.cluster.iris import IrisCluster
 from fray.cluster.iris.leases import Lease, Leases, granted
+from iris_replay import Answer, controller
+from waiting import eventually
 
 TRUE = JobRequest("train", Entrypoint.from_command(["true"]))
 
@@ -150,7 +151,9 @@ def test_wait_goes_on_while_the_controller_is_away() -> None:
     def answer(path: str, request: dict[str, Any]) -> Answer | None:
         if gone.is_set() and path.endswith("/GetJobState"):
             away.append(path)
-            return None if len(away) < 3 else (503, "the proxy sees no controller") if len(away) < 4 else back()
+            return (
+                None if len(away) < 3 else (503, "the proxy sees no controller") if len(away) < 4 else back()
+            )
         return server(path, request)
 
     def back() -> Answer:
@@ -194,7 +197,12 @@ def test_token_stays_on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_lease_is_renewed_until_it_is_dropped() -> None:
     renewed: list[str] = []
-    leases = Leases(lambda body: renewed.append(body["endpointId"]) or {"leaseDuration": {"milliseconds": "30"}})
+
+    def register(body: Mapping[str, Any]) -> Any:
+        renewed.append(body["endpointId"])
+        return {"leaseDuration": {"milliseconds": "30"}}
+
+    leases = Leases(register)
     leases.keep({"endpointId": "a", "name": "n"}, {"leaseDuration": {"milliseconds": "30"}})
     eventually(lambda: len(renewed) > 3)
     leases.drop("a")

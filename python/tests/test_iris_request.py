@@ -60,12 +60,22 @@ def sent(request: JobRequest, region: str = "") -> dict[str, Any]:
     ("resources", "region", "want"),
     [
         (ResourceConfig(), "", None),
-        (ResourceConfig(), "us-1", [{"key": "region", "op": "CONSTRAINT_OP_EQ", "value": {"stringValue": "us-1"}}]),
+        (
+            ResourceConfig(),
+            "us-1",
+            [{"key": "region", "op": "CONSTRAINT_OP_EQ", "value": {"stringValue": "us-1"}}],
+        ),
         (ResourceConfig(regions=["*"]), "us-1", None),
         (
             ResourceConfig(regions=["a", "b"]),
             "us-1",
-            [{"key": "region", "op": "CONSTRAINT_OP_IN", "values": [{"stringValue": "a"}, {"stringValue": "b"}]}],
+            [
+                {
+                    "key": "region",
+                    "op": "CONSTRAINT_OP_IN",
+                    "values": [{"stringValue": "a"}, {"stringValue": "b"}],
+                }
+            ],
         ),
         (
             ResourceConfig(preemptible=False),
@@ -101,7 +111,11 @@ def test_slices(tpu: str, slices: int, tasks: int, chips: int, gang: bool) -> No
 
 def test_cpu() -> None:
     body = sent(JobRequest("train", TRUE, ResourceConfig(cpu=0.5, ram="2g", disk="10g", replicas=3)))
-    assert body["resources"] == {"cpuMillicores": 500, "memoryBytes": str(2 << 30), "diskBytes": str(10 << 30)}
+    assert body["resources"] == {
+        "cpuMillicores": 500,
+        "memoryBytes": str(2 << 30),
+        "diskBytes": str(10 << 30),
+    }
     assert (body["replicas"], body.get("coscheduling")) == (3, None)
     assert variables_of(ResourceConfig()) == {"JAX_PLATFORMS": "cpu"}
     v6e = ResourceConfig.with_tpu("v6e-8")
@@ -123,8 +137,14 @@ def test_the_rest_of_a_request() -> None:
     )
     body = sent(request)
     assert (body["maxRetriesFailure"], body["maxRetriesPreemption"]) == (3, 2147483647)
-    assert (body["priorityBand"], body["existingJobPolicy"]) == ("PRIORITY_BAND_BATCH", "EXISTING_JOB_POLICY_KEEP")
-    assert (body["timeout"], body["schedulingTimeout"]) == ({"milliseconds": "1500"}, {"milliseconds": "60000"})
+    assert (body["priorityBand"], body["existingJobPolicy"]) == (
+        "PRIORITY_BAND_BATCH",
+        "EXISTING_JOB_POLICY_KEEP",
+    )
+    assert (body["timeout"], body["schedulingTimeout"]) == (
+        {"milliseconds": "1500"},
+        {"milliseconds": "60000"},
+    )
     assert (body["ports"], body["taskImage"]) == (["actor", "http"], "registry/image")
 
 
@@ -142,7 +162,15 @@ def test_misfits_are_all_named() -> None:
     with pytest.raises(InvalidRequestError, match="Iris cannot run this job") as raised:
         check(request, "alice")
     fields = {each.field for each in raised.value.fields}
-    assert fields == {"name", "user", "reservation_id", "priority", "health_check", "stop_grace_seconds", "labels"}
+    assert fields == {
+        "name",
+        "user",
+        "reservation_id",
+        "priority",
+        "health_check",
+        "stop_grace_seconds",
+        "labels",
+    }
     check(JobRequest("train", TRUE, user="alice"), "alice")
 
 
@@ -243,7 +271,9 @@ def test_record_of_a_failure() -> None:
 
 def completed(request: JobRequest, dialect: Any, environ: Mapping[str, str] | None = None) -> dict[str, Any]:
     body: dict[str, Any] = {}
-    ship.Shipper(None, task_of(environ or {})).complete(body, request, dialect, {"FRAY_NAMESPACE": "alice"}, "")
+    ship.Shipper(None, task_of(environ or {})).complete(
+        body, request, dialect, {"FRAY_NAMESPACE": "alice"}, ""
+    )
     return body
 
 
@@ -254,7 +284,12 @@ def test_bundle_has_fray_and_the_project(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("x")
     data = ship.bundle_of(str(tmp_path))
     names = set(zipfile.ZipFile(io.BytesIO(data)).namelist())
-    assert {".fray/fray/__init__.py", ".fray/fray/cluster/tpu_types.txt", "main.py", "pyproject.toml"} <= names
+    assert {
+        ".fray/fray/__init__.py",
+        ".fray/fray/cluster/tpu_types.txt",
+        "main.py",
+        "pyproject.toml",
+    } <= names
     assert not any("secret" in name or "__pycache__" in name for name in names)
     assert ship.bundle_of(str(tmp_path)) == data
 
@@ -263,14 +298,18 @@ def test_bundle_runs_without_fray_installed(tmp_path: Path) -> None:
     zipfile.ZipFile(io.BytesIO(ship.bundle_of(None))).extractall(tmp_path)
     code = "import fray.cluster.iris.task as t; print(t.__file__)"
     environ = {**os.environ, "PYTHONPATH": str(tmp_path / ".fray")}
-    out = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=True).stdout
+    out = subprocess.run(
+        [sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=True
+    ).stdout
     assert out.startswith(str(tmp_path))
 
 
 def test_large_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ship, "MAX_BUNDLE", 1 << 20)
     (tmp_path / "weights").write_bytes(os.urandom(3 << 20))
-    with pytest.raises(InvalidRequestError, match=r"more than the 1 MiB .* the largest files are weights \(3 MiB\)"):
+    with pytest.raises(
+        InvalidRequestError, match=r"more than the 1 MiB .* the largest files are weights \(3 MiB\)"
+    ):
         ship.bundle_of(str(tmp_path))
 
 
@@ -291,10 +330,14 @@ def test_set_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert october["environment"]["envVars"]["A"] == "1"
     (tmp_path / "pyproject.toml").touch()
     extras = EnvironmentConfig(extras=["tpu"], python="3.12")
-    with pytest.raises(InvalidRequestError, match=r"has no uv\.lock, which extras and groups need; run uv lock"):
+    with pytest.raises(
+        InvalidRequestError, match=r"has no uv\.lock, which extras and groups need; run uv lock"
+    ):
         completed(JobRequest("train", TRUE, environment=extras), OCTOBER)
     (tmp_path / "uv.lock").touch()
-    (script,) = completed(JobRequest("train", TRUE, environment=extras), OCTOBER)["environment"]["setupScripts"]
+    (script,) = completed(JobRequest("train", TRUE, environment=extras), OCTOBER)["environment"][
+        "setupScripts"
+    ]
     assert "uv sync --frozen --no-dev --python 3.12 --extra tpu" in script
 
 
@@ -308,7 +351,12 @@ def test_children_are_set_up_as_their_parent(tmp_path: Path, monkeypatch: pytest
     assert body["environment"]["envVars"]["GIVEN"] == "1"
     assert "FRAY_ACTOR_NAMES" not in body["environment"]["envVars"]
     alone = EnvironmentConfig(inherit=False)
-    assert "GIVEN" not in completed(JobRequest("child", TRUE, environment=alone), OCTOBER, IN_TASK)["environment"]["envVars"]
+    assert (
+        "GIVEN"
+        not in completed(JobRequest("child", TRUE, environment=alone), OCTOBER, IN_TASK)["environment"][
+            "envVars"
+        ]
+    )
 
 
 # Identities
@@ -343,7 +391,11 @@ def test_identity_is_accepted_by_tls(tmp_path: Path) -> None:
                 side.do_handshake()
             except ssl.SSLWantReadError:
                 continue
-    assert client.getpeercert(True) == server.getpeercert(True) == ssl.PEM_cert_to_DER_cert(pem[pem.index("-----BEGIN CERT") :])
+    assert (
+        client.getpeercert(True)
+        == server.getpeercert(True)
+        == ssl.PEM_cert_to_DER_cert(pem[pem.index("-----BEGIN CERT") :])
+    )
 
 
 def test_own_identity_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from iris_replay import RELEASES, Answer, call_of, controller, replay
 
 from fray.cluster import (
     AlreadyExistsError,
@@ -23,6 +22,7 @@ from fray.cluster import (
 )
 from fray.cluster.iris import IrisCluster
 from fray.cluster.iris.dialect import JUNE, OCTOBER
+from iris_replay import RELEASES, Answer, call_of, controller, replay
 
 pytestmark = pytest.mark.parametrize("release", RELEASES)
 
@@ -61,7 +61,9 @@ _VARIABLE = ("bundleBlob", "bundleId", "clientRevisionDate")
         ("failed", JobRequest("failed", shell("echo before; exit 7"), max_retries_failure=1)),
         (
             "gang",
-            JobRequest("gang", shell("sleep 600"), ResourceConfig.with_tpu("v4-16"), max_retries_preemption=0),
+            JobRequest(
+                "gang", shell("sleep 600"), ResourceConfig.with_tpu("v4-16"), max_retries_preemption=0
+            ),
         ),
         ("pending", JobRequest("pending", shell("true"), ResourceConfig(cpu=16, preemptible=False))),
     ],
@@ -155,10 +157,9 @@ def test_actor(release: str) -> None:
         assert (endpoint.name, endpoint.job_id, endpoint.task) == ("counter", "/alice/actor-counter", 0)
         assert endpoint.actor_id.startswith("actor-")
         assert endpoint.metadata["protocol"] == "fray-actor/1"
-        changes = next(watch := cluster.metadata.watch())
+        changes = next(iter(cluster.metadata.watch()))
         assert changes.reset
         assert [each.name for each in changes.added] == ["counter"]
-        watch.close()
 
 
 def test_only_tasks_register(release: str) -> None:

@@ -183,7 +183,7 @@ def _leave_all() -> None:
     for stream in list(_live):
         with suppress(Exception):
             stream.close()
-    _background.flush_finalizers(_LAST)
+    _background.finalizers().flush(_LAST)
 
 
 atexit.register(_leave_all)

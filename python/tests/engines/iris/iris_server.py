@@ -24,7 +24,12 @@ GIB = 1024**3
 
 
 def _group(name: str, **rest: Any) -> dict[str, Any]:
-    resources = {"cpu_millicores": 16000, "memory_bytes": 64 * GIB, "disk_bytes": 500 * GIB, **rest.pop("resources")}
+    resources = {
+        "cpu_millicores": 16000,
+        "memory_bytes": 64 * GIB,
+        "disk_bytes": 500 * GIB,
+        **rest.pop("resources"),
+    }
     return {"name": name, "num_vms": 1, "buffer_slices": 0, "max_slices": 2, "resources": resources, **rest}
 
 
@@ -34,7 +39,12 @@ GROUPS = [
         "v4-16",
         num_vms=2,
         buffer_slices=1,
-        resources={"device_type": "TPU", "device_variant": "v4-16", "device_count": 4, "capacity_type": "PREEMPTIBLE"},
+        resources={
+            "device_type": "TPU",
+            "device_variant": "v4-16",
+            "device_count": 4,
+            "capacity_type": "PREEMPTIBLE",
+        },
     ),
 ]
 
@@ -98,7 +108,9 @@ class Commands:
         from iris.cluster.controller.reconcile.task import TerminalDecision, TerminalKind
         from iris.cluster.types import JobName
 
-        decision = TerminalDecision(kind=TerminalKind.PREEMPT, task_id=JobName.from_wire(task), reason="Preempted by a test")
+        decision = TerminalDecision(
+            kind=TerminalKind.PREEMPT, task_id=JobName.from_wire(task), reason="Preempted by a test"
+        )
         self._cluster._controller._apply_preemptions([decision])
 
     def leases(self, seconds: float) -> None:

@@ -14,11 +14,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from conftest import Iris
 from fray.cluster import ClusterError, Entrypoint, JobRequest, ResourceConfig
 from fray.cluster.iris import IrisCluster
 from fray.cluster.iris.connection import Connection
 from fray.v2.iris_backend import FrayIrisClient
+from iris_process import Iris
 
 _SHORTENED = ("bundleBlob",)
 
@@ -29,6 +29,7 @@ class Recorder:
     def __init__(self) -> None:
         self.calls: dict[str, list[dict[str, Any]]] = {}
         self.step = ""
+        self.last: tuple[str, Any] = ("", {})
         self._answer = Connection._answer
         self._once = Connection.once
         recorder = self
@@ -41,8 +42,8 @@ class Recorder:
             recorder.note(path, status, data)
             return recorder._answer(connection, path, status, data)
 
-        Connection.once = once  # type: ignore[method-assign]
-        Connection._answer = answer  # type: ignore[method-assign]
+        Connection.once = once  # type: ignore[method-assign,assignment]
+        Connection._answer = answer  # type: ignore[method-assign,assignment]
 
     def note(self, path: str, status: int, data: bytes) -> None:
         """Keep a call."""
@@ -79,7 +80,10 @@ def main(file: str) -> None:
     step("succeeded", JobRequest("succeeded", shell("echo fine")))
     cluster.wait("/alice/succeeded")  # type: ignore[call-overload]
     cluster.monitor("/alice/succeeded")  # type: ignore[arg-type]
-    step("gang", JobRequest("gang", shell("sleep 600"), ResourceConfig.with_tpu("v4-16"), max_retries_preemption=0))
+    step(
+        "gang",
+        JobRequest("gang", shell("sleep 600"), ResourceConfig.with_tpu("v4-16"), max_retries_preemption=0),
+    )
     while len([t for t in cluster.poll("/alice/gang").tasks if t.state == "running"]) < 2:  # type: ignore[arg-type]
         time.sleep(0.1)
     try:

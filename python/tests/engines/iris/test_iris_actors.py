@@ -8,12 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Iris
+
 from fray.cluster import ActorNotFoundError, AlreadyExistsError, Entrypoint, NotFoundError
 from fray.cluster.iris import IrisCluster
 from fray.rpc.errors import ActorDeadError, ActorDiedError, MaybeExecutedError
 from fray.v2 import ActorCreationError, ActorOptions, ActorStatus, JobRequest, JobStatus
 from fray.v2.iris_backend import FrayIrisClient
+from iris_process import Iris
 from waiting import eventually
 
 Flag = Callable[[str], Path]
@@ -83,7 +84,7 @@ def test_iris_12_constructor_fails(client: FrayIrisClient, cluster: IrisCluster)
     eventually(lambda: all(job.status.ended for job in cluster.list_jobs()))
 
 
-def test_iris_12_one_of_a_name(client: FrayIrisClient, cluster: IrisCluster) -> None:
+def test_iris_12_one_of_a_name(client: FrayIrisClient) -> None:
     kind = counter()
     first = client.create_actor(kind, name="one")
     first.add(5)
@@ -101,6 +102,7 @@ def test_iris_12_one_of_a_name(client: FrayIrisClient, cluster: IrisCluster) -> 
     for thread in threads:
         thread.join(300)
     assert found == [5] * 4
+
     # Also from a job, whose children have other names in Iris.
     def child() -> None:
         from fray.cluster import AlreadyExistsError
@@ -112,9 +114,15 @@ def test_iris_12_one_of_a_name(client: FrayIrisClient, cluster: IrisCluster) -> 
             pass
         else:
             raise AssertionError("there are two")
-        assert current_client().create_actor(kind, name="one", options=ActorOptions(get_if_exists=True)).add(1) == 6
+        assert (
+            current_client().create_actor(kind, name="one", options=ActorOptions(get_if_exists=True)).add(1)
+            == 6
+        )
 
-    assert client.submit(JobRequest("parent", Entrypoint.from_callable(child))).wait(timeout=300) is JobStatus.SUCCEEDED
+    assert (
+        client.submit(JobRequest("parent", Entrypoint.from_callable(child))).wait(timeout=300)
+        is JobStatus.SUCCEEDED
+    )
 
 
 def test_iris_12_group(client: FrayIrisClient) -> None:
@@ -133,10 +141,10 @@ def test_iris_12_lease_is_renewed(client: FrayIrisClient, iris: Iris) -> None:
 
     class Short(kind):  # type: ignore[misc,valid-type]
         def __init__(self) -> None:
-            import fray.cluster.iris.metadata as metadata
+            import fray.cluster.iris.metadata
 
             super().__init__()
-            metadata.LEASE = 3.0
+            vars(fray.cluster.iris.metadata)["LEASE"] = 3.0
 
     actor = client.create_actor(Short, name="short")
     name = f"/fray/{client.cluster.namespace}/short"
@@ -185,7 +193,7 @@ def test_iris_13_preempted_actor(client: FrayIrisClient, cluster: IrisCluster, i
     assert (info.preemptions, info.failures) == (1, 0)
 
 
-def test_iris_13_kill(client: FrayIrisClient, cluster: IrisCluster) -> None:
+def test_iris_13_kill(client: FrayIrisClient) -> None:
     client.create_actor(counter(), name="counter")
     client.kill("counter")
     with pytest.raises(NotFoundError):
@@ -196,7 +204,9 @@ def test_iris_12_current_client(iris: Iris, cluster: IrisCluster, monkeypatch: p
     from fray.v2 import client as clients
     from fray.v2 import current_client
 
-    monkeypatch.setenv("FRAY_CLIENT_SPEC", f"iris://{iris.url.removeprefix('http://')}?user={cluster.spec.user}")
+    monkeypatch.setenv(
+        "FRAY_CLIENT_SPEC", f"iris://{iris.url.removeprefix('http://')}?user={cluster.spec.user}"
+    )
     clients._client_of.cache_clear()
     found = current_client()
     assert isinstance(found, FrayIrisClient)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Iris
+
 from fray.cluster import (
     AlreadyExistsError,
     Command,
@@ -27,6 +27,7 @@ from fray.cluster import (
     WaitTimeoutError,
 )
 from fray.cluster.iris import IrisCluster
+from iris_process import Iris
 from waiting import eventually
 
 Flag = Callable[[str], Path]
@@ -119,7 +120,9 @@ def test_iris_03_budgets(cluster: IrisCluster, iris: Iris) -> None:
     assert [attempt.outcome for attempt in info.attempts] == [TaskState.FAILED] * 3
     sent = iris.call("GetJobStatus", {"jobId": info.job_id})["request"]
     assert (sent["maxRetriesFailure"], sent["maxRetriesPreemption"]) == (2, 5)
-    endless = cluster.launch(JobRequest("endless", shell("true"), max_retries_failure=-1, max_retries_preemption=-1))
+    endless = cluster.launch(
+        JobRequest("endless", shell("true"), max_retries_failure=-1, max_retries_preemption=-1)
+    )
     sent = iris.call("GetJobStatus", {"jobId": endless})["request"]
     assert sent["maxRetriesFailure"] == sent["maxRetriesPreemption"] == (1 << 31) - 1
 
@@ -206,8 +209,10 @@ def test_iris_07_terminate(cluster: IrisCluster, flag: Flag) -> None:
 
 
 @pytest.mark.short
-def test_iris_08_logs_follow(cluster: IrisCluster, flag: Flag, capsys: pytest.CaptureFixture[str]) -> None:
-    script = "for i in $(seq 300); do echo line $i; done; sleep 1; for i in $(seq 301 400); do echo line $i; done"
+def test_iris_08_logs_follow(cluster: IrisCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    script = (
+        "for i in $(seq 300); do echo line $i; done; sleep 1; for i in $(seq 301 400); do echo line $i; done"
+    )
     job_id = cluster.launch(JobRequest("talks", shell(script)))
     cluster.monitor(job_id)
     assert capsys.readouterr().out.splitlines() == [f"line {i}" for i in range(1, 401)]
@@ -260,7 +265,7 @@ def test_iris_10_constraints(cluster: IrisCluster, iris: Iris) -> None:
     assert anywhere == []
     assert [each["key"] for each in kept] == ["preemptible"]  # type: ignore[index]
     assert kept[0]["value"] == {"stringValue": "false"}  # type: ignore[index]
-    info = cluster.wait(f"/{cluster.spec.user}/kept", timeout=300)  # type: ignore[arg-type]
+    info = cluster.wait(f"/{cluster.spec.user}/kept", timeout=300)  # type: ignore[call-overload]
     assert "-cpu-" in info.tasks[0].slice  # the workers that are no preemptible ones
 
 
@@ -335,7 +340,9 @@ def test_iris_15_release(cluster: IrisCluster, iris: Iris) -> None:
 
 
 def test_iris_commands_that_are_not_there(cluster: IrisCluster) -> None:
-    info = cluster.wait(cluster.launch(JobRequest("none", Entrypoint(Command(("no-such-program",))))), timeout=300)
+    info = cluster.wait(
+        cluster.launch(JobRequest("none", Entrypoint(Command(("no-such-program",))))), timeout=300
+    )
     assert info.tasks[0].exit_code == 127
     assert info.tasks[0].tail == ("fray: there is no program no-such-program in the task's image",)
 

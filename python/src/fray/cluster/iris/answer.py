@@ -78,9 +78,14 @@ def attempts_of(task: Body) -> list[Body]:
 
 
 def ended_attempts(tasks: Sequence[Body]) -> list[tuple[int, int, int, str]]:
-    """Return index, attempt, exit status and Iris's id of each attempt that is over, as far as they are known."""
+    """Return index, attempt, exit status and Iris's id of each attempt that is over."""
     return [
-        (index_of(task), number(attempt.get("attemptId")), number(attempt.get("exitCode")), str(attempt.get("attemptUid")))
+        (
+            index_of(task),
+            number(attempt.get("attemptId")),
+            number(attempt.get("exitCode")),
+            str(attempt.get("attemptUid")),
+        )
         for task in tasks
         for attempt in attempts_of(task)
         if attempt.get("state") not in _LIVES
@@ -148,7 +153,7 @@ def _pending(job: Body, tasks: Sequence[Body]) -> tuple[str, ...]:
 
 
 def _reason(job: Body, tasks: Sequence[Body]) -> str:
-    """Return why a job ended, or restarted: why its program failed, and what of Iris's own is not about that."""
+    """Return why a job ended, or restarted: why its program failed, and what else Iris reports."""
     own = str(job.get("error", ""))
     for task in tasks:
         for attempt in reversed(attempts_of(task)):
@@ -180,7 +185,7 @@ def _task_of(task: Body, terminations: Terminations, tails: Tails) -> TaskInfo:
 
 
 def _exit_status(attempt: Body) -> int:
-    """Return the exit status of an attempt; of one that a signal ended, 128 and the signal, as shells have it."""
+    """Return the exit status of an attempt; for one that a signal ended, 128 and the signal, as in shells."""
     status = number(attempt.get("exitCode"))
     return 128 - status if status < 0 else status
 

@@ -25,7 +25,7 @@ from fray.cluster.errors import (
 from fray.cluster.iris import request as requests
 from fray.cluster.iris import spec as specs
 from fray.cluster.iris.answer import status_of
-from fray.cluster.iris.connection import Connection, Interruption, Patience
+from fray.cluster.iris.connection import Connection, InterruptedCallError, Patience
 from fray.cluster.iris.dialect import CONTROLLER
 from fray.cluster.iris.identity import own_identity
 from fray.cluster.iris.jobs import Jobs
@@ -78,8 +78,9 @@ class IrisCluster:
 
         Args:
             address: HOST:PORT, http://HOST:PORT, https://HOST:PORT, or iris://HOST:PORT with a query.
-            user: In whose name jobs are launched; "": the task's in Iris, else IRIS_USER, else this machine's.
-            namespace: The scope of actors' names; "": FRAY_NAMESPACE, else in a task its root job, else the user.
+            user: Whose jobs are launched; "": that of the Iris task, else IRIS_USER, else this machine's.
+            namespace: The scope of actors' names; "": FRAY_NAMESPACE, else that of the Iris task's root job,
+                else the user.
             workspace: The project that is shipped with jobs that name none; None: the nearest directory with
                 a pyproject.toml at or above the working directory.
             timeout: Seconds within which a call is answered. While jobs are waited for, the controller may be
@@ -107,8 +108,8 @@ class IrisCluster:
     def from_spec(cls, spec: str) -> IrisCluster:
         """Use iris://HOST:PORT, the form of FRAY_CLIENT_SPEC and FRAY_CLUSTER_SPEC.
 
-        It may end in ?user=NAME, namespace=NAME and tls=1, with & between them; see the constructor. In a task
-        of Iris "iris://" alone is its own controller.
+        It may end in ?user=NAME, namespace=NAME and tls=1, with & between them; see the constructor. In an
+        Iris task "iris://" alone is its own controller.
         """
         return cls(spec)
 
@@ -164,7 +165,7 @@ class IrisCluster:
                     return JobId(body["name"])
                 answer = self._connection.once(f"{CONTROLLER}/LaunchJob", body, _LAUNCH)
                 return JobId(answer["jobId"])
-            except Interruption as err:
+            except InterruptedCallError as err:
                 doubtful = doubtful or err.sent
                 patience.failed(err)
             except AlreadyExistsError as err:
@@ -187,7 +188,7 @@ class IrisCluster:
         check_group(requests, group)
         if len(requests) > 1 or reservation_id:
             raise UnsupportedError(
-                "Iris cannot place several jobs together: make them tasks of one job, with num_tasks or replicas"
+                "Iris cannot place several jobs together: make them tasks of one job by num_tasks"
             )
         return [self.launch(request) for request in requests]
 
@@ -200,7 +201,7 @@ class IrisCluster:
         self._connection.call("TerminateJob", {"jobId": job_id})
 
     def list_jobs(self) -> list[JobInfo]:
-        """Return the jobs of the namespace, those that ended too, without their tasks; see Cluster.list_jobs."""
+        """Return the jobs of the namespace, also ended ones, without their tasks, see Cluster.list_jobs."""
         return self._jobs.listed()
 
     @overload
@@ -239,7 +240,9 @@ class IrisCluster:
                 infos = [ended[each] for each in ids]
                 return infos[0] if isinstance(job_id, str) else infos
             if left == 0:
-                raise WaitTimeoutError(f"{', '.join(i for i in ids if i not in ended)} had not ended after {timeout} s")
+                raise WaitTimeoutError(
+                    f"{', '.join(i for i in ids if i not in ended)} had not ended after {timeout} s"
+                )
             pause = _FIRST if len(ended) > before else min(_LONGEST, 1.5 * pause)
             time.sleep(pause if left is None else min(pause, left))
 
@@ -265,7 +268,9 @@ class IrisCluster:
             logs = self._jobs.logs(job_id)
         except NotFoundError as err:
             raise NotFoundError(f"there is no job {job_id}") from err
-        Monitor(logs, lambda: bool(self._ended([job_id], None, None)), lambda: len(self._jobs.tasks(job_id))).run()
+        Monitor(
+            logs, lambda: bool(self._ended([job_id], None, None)), lambda: len(self._jobs.tasks(job_id))
+        ).run()
         return self._jobs.info(job_id)
 
     # Reservations
@@ -301,7 +306,9 @@ class IrisCluster:
         connection = self._connection
 
         def leases() -> Leases:
-            return attached(self, Leases, lambda: Leases(lambda body: connection.call_endpoints("RegisterEndpoint", body)))
+            return attached(
+                self, Leases, lambda: Leases(lambda body: connection.call_endpoints("RegisterEndpoint", body))
+            )
 
         return IrisMetadata(connection, Namespace(namespace), leases, self._jobs.death_of_actor)
 

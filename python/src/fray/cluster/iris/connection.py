@@ -23,7 +23,6 @@ from fray.cluster.errors import (
     NotFoundError,
     RefusedError,
     UnsupportedError,
-    WaitTimeoutError,
 )
 from fray.cluster.iris.dialect import CONTROLLER, JUNE, OCTOBER, Dialect
 from fray.cluster.iris.spec import Spec, is_loopback, task_of
@@ -52,7 +51,7 @@ _ERRORS: Mapping[str, type[ClusterError]] = {
 
 
 @dataclass(frozen=True)
-class Interruption(Exception):
+class InterruptedCallError(Exception):
     """A call was not answered. It may have been carried out if it was `sent`."""
 
     last: str
@@ -83,7 +82,9 @@ class Connection:
         self._gone = weakref.finalize(self, self._idle.close)
         self._dialect: Dialect | None = None
 
-    def call(self, method: str, body: Body, timeout: float | None = None, ending: Ending | None = None) -> Any:
+    def call(
+        self, method: str, body: Body, timeout: float | None = None, ending: Ending | None = None
+    ) -> Any:
         """Call a method of the controller, again while it does not answer; None: for the connection's time.
 
         It must be one that may be carried out twice.
@@ -94,7 +95,9 @@ class Connection:
         """
         return self._again(f"{CONTROLLER}/{method}", body, timeout, ending)
 
-    def call_endpoints(self, method: str, body: Body, timeout: float | None = None, ending: Ending | None = None) -> Any:
+    def call_endpoints(
+        self, method: str, body: Body, timeout: float | None = None, ending: Ending | None = None
+    ) -> Any:
         """Call a method of the registry of endpoints, as `call` does."""
         return self._again(f"{self.dialect.endpoints}/{method}", body, timeout, ending)
 
@@ -118,7 +121,7 @@ class Connection:
         """Call once.
 
         Raises:
-            Interruption: there was no answer.
+            InterruptedCallError: there was no answer.
             ClusterError: it was rejected.
         """
         content = json.dumps(body).encode()
@@ -138,7 +141,7 @@ class Connection:
             data = response.read()
         except (OSError, http.client.HTTPException) as err:
             connection.close()
-            raise Interruption(_text(err), sent, stale and isinstance(err, ConnectionError)) from err
+            raise InterruptedCallError(_text(err), sent, stale and isinstance(err, ConnectionError)) from err
         self._idle.give(connection)
         return self._answer(path, response.status, data)
 
@@ -152,11 +155,11 @@ class Connection:
         if isinstance(answer, dict) and "code" in answer:
             code, message = str(answer["code"]), str(answer.get("message", ""))
             if code in _AWAY:
-                raise Interruption(f"{code}: {message}", True)
+                raise InterruptedCallError(f"{code}: {message}", True)
             kind = _ERRORS.get(code)
             raise kind(message) if kind else ClusterError(f"{code}: {message}")
         if status in _GATEWAY:
-            raise Interruption(f"HTTP status {status}", True)
+            raise InterruptedCallError(f"HTTP status {status}", True)
         if status == http.client.NOT_FOUND:
             raise UnsupportedError(
                 f"what answers at {self.spec.target} has no {path}: is it the controller of Iris, "
@@ -174,7 +177,7 @@ class Connection:
         while True:
             try:
                 return self.once(path, body, min(_CALL, patience.left))
-            except Interruption as err:
+            except InterruptedCallError as err:
                 patience.failed(err)
 
     def close(self) -> None:
@@ -224,7 +227,7 @@ class Patience:
         """Seconds until it is over, at least a moment."""
         return max(0.001, self._began + self._seconds - time.monotonic())
 
-    def failed(self, err: Interruption) -> None:
+    def failed(self, err: InterruptedCallError) -> None:
         """Wait until the next try.
 
         Raises:
@@ -234,7 +237,9 @@ class Patience:
             return
         self._tries += 1
         if self._tries == 1:
-            _log.warning("the Iris controller at %s does not answer, trying again: %s", self._target, err.last)
+            _log.warning(
+                "the Iris controller at %s does not answer, trying again: %s", self._target, err.last
+            )
         pause = random.uniform(0.5, 1) * min(_LONGEST, _FIRST * 2 ** min(self._tries - 1, 10))
         elapsed = time.monotonic() - self._began
         if self._ending.over or elapsed + pause >= self._seconds:

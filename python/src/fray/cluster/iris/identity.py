@@ -82,13 +82,19 @@ def make_identity(space: str) -> str:
         _integer(int.from_bytes(secrets.token_bytes(16)) >> 1),
         algorithm,
         name,
-        _sequence(_tlv(0x17, b"700101000000Z"), _tlv(0x18, b"99991231235959Z")),  # without end (RFC 5280, 4.1.2.5)
+        _sequence(
+            _tlv(0x17, b"700101000000Z"), _tlv(0x18, b"99991231235959Z")
+        ),  # without end (RFC 5280, 4.1.2.5)
         name,
         _sequence(_sequence(bytes.fromhex(_EC_KEY), bytes.fromhex(_P256)), _bits(public)),
         _tlv(
             0xA3,
             _sequence(
-                _sequence(bytes.fromhex(_BASIC_CONSTRAINTS), _tlv(0x01, b"\xff"), _tlv(0x04, _sequence(_tlv(0x01, b"\xff")))),
+                _sequence(
+                    bytes.fromhex(_BASIC_CONSTRAINTS),
+                    _tlv(0x01, b"\xff"),
+                    _tlv(0x04, _sequence(_tlv(0x01, b"\xff"))),
+                ),
                 _sequence(bytes.fromhex(_ALTERNATIVE_NAME), _tlv(0x04, names)),
             ),
         ),

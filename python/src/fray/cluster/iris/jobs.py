@@ -52,12 +52,13 @@ class Jobs:
         return found
 
     def _with_attempts(self, tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return the same with all attempts at each of those tasks that were tried again: lists have the last."""
+        """Return the same with all attempts at tasks that were tried again: a list has the last one only."""
         again = [task for task in tasks if number(task.get("currentAttemptId")) > 0]
         if len(again) > _MOST_TASKS:
             return tasks
         whole = {
-            task["taskId"]: self._connection.call("GetTaskStatus", {"taskId": task["taskId"]})["task"] for task in again
+            task["taskId"]: self._connection.call("GetTaskStatus", {"taskId": task["taskId"]})["task"]
+            for task in again
         }
         return [whole.get(task["taskId"], task) for task in tasks]
 
@@ -73,7 +74,11 @@ class Jobs:
     def listed(self, part: str = "") -> list[JobInfo]:
         """Return the jobs of the namespace, without their tasks; `part`: those with this in their names."""
         names = self._names
-        jobs = [job for tree in names.trees for job in listed(self._connection, {"jobIdPrefix": tree, "nameFilter": part})]
+        jobs = [
+            job
+            for tree in names.trees
+            for job in listed(self._connection, {"jobIdPrefix": tree, "nameFilter": part})
+        ]
         return [job_of(job, (), names.name(job["jobId"]), names.namespace, {}, {}) for job in jobs]
 
     def named(self, name: str) -> Iterator[JobInfo]:
@@ -99,7 +104,9 @@ class Jobs:
             return f'actor "{actor}" was deleted: job {last.job_id} was {last.reason or "terminated"}'
         if last.status is JobStatus.SUCCEEDED:
             return f'actor "{actor}" has ended: job {last.job_id} exited with status 0'
-        return f'actor "{actor}" has failed for good: job {last.job_id}: {last.reason or "no reason is known"}'
+        return (
+            f'actor "{actor}" has failed for good: job {last.job_id}: {last.reason or "no reason is known"}'
+        )
 
     def _recorded(self, logs: Logs, tasks: list[Any], ended: bool) -> dict[tuple[int, int], Termination]:
         """Return what programs of fray's recorded about their failures; that of the last is awaited."""
@@ -134,8 +141,6 @@ class Jobs:
             if lines:
                 found[index] = lines
         return found
-
-
 
 
 def listed(connection: Connection, query: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -1,8 +1,8 @@
 """The registry of actors on Iris: endpoints of tasks, by names that begin with fray and the namespace.
 
-An endpoint's own metadata have the id of the incarnation, when and by which attempt it was registered, and the
-fingerprint of the certificate that its server shows. Since leases came Iris lists an endpoint until its lease is
-over, so that those are left out here whose attempt has ended.
+An endpoint's own metadata have the id of the incarnation, when and by which attempt it was registered, and
+the fingerprint of the certificate that its server shows. Since leases came Iris lists an endpoint until its
+lease is over, so that endpoints whose attempt has ended are left out here.
 """
 
 from __future__ import annotations
@@ -16,7 +16,13 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from fray.cluster.context import job_context
-from fray.cluster.errors import ActorNotFoundError, AlreadyExistsError, ClusterUnavailableError, NotFoundError, RefusedError
+from fray.cluster.errors import (
+    ActorNotFoundError,
+    AlreadyExistsError,
+    ClusterUnavailableError,
+    NotFoundError,
+    RefusedError,
+)
 from fray.cluster.iris.answer import number, status_of
 from fray.cluster.iris.connection import Connection
 from fray.cluster.iris.identity import fingerprint_of
@@ -43,7 +49,11 @@ class IrisMetadata:
     """Names of actors and where they listen, see fray.cluster.Metadata."""
 
     def __init__(
-        self, connection: Connection, namespace: Namespace, leases: Callable[[], Leases], death: Callable[[str], str]
+        self,
+        connection: Connection,
+        namespace: Namespace,
+        leases: Callable[[], Leases],
+        death: Callable[[str], str],
     ) -> None:
         """Make the registry of a namespace.
 
@@ -77,7 +87,7 @@ class IrisMetadata:
         own = task_of(os.environ)
         if own is None or job_id != own.job:
             raise RefusedError(
-                f'actor "{name}" cannot be registered: Iris registers endpoints of its own tasks only, and this '
+                f'actor "{name}" cannot be registered: Iris registers endpoints of its tasks only, and this '
                 + (f"is a task of {own.job}, not of {job_id}" if own else "process is none; host it in a job")
             )
         context = job_context()
@@ -104,7 +114,9 @@ class IrisMetadata:
             self._leases().keep(body, answer)
         return made
 
-    def _body(self, name: str, address: str, task_id: str, made: str, metadata: Mapping[str, str]) -> dict[str, Any]:
+    def _body(
+        self, name: str, address: str, task_id: str, made: str, metadata: Mapping[str, str]
+    ) -> dict[str, Any]:
         about = {**metadata, INCARNATION: made, REGISTERED: str(time.time_ns())}
         identity = os.environ.get("FRAY_ACTOR_IDENTITY", "")
         if identity:
@@ -149,7 +161,9 @@ class IrisMetadata:
             return found[-1]
         death = self._death(name)
         if death:
-            raise ActorNotFoundError(f'no actor "{name}" is registered in namespace {self._namespace}: {death}', death)
+            raise ActorNotFoundError(
+                f'no actor "{name}" is registered in namespace {self._namespace}: {death}', death
+            )
         near = difflib.get_close_matches(name, {e.name for e in self.list_actors()})
         hint = f"; did you mean {' or '.join(near)}?" if near else ""
         raise ActorNotFoundError(f'no actor "{name}" is registered in namespace {self._namespace}{hint}')
@@ -179,14 +193,16 @@ def listed(
     if not found:
         return []
     attempts = running_attempts(connection, {str(each["taskId"]) for each in found})
-    lives = [each for each in found if attempts.get(each["taskId"], -1) <= number(each["metadata"].get(ATTEMPT))]
+    lives = [
+        each for each in found if attempts.get(each["taskId"], -1) <= number(each["metadata"].get(ATTEMPT))
+    ]
     lives = [each for each in lives if each["taskId"] in attempts]
     lives.sort(key=lambda each: number(each["metadata"].get(REGISTERED)))
     return [_endpoint(each, namespace) for each in lives]
 
 
 def running_attempts(connection: Connection, task_ids: set[str]) -> dict[str, int]:
-    """Return the number of the present attempt at each of some tasks, from 0; of those only whose job runs."""
+    """Return the number of the present attempt at tasks, from 0; tasks whose job does not run have none."""
     wanted: dict[str, list[str]] = {}
     for task_id in task_ids:
         wanted.setdefault(task_id.rpartition("/")[0], []).append(task_id)
@@ -198,7 +214,9 @@ def running_attempts(connection: Connection, task_ids: set[str]) -> dict[str, in
                     found[task_id] = number(job.get("failureCount")) + number(job.get("preemptionCount"))
             if job["jobId"] in wanted and number(job.get("taskCount")) > 1:
                 tasks = connection.call("ListTasks", {"jobId": job["jobId"]}).get("tasks", ())
-                found |= {t["taskId"]: number(t.get("currentAttemptId")) for t in tasks if t["taskId"] in task_ids}
+                found |= {
+                    t["taskId"]: number(t.get("currentAttemptId")) for t in tasks if t["taskId"] in task_ids
+                }
     return found
 
 

@@ -38,7 +38,9 @@ class Names:
     @property
     def trees(self) -> tuple[str, ...]:
         """What the ids of all jobs of the namespace begin with."""
-        if self.namespace.startswith(f"{self.user}/"):  # of a root job: below it, and what is detached from it
+        if self.namespace.startswith(
+            f"{self.user}/"
+        ):  # of a root job: below it, and what is detached from it
             return f"/{self.namespace}/", f"/{self.user}/{self._prefix}"
         return (f"/{self.user}/{self._prefix}",)
 

@@ -119,7 +119,7 @@ def hosts_of(resources: ResourceConfig) -> int:
 
 
 def variables_of(resources: ResourceConfig) -> dict[str, str]:
-    """Return the defaults of a job's variables for JAX and libtpu; what Iris itself sets for TPUs is not among them."""
+    """Return defaults of a job's variables for JAX and libtpu, without those that Iris itself sets."""
     if not resources.tpu:
         return {} if _gpu(resources) else {"JAX_PLATFORMS": "cpu"}
     for begin, size in _SCOPED_VMEM:

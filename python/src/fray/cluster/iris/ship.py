@@ -80,7 +80,9 @@ class Shipper:
         self._known: set[str] = set()  # bundles that the controller has
         self._bundles: dict[str, tuple[str, bytes]] = {}  # by project
 
-    def complete(self, body: Body, request: JobRequest, dialect: Dialect, own: Mapping[str, str], identity: str) -> None:
+    def complete(
+        self, body: Body, request: JobRequest, dialect: Dialect, own: Mapping[str, str], identity: str
+    ) -> None:
         """Add entrypoint, environment and bundle to the message of a request.
 
         Args:
@@ -105,7 +107,10 @@ class Shipper:
         if dialect.scripts:
             body["environment"]["setupScripts"] = list(setup.scripts)
         else:
-            body["entrypoint"]["setupCommands"] = [*setup.scripts, 'source "${IRIS_VENV:-$IRIS_WORKDIR/.venv}/bin/activate"']
+            body["entrypoint"]["setupCommands"] = [
+                *setup.scripts,
+                'source "${IRIS_VENV:-$IRIS_WORKDIR/.venv}/bin/activate"',
+            ]
         if setup.image:
             body.setdefault("taskImage", setup.image)
         self._bundle(body, project)
@@ -158,11 +163,14 @@ def bundle_of(project: str | None) -> bytes:
             sizes[name] = len(data)
     size = content.tell()
     if size > MAX_BUNDLE:
-        largest = ", ".join(f"{name} ({n >> 20} MiB)" for name, n in sorted(sizes.items(), key=lambda e: -e[1])[:3])
+        largest = ", ".join(
+            f"{name} ({n >> 20} MiB)" for name, n in sorted(sizes.items(), key=lambda e: -e[1])[:3]
+        )
         raise InvalidRequestError.of(
             "environment.project",
-            f"the bundle of {project} has {size / (1 << 20):.1f} MiB, more than the {MAX_BUNDLE >> 20} MiB that Iris "
-            f"accepts; list in .gitignore what need not be shipped; the largest files are {largest}",
+            f"the bundle of {project} has {size / (1 << 20):.1f} MiB, more than the {MAX_BUNDLE >> 20} MiB "
+            "that Iris accepts; list in .gitignore what need not be shipped; the largest files are "
+            f"{largest}",
         )
     return content.getvalue()
 
@@ -186,8 +194,8 @@ def _files_of(project: str) -> list[tuple[str, Path]]:
         if path.is_dir():
             raise InvalidRequestError.of(
                 "environment.project",
-                f"{name} is a symbolic link to a directory, which Iris's bundles cannot hold; copy what it points to, "
-                "or ignore it",
+                f"{name} is a symbolic link to a directory, which Iris's bundles cannot hold; copy what "
+                "it points to, or ignore it",
             )
         found.append((name, path))
     return found
@@ -202,7 +210,9 @@ def script(wanted: EnvironmentConfig, project: str | None) -> str:
     locked = project is not None and (Path(project) / "uv.lock").is_file()
     if _asks(wanted) and not locked:
         what = f"the project {project} has" if project else "without a project there is"
-        raise InvalidRequestError.of("environment", f"{what} no uv.lock, which extras and groups need; run uv lock")
+        raise InvalidRequestError.of(
+            "environment", f"{what} no uv.lock, which extras and groups need; run uv lock"
+        )
     python = wanted.python or _pickling.python_version()
     lines = [
         "set -e",

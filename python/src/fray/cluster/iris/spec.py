@@ -86,9 +86,13 @@ def parse(text: str, environ: Mapping[str, str] = os.environ) -> Spec:
     if not host or not port:
         own = environ.get("IRIS_CONTROLLER_ADDRESS", "")
         if host or port or not own:
-            raise ValueError(f'"{text}" names no controller: write iris://HOST:PORT, the address of Iris\'s controller')
+            raise ValueError(
+                f'"{text}" names no controller: write iris://HOST:PORT, the address of Iris\'s controller'
+            )
         host, port, tls = _address(own)
-    return Spec(host, port, _user(query.get("user", ""), environ), _namespace(query.get("namespace", "")), tls)
+    return Spec(
+        host, port, _user(query.get("user", ""), environ), _namespace(query.get("namespace", "")), tls
+    )
 
 
 def of_address(address: str, environ: Mapping[str, str] = os.environ) -> Spec:
@@ -151,7 +155,9 @@ def _address(text: str) -> tuple[str, int, bool]:
     except ValueError:
         port = None
     if url.scheme not in ("http", "https") or not url.hostname or not port or url.path not in ("", "/"):
-        raise ValueError(f'"{text}" is no address of an Iris controller: write HOST:PORT, or iris://HOST:PORT')
+        raise ValueError(
+            f'"{text}" is no address of an Iris controller: write HOST:PORT, or iris://HOST:PORT'
+        )
     return url.hostname, port, tls
 
 

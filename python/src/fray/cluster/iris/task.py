@@ -14,12 +14,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from fray.cluster.context import JobContext
-from fray.cluster.iris.names import Names, own_namespace
 from fray.cluster.iris.logs import RECORD
+from fray.cluster.iris.names import Names, own_namespace
 from fray.cluster.iris.ship import CALLABLE, IDENTITY
 from fray.cluster.iris.spec import own_spec, parse, task_of
 from fray.cluster.types import JobId, Namespace
-
 
 _TERMINATION = ".fray/termination"
 _UNKNOWN_PROGRAM, _NOT_EXECUTABLE = 127, 126  # as in shells
@@ -48,7 +47,9 @@ def variables(environ: Mapping[str, str], folder: Path) -> dict[str, str]:
     task = task_of(environ)
     spec = own_spec(environ)
     if task is None or not spec:
-        raise SystemExit("fray: this is no task of Iris's: IRIS_TASK_ID and IRIS_CONTROLLER_ADDRESS are not set")
+        raise SystemExit(
+            "fray: this is no task of Iris's: IRIS_TASK_ID and IRIS_CONTROLLER_ADDRESS are not set"
+        )
     namespace = environ.get("FRAY_NAMESPACE") or own_namespace(parse(spec, environ).user, task.job)
     found = JobContext(
         job_id=JobId(task.job),

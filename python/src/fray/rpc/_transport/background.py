@@ -101,12 +101,6 @@ def finalizers() -> Callbacks:
     return _finalizers_of(os.getpid())
 
 
-def flush_finalizers(seconds: float) -> None:
-    """Wait until those have run that this process has; as it ends, none can be begun."""
-    if _finalizers_of.cache_info().currsize:
-        finalizers().flush(seconds)
-
-
 # Threads do not live on in a process that was forked, so that has its own.
 @lru_cache(maxsize=1)
 def _deadlines_of(_pid: int) -> Deadlines:
