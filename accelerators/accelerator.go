@@ -91,6 +91,9 @@ func Parse(s string) (Shape, error) {
 		}
 		return Shape{}, fmt.Errorf("there is no TPU type %q; the nearest are %s", s, strings.Join(g.nearest(n), " and "))
 	}
+	if gpu, is := gpuMeant(s); is {
+		return Shape{}, fmt.Errorf("%q is no TPU but a GPU: write a block gpu with type = %q and count = %d in resources", s, gpu.Type, gpu.Count)
+	}
 	if meant := meantAccelerators(s); len(meant) > 0 {
 		return Shape{}, fmt.Errorf("there is no TPU type %q; did you mean %s?", s, strings.Join(meant, " or "))
 	}

@@ -222,7 +222,7 @@ func (a *agent) taskHost(keys *hostdir.Keys) *task.Host {
 	h := &task.Host{
 		Config: task.Config{
 			Slice: a.Slice, Host: a.Host, Address: a.Address, WorkDir: a.WorkDir, CacheDir: a.CacheDir,
-			Workspace: a.Workspace, Zone: a.Zone, Executable: a.Executable, Simulated: a.Simulated, TPUNode: a.TPUNode,
+			Workspace: a.Workspace, Zone: a.Zone, Executable: a.Executable, GPUs: a.GPUs, Simulated: a.Simulated, TPUNode: a.TPUNode,
 			Sealer: a.Sealer,
 			Store:  a.Store, Log: a.Log, RegistryToken: a.RegistryToken,
 		},

@@ -5,7 +5,31 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 )
+
+// gpuList is a flag with indices of GPUs, "0,3".
+type gpuList []int
+
+// Set reads a list.
+func (l *gpuList) Set(text string) error {
+	for part := range strings.SplitSeq(text, ",") {
+		n, err := strconv.Atoi(part)
+		if err != nil || n < 0 {
+			return fmt.Errorf("%q is no index of a GPU", part)
+		}
+		*l = append(*l, n)
+	}
+	return nil
+}
+
+func (l *gpuList) String() string {
+	parts := make([]string, 0, len(*l))
+	for _, n := range *l {
+		parts = append(parts, strconv.Itoa(n))
+	}
+	return strings.Join(parts, ",")
+}
 
 // Args are the flags of "fray agent", as providers write them.
 type Args struct {
@@ -20,6 +44,7 @@ type Args struct {
 	Workspace string
 	Zone      string // that the host is in, "" where there are none
 	Instance  string // the cloud's name for the machine, "" where it does not matter
+	GPUs      []int  // of the machine that are the host's own; nil: all that its tasks ask for
 	Simulated bool
 	TPUNode   bool // the machine is one of a TPU node
 	Metadata  bool // ask the cloud's metadata server for what is not given, and for notices
@@ -42,6 +67,7 @@ func ParseArgs(args []string) (Args, error) {
 	f.StringVar(&a.Workspace, "workspace", "", "workspace that the slice is of")
 	f.StringVar(&a.Zone, "zone", "", "zone that the host is in")
 	f.StringVar(&a.Instance, "instance", "", "the cloud's name for the machine")
+	f.Var((*gpuList)(&a.GPUs), "gpus", "the machine's GPUs that are the host's own, separated by commas")
 	f.BoolVar(&a.Metadata, "metadata", false, "ask the cloud's metadata server which host this is")
 	f.BoolVar(&a.Simulated, "simulated", false, "the host is a part of this machine")
 	f.BoolVar(&a.TPUNode, "tpu-node", false, "the machine's metadata server describes its TPU")
@@ -62,7 +88,7 @@ func (a Args) Flags() []string {
 	}
 	for _, each := range []struct{ name, value string }{
 		{"--key-file", a.KeyFile}, {"--work-dir", a.WorkDir}, {"--cache-dir", a.CacheDir},
-		{"--workspace", a.Workspace}, {"--zone", a.Zone}, {"--instance", a.Instance},
+		{"--workspace", a.Workspace}, {"--zone", a.Zone}, {"--instance", a.Instance}, {"--gpus", (*gpuList)(&a.GPUs).String()},
 	} {
 		if each.value != "" {
 			flags = append(flags, each.name, each.value)
@@ -92,6 +118,7 @@ func (a Args) Config() Config {
 		Workspace: a.Workspace,
 		Zone:      a.Zone,
 		Instance:  a.Instance,
+		GPUs:      a.GPUs,
 		Simulated: a.Simulated,
 		TPUNode:   a.TPUNode,
 		End:       a.End,

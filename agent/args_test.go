@@ -15,6 +15,8 @@ func TestArgsRoundTrip(t *testing.T) {
 			f.SetString("value of " + v.Type().Field(i).Name)
 		case reflect.Int:
 			f.SetInt(int64(i))
+		case reflect.Slice:
+			f.Set(reflect.ValueOf([]int{0, i}))
 		case reflect.Bool:
 			f.SetBool(true)
 		default:
@@ -22,7 +24,7 @@ func TestArgsRoundTrip(t *testing.T) {
 		}
 	}
 	got, err := ParseArgs(want.Flags())
-	if err != nil || got != want {
+	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v, %v\nwant %+v", got, err, want)
 	}
 }

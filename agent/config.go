@@ -39,6 +39,9 @@ type Config struct {
 	Executable string
 	// Sealer opens secrets; nil: tasks with secrets fail.
 	Sealer schema.Sealer
+	// GPUs are those of the machine that are the host's own, by index; nil: as many as a
+	// task asks for, from 0.
+	GPUs []int
 	// Simulated is set where this host is no machine of its own: there is no
 	// TPU behind its variables.
 	Simulated bool

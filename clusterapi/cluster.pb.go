@@ -1018,18 +1018,19 @@ func (x *Callable) GetPython() string {
 
 type Resources struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Tpu           string                 `protobuf:"bytes,1,opt,name=tpu,proto3" json:"tpu,omitempty"`        // accelerator type; with it, cpu, memory, disk and machine_type are not given
+	Tpu           string                 `protobuf:"bytes,1,opt,name=tpu,proto3" json:"tpu,omitempty"`        // accelerator type; with it, gpu, cpu, memory, disk and machine_type are not given
 	Cpu           float64                `protobuf:"fixed64,2,opt,name=cpu,proto3" json:"cpu,omitempty"`      // cores of a task
 	Memory        int64                  `protobuf:"varint,3,opt,name=memory,proto3" json:"memory,omitempty"` // bytes
 	Disk          int64                  `protobuf:"varint,4,opt,name=disk,proto3" json:"disk,omitempty"`     // bytes
 	Slices        int32                  `protobuf:"varint,5,opt,name=slices,proto3" json:"slices,omitempty"` // 0: 1
 	MachineType   string                 `protobuf:"bytes,6,opt,name=machine_type,json=machineType,proto3" json:"machine_type,omitempty"`
-	Preemptible   *bool                  `protobuf:"varint,7,opt,name=preemptible,proto3,oneof" json:"preemptible,omitempty"` // absent: true with a TPU
+	Preemptible   *bool                  `protobuf:"varint,7,opt,name=preemptible,proto3,oneof" json:"preemptible,omitempty"` // absent: true with a TPU or GPUs
 	Regions       []string               `protobuf:"bytes,8,rep,name=regions,proto3" json:"regions,omitempty"`                // none: the parent's
 	Zones         []string               `protobuf:"bytes,9,rep,name=zones,proto3" json:"zones,omitempty"`
 	ReservationId string                 `protobuf:"bytes,10,opt,name=reservation_id,json=reservationId,proto3" json:"reservation_id,omitempty"`
 	Ports         []*Port                `protobuf:"bytes,11,rep,name=ports,proto3" json:"ports,omitempty"`
 	Provider      string                 `protobuf:"bytes,12,opt,name=provider,proto3" json:"provider,omitempty"` // "": the stack's only one, or local
+	Gpu           *Gpu                   `protobuf:"bytes,13,opt,name=gpu,proto3" json:"gpu,omitempty"`           // of each slice, which is one machine
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1148,6 +1149,65 @@ func (x *Resources) GetProvider() string {
 	return ""
 }
 
+func (x *Resources) GetGpu() *Gpu {
+	if x != nil {
+		return x.Gpu
+	}
+	return nil
+}
+
+type Gpu struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Type          string                 `protobuf:"bytes,1,opt,name=type,proto3" json:"type,omitempty"`    // such as "h100"; "": any that the provider has
+	Count         int32                  `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"` // in each machine; 0: 1
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Gpu) Reset() {
+	*x = Gpu{}
+	mi := &file_clusterapi_cluster_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Gpu) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Gpu) ProtoMessage() {}
+
+func (x *Gpu) ProtoReflect() protoreflect.Message {
+	mi := &file_clusterapi_cluster_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Gpu.ProtoReflect.Descriptor instead.
+func (*Gpu) Descriptor() ([]byte, []int) {
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *Gpu) GetType() string {
+	if x != nil {
+		return x.Type
+	}
+	return ""
+}
+
+func (x *Gpu) GetCount() int32 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
 type Port struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -1158,7 +1218,7 @@ type Port struct {
 
 func (x *Port) Reset() {
 	*x = Port{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[12]
+	mi := &file_clusterapi_cluster_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1170,7 +1230,7 @@ func (x *Port) String() string {
 func (*Port) ProtoMessage() {}
 
 func (x *Port) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[12]
+	mi := &file_clusterapi_cluster_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1183,7 +1243,7 @@ func (x *Port) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Port.ProtoReflect.Descriptor instead.
 func (*Port) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{12}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Port) GetName() string {
@@ -1215,7 +1275,7 @@ type Environment struct {
 
 func (x *Environment) Reset() {
 	*x = Environment{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[13]
+	mi := &file_clusterapi_cluster_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1227,7 +1287,7 @@ func (x *Environment) String() string {
 func (*Environment) ProtoMessage() {}
 
 func (x *Environment) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[13]
+	mi := &file_clusterapi_cluster_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1240,7 +1300,7 @@ func (x *Environment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Environment.ProtoReflect.Descriptor instead.
 func (*Environment) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{13}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Environment) GetBundle() string {
@@ -1289,7 +1349,7 @@ type UV struct {
 
 func (x *UV) Reset() {
 	*x = UV{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[14]
+	mi := &file_clusterapi_cluster_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1301,7 +1361,7 @@ func (x *UV) String() string {
 func (*UV) ProtoMessage() {}
 
 func (x *UV) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[14]
+	mi := &file_clusterapi_cluster_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1314,7 +1374,7 @@ func (x *UV) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UV.ProtoReflect.Descriptor instead.
 func (*UV) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{14}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *UV) GetExtras() []string {
@@ -1353,7 +1413,7 @@ type HealthCheck struct {
 
 func (x *HealthCheck) Reset() {
 	*x = HealthCheck{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[15]
+	mi := &file_clusterapi_cluster_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1365,7 +1425,7 @@ func (x *HealthCheck) String() string {
 func (*HealthCheck) ProtoMessage() {}
 
 func (x *HealthCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[15]
+	mi := &file_clusterapi_cluster_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1378,7 +1438,7 @@ func (x *HealthCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealthCheck.ProtoReflect.Descriptor instead.
 func (*HealthCheck) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{15}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *HealthCheck) GetHttp() string {
@@ -1459,7 +1519,7 @@ type JobInfo struct {
 
 func (x *JobInfo) Reset() {
 	*x = JobInfo{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[16]
+	mi := &file_clusterapi_cluster_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1471,7 +1531,7 @@ func (x *JobInfo) String() string {
 func (*JobInfo) ProtoMessage() {}
 
 func (x *JobInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[16]
+	mi := &file_clusterapi_cluster_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1484,7 +1544,7 @@ func (x *JobInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobInfo.ProtoReflect.Descriptor instead.
 func (*JobInfo) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{16}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *JobInfo) GetJobId() string {
@@ -1650,7 +1710,7 @@ type AttemptInfo struct {
 
 func (x *AttemptInfo) Reset() {
 	*x = AttemptInfo{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[17]
+	mi := &file_clusterapi_cluster_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1662,7 +1722,7 @@ func (x *AttemptInfo) String() string {
 func (*AttemptInfo) ProtoMessage() {}
 
 func (x *AttemptInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[17]
+	mi := &file_clusterapi_cluster_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1675,7 +1735,7 @@ func (x *AttemptInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttemptInfo.ProtoReflect.Descriptor instead.
 func (*AttemptInfo) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{17}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *AttemptInfo) GetNumber() int32 {
@@ -1748,7 +1808,7 @@ type Termination struct {
 
 func (x *Termination) Reset() {
 	*x = Termination{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[18]
+	mi := &file_clusterapi_cluster_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1760,7 +1820,7 @@ func (x *Termination) String() string {
 func (*Termination) ProtoMessage() {}
 
 func (x *Termination) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[18]
+	mi := &file_clusterapi_cluster_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1773,7 +1833,7 @@ func (x *Termination) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Termination.ProtoReflect.Descriptor instead.
 func (*Termination) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{18}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Termination) GetCause() TerminationCause {
@@ -1823,7 +1883,7 @@ type TaskInfo struct {
 
 func (x *TaskInfo) Reset() {
 	*x = TaskInfo{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[19]
+	mi := &file_clusterapi_cluster_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1835,7 +1895,7 @@ func (x *TaskInfo) String() string {
 func (*TaskInfo) ProtoMessage() {}
 
 func (x *TaskInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[19]
+	mi := &file_clusterapi_cluster_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1848,7 +1908,7 @@ func (x *TaskInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskInfo.ProtoReflect.Descriptor instead.
 func (*TaskInfo) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{19}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *TaskInfo) GetIndex() int32 {
@@ -1937,7 +1997,7 @@ type PollRequest struct {
 
 func (x *PollRequest) Reset() {
 	*x = PollRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[20]
+	mi := &file_clusterapi_cluster_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1949,7 +2009,7 @@ func (x *PollRequest) String() string {
 func (*PollRequest) ProtoMessage() {}
 
 func (x *PollRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[20]
+	mi := &file_clusterapi_cluster_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1962,7 +2022,7 @@ func (x *PollRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PollRequest.ProtoReflect.Descriptor instead.
 func (*PollRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{20}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *PollRequest) GetJobId() string {
@@ -1985,7 +2045,7 @@ type WaitRequest struct {
 
 func (x *WaitRequest) Reset() {
 	*x = WaitRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[21]
+	mi := &file_clusterapi_cluster_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1997,7 +2057,7 @@ func (x *WaitRequest) String() string {
 func (*WaitRequest) ProtoMessage() {}
 
 func (x *WaitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[21]
+	mi := &file_clusterapi_cluster_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2010,7 +2070,7 @@ func (x *WaitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitRequest.ProtoReflect.Descriptor instead.
 func (*WaitRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{21}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *WaitRequest) GetJobIds() []string {
@@ -2043,7 +2103,7 @@ type WaitResponse struct {
 
 func (x *WaitResponse) Reset() {
 	*x = WaitResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[22]
+	mi := &file_clusterapi_cluster_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2055,7 +2115,7 @@ func (x *WaitResponse) String() string {
 func (*WaitResponse) ProtoMessage() {}
 
 func (x *WaitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[22]
+	mi := &file_clusterapi_cluster_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2068,7 +2128,7 @@ func (x *WaitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitResponse.ProtoReflect.Descriptor instead.
 func (*WaitResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{22}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *WaitResponse) GetJobs() []*JobInfo {
@@ -2094,7 +2154,7 @@ type MonitorRequest struct {
 
 func (x *MonitorRequest) Reset() {
 	*x = MonitorRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[23]
+	mi := &file_clusterapi_cluster_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2106,7 +2166,7 @@ func (x *MonitorRequest) String() string {
 func (*MonitorRequest) ProtoMessage() {}
 
 func (x *MonitorRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[23]
+	mi := &file_clusterapi_cluster_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2119,7 +2179,7 @@ func (x *MonitorRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MonitorRequest.ProtoReflect.Descriptor instead.
 func (*MonitorRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{23}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *MonitorRequest) GetJobId() string {
@@ -2177,7 +2237,7 @@ type MonitorResponse struct {
 
 func (x *MonitorResponse) Reset() {
 	*x = MonitorResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[24]
+	mi := &file_clusterapi_cluster_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2189,7 +2249,7 @@ func (x *MonitorResponse) String() string {
 func (*MonitorResponse) ProtoMessage() {}
 
 func (x *MonitorResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[24]
+	mi := &file_clusterapi_cluster_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2202,7 +2262,7 @@ func (x *MonitorResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MonitorResponse.ProtoReflect.Descriptor instead.
 func (*MonitorResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{24}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *MonitorResponse) GetAttempt() int32 {
@@ -2249,7 +2309,7 @@ type HoldSessionRequest struct {
 
 func (x *HoldSessionRequest) Reset() {
 	*x = HoldSessionRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[25]
+	mi := &file_clusterapi_cluster_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2261,7 +2321,7 @@ func (x *HoldSessionRequest) String() string {
 func (*HoldSessionRequest) ProtoMessage() {}
 
 func (x *HoldSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[25]
+	mi := &file_clusterapi_cluster_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2274,7 +2334,7 @@ func (x *HoldSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldSessionRequest.ProtoReflect.Descriptor instead.
 func (*HoldSessionRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{25}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *HoldSessionRequest) GetSession() string {
@@ -2293,7 +2353,7 @@ type HoldSessionResponse struct {
 
 func (x *HoldSessionResponse) Reset() {
 	*x = HoldSessionResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[26]
+	mi := &file_clusterapi_cluster_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2305,7 +2365,7 @@ func (x *HoldSessionResponse) String() string {
 func (*HoldSessionResponse) ProtoMessage() {}
 
 func (x *HoldSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[26]
+	mi := &file_clusterapi_cluster_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2318,7 +2378,7 @@ func (x *HoldSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldSessionResponse.ProtoReflect.Descriptor instead.
 func (*HoldSessionResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{26}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *HoldSessionResponse) GetLease() *durationpb.Duration {
@@ -2337,7 +2397,7 @@ type EndSessionRequest struct {
 
 func (x *EndSessionRequest) Reset() {
 	*x = EndSessionRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[27]
+	mi := &file_clusterapi_cluster_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2349,7 +2409,7 @@ func (x *EndSessionRequest) String() string {
 func (*EndSessionRequest) ProtoMessage() {}
 
 func (x *EndSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[27]
+	mi := &file_clusterapi_cluster_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2362,7 +2422,7 @@ func (x *EndSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndSessionRequest.ProtoReflect.Descriptor instead.
 func (*EndSessionRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{27}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *EndSessionRequest) GetSession() string {
@@ -2380,7 +2440,7 @@ type EndSessionResponse struct {
 
 func (x *EndSessionResponse) Reset() {
 	*x = EndSessionResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[28]
+	mi := &file_clusterapi_cluster_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2392,7 +2452,7 @@ func (x *EndSessionResponse) String() string {
 func (*EndSessionResponse) ProtoMessage() {}
 
 func (x *EndSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[28]
+	mi := &file_clusterapi_cluster_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2405,7 +2465,7 @@ func (x *EndSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndSessionResponse.ProtoReflect.Descriptor instead.
 func (*EndSessionResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{28}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{29}
 }
 
 type TerminateRequest struct {
@@ -2417,7 +2477,7 @@ type TerminateRequest struct {
 
 func (x *TerminateRequest) Reset() {
 	*x = TerminateRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[29]
+	mi := &file_clusterapi_cluster_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2429,7 +2489,7 @@ func (x *TerminateRequest) String() string {
 func (*TerminateRequest) ProtoMessage() {}
 
 func (x *TerminateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[29]
+	mi := &file_clusterapi_cluster_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2442,7 +2502,7 @@ func (x *TerminateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TerminateRequest.ProtoReflect.Descriptor instead.
 func (*TerminateRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{29}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *TerminateRequest) GetJobId() string {
@@ -2460,7 +2520,7 @@ type TerminateResponse struct {
 
 func (x *TerminateResponse) Reset() {
 	*x = TerminateResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[30]
+	mi := &file_clusterapi_cluster_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2472,7 +2532,7 @@ func (x *TerminateResponse) String() string {
 func (*TerminateResponse) ProtoMessage() {}
 
 func (x *TerminateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[30]
+	mi := &file_clusterapi_cluster_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2485,7 +2545,7 @@ func (x *TerminateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TerminateResponse.ProtoReflect.Descriptor instead.
 func (*TerminateResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{30}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{31}
 }
 
 type ListJobsRequest struct {
@@ -2500,7 +2560,7 @@ type ListJobsRequest struct {
 
 func (x *ListJobsRequest) Reset() {
 	*x = ListJobsRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[31]
+	mi := &file_clusterapi_cluster_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2512,7 +2572,7 @@ func (x *ListJobsRequest) String() string {
 func (*ListJobsRequest) ProtoMessage() {}
 
 func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[31]
+	mi := &file_clusterapi_cluster_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2525,7 +2585,7 @@ func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
 func (*ListJobsRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{31}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ListJobsRequest) GetNamespace() string {
@@ -2565,7 +2625,7 @@ type ListJobsResponse struct {
 
 func (x *ListJobsResponse) Reset() {
 	*x = ListJobsResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[32]
+	mi := &file_clusterapi_cluster_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2577,7 +2637,7 @@ func (x *ListJobsResponse) String() string {
 func (*ListJobsResponse) ProtoMessage() {}
 
 func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[32]
+	mi := &file_clusterapi_cluster_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2590,7 +2650,7 @@ func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResponse.ProtoReflect.Descriptor instead.
 func (*ListJobsResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{32}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ListJobsResponse) GetJobs() []*JobInfo {
@@ -2616,7 +2676,7 @@ type ReservationConfig struct {
 
 func (x *ReservationConfig) Reset() {
 	*x = ReservationConfig{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[33]
+	mi := &file_clusterapi_cluster_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2628,7 +2688,7 @@ func (x *ReservationConfig) String() string {
 func (*ReservationConfig) ProtoMessage() {}
 
 func (x *ReservationConfig) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[33]
+	mi := &file_clusterapi_cluster_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2641,7 +2701,7 @@ func (x *ReservationConfig) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReservationConfig.ProtoReflect.Descriptor instead.
 func (*ReservationConfig) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{33}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ReservationConfig) GetName() string {
@@ -2710,7 +2770,7 @@ type CreateReservationRequest struct {
 
 func (x *CreateReservationRequest) Reset() {
 	*x = CreateReservationRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[34]
+	mi := &file_clusterapi_cluster_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2722,7 +2782,7 @@ func (x *CreateReservationRequest) String() string {
 func (*CreateReservationRequest) ProtoMessage() {}
 
 func (x *CreateReservationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[34]
+	mi := &file_clusterapi_cluster_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2735,7 +2795,7 @@ func (x *CreateReservationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateReservationRequest.ProtoReflect.Descriptor instead.
 func (*CreateReservationRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{34}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *CreateReservationRequest) GetConfig() *ReservationConfig {
@@ -2769,7 +2829,7 @@ type ReservationInfo struct {
 
 func (x *ReservationInfo) Reset() {
 	*x = ReservationInfo{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[35]
+	mi := &file_clusterapi_cluster_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2781,7 +2841,7 @@ func (x *ReservationInfo) String() string {
 func (*ReservationInfo) ProtoMessage() {}
 
 func (x *ReservationInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[35]
+	mi := &file_clusterapi_cluster_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2794,7 +2854,7 @@ func (x *ReservationInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReservationInfo.ProtoReflect.Descriptor instead.
 func (*ReservationInfo) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{35}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ReservationInfo) GetReservationId() string {
@@ -2869,7 +2929,7 @@ type ReleaseReservationRequest struct {
 
 func (x *ReleaseReservationRequest) Reset() {
 	*x = ReleaseReservationRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[36]
+	mi := &file_clusterapi_cluster_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2881,7 +2941,7 @@ func (x *ReleaseReservationRequest) String() string {
 func (*ReleaseReservationRequest) ProtoMessage() {}
 
 func (x *ReleaseReservationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[36]
+	mi := &file_clusterapi_cluster_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2894,7 +2954,7 @@ func (x *ReleaseReservationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseReservationRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseReservationRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{36}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ReleaseReservationRequest) GetReservationId() string {
@@ -2912,7 +2972,7 @@ type ReleaseReservationResponse struct {
 
 func (x *ReleaseReservationResponse) Reset() {
 	*x = ReleaseReservationResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[37]
+	mi := &file_clusterapi_cluster_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2924,7 +2984,7 @@ func (x *ReleaseReservationResponse) String() string {
 func (*ReleaseReservationResponse) ProtoMessage() {}
 
 func (x *ReleaseReservationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[37]
+	mi := &file_clusterapi_cluster_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2937,7 +2997,7 @@ func (x *ReleaseReservationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseReservationResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseReservationResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{37}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{38}
 }
 
 type GetReservationRequest struct {
@@ -2949,7 +3009,7 @@ type GetReservationRequest struct {
 
 func (x *GetReservationRequest) Reset() {
 	*x = GetReservationRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[38]
+	mi := &file_clusterapi_cluster_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2961,7 +3021,7 @@ func (x *GetReservationRequest) String() string {
 func (*GetReservationRequest) ProtoMessage() {}
 
 func (x *GetReservationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[38]
+	mi := &file_clusterapi_cluster_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2974,7 +3034,7 @@ func (x *GetReservationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetReservationRequest.ProtoReflect.Descriptor instead.
 func (*GetReservationRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{38}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *GetReservationRequest) GetReservationId() string {
@@ -2993,7 +3053,7 @@ type ListReservationsRequest struct {
 
 func (x *ListReservationsRequest) Reset() {
 	*x = ListReservationsRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[39]
+	mi := &file_clusterapi_cluster_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3005,7 +3065,7 @@ func (x *ListReservationsRequest) String() string {
 func (*ListReservationsRequest) ProtoMessage() {}
 
 func (x *ListReservationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[39]
+	mi := &file_clusterapi_cluster_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3018,7 +3078,7 @@ func (x *ListReservationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListReservationsRequest.ProtoReflect.Descriptor instead.
 func (*ListReservationsRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{39}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ListReservationsRequest) GetNamespace() string {
@@ -3037,7 +3097,7 @@ type ListReservationsResponse struct {
 
 func (x *ListReservationsResponse) Reset() {
 	*x = ListReservationsResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[40]
+	mi := &file_clusterapi_cluster_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3049,7 +3109,7 @@ func (x *ListReservationsResponse) String() string {
 func (*ListReservationsResponse) ProtoMessage() {}
 
 func (x *ListReservationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[40]
+	mi := &file_clusterapi_cluster_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3062,7 +3122,7 @@ func (x *ListReservationsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListReservationsResponse.ProtoReflect.Descriptor instead.
 func (*ListReservationsResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{40}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ListReservationsResponse) GetReservations() []*ReservationInfo {
@@ -3083,7 +3143,7 @@ type UploadRequest struct {
 
 func (x *UploadRequest) Reset() {
 	*x = UploadRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[41]
+	mi := &file_clusterapi_cluster_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3095,7 +3155,7 @@ func (x *UploadRequest) String() string {
 func (*UploadRequest) ProtoMessage() {}
 
 func (x *UploadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[41]
+	mi := &file_clusterapi_cluster_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3108,7 +3168,7 @@ func (x *UploadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadRequest.ProtoReflect.Descriptor instead.
 func (*UploadRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{41}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *UploadRequest) GetSha256() string {
@@ -3141,7 +3201,7 @@ type UploadResponse struct {
 
 func (x *UploadResponse) Reset() {
 	*x = UploadResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[42]
+	mi := &file_clusterapi_cluster_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3153,7 +3213,7 @@ func (x *UploadResponse) String() string {
 func (*UploadResponse) ProtoMessage() {}
 
 func (x *UploadResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[42]
+	mi := &file_clusterapi_cluster_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3166,7 +3226,7 @@ func (x *UploadResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadResponse.ProtoReflect.Descriptor instead.
 func (*UploadResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{42}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *UploadResponse) GetExisted() bool {
@@ -3192,7 +3252,7 @@ type ExecRequest struct {
 
 func (x *ExecRequest) Reset() {
 	*x = ExecRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[43]
+	mi := &file_clusterapi_cluster_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3204,7 +3264,7 @@ func (x *ExecRequest) String() string {
 func (*ExecRequest) ProtoMessage() {}
 
 func (x *ExecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[43]
+	mi := &file_clusterapi_cluster_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3217,7 +3277,7 @@ func (x *ExecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecRequest.ProtoReflect.Descriptor instead.
 func (*ExecRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{43}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ExecRequest) GetKind() isExecRequest_Kind {
@@ -3320,7 +3380,7 @@ type ExecStart struct {
 
 func (x *ExecStart) Reset() {
 	*x = ExecStart{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[44]
+	mi := &file_clusterapi_cluster_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3332,7 +3392,7 @@ func (x *ExecStart) String() string {
 func (*ExecStart) ProtoMessage() {}
 
 func (x *ExecStart) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[44]
+	mi := &file_clusterapi_cluster_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3345,7 +3405,7 @@ func (x *ExecStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecStart.ProtoReflect.Descriptor instead.
 func (*ExecStart) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{44}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ExecStart) GetJobId() string {
@@ -3400,7 +3460,7 @@ type WindowSize struct {
 
 func (x *WindowSize) Reset() {
 	*x = WindowSize{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[45]
+	mi := &file_clusterapi_cluster_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3412,7 +3472,7 @@ func (x *WindowSize) String() string {
 func (*WindowSize) ProtoMessage() {}
 
 func (x *WindowSize) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[45]
+	mi := &file_clusterapi_cluster_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3425,7 +3485,7 @@ func (x *WindowSize) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WindowSize.ProtoReflect.Descriptor instead.
 func (*WindowSize) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{45}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *WindowSize) GetRows() uint32 {
@@ -3456,7 +3516,7 @@ type ExecResponse struct {
 
 func (x *ExecResponse) Reset() {
 	*x = ExecResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[46]
+	mi := &file_clusterapi_cluster_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3468,7 +3528,7 @@ func (x *ExecResponse) String() string {
 func (*ExecResponse) ProtoMessage() {}
 
 func (x *ExecResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[46]
+	mi := &file_clusterapi_cluster_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3481,7 +3541,7 @@ func (x *ExecResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecResponse.ProtoReflect.Descriptor instead.
 func (*ExecResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{46}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ExecResponse) GetKind() isExecResponse_Kind {
@@ -3553,7 +3613,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[47]
+	mi := &file_clusterapi_cluster_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3565,7 +3625,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[47]
+	mi := &file_clusterapi_cluster_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3578,7 +3638,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{47}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *LogsRequest) GetJobId() string {
@@ -3630,7 +3690,7 @@ type LogsResponse struct {
 
 func (x *LogsResponse) Reset() {
 	*x = LogsResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[48]
+	mi := &file_clusterapi_cluster_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3642,7 +3702,7 @@ func (x *LogsResponse) String() string {
 func (*LogsResponse) ProtoMessage() {}
 
 func (x *LogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[48]
+	mi := &file_clusterapi_cluster_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3655,7 +3715,7 @@ func (x *LogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsResponse.ProtoReflect.Descriptor instead.
 func (*LogsResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{48}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *LogsResponse) GetOffset() int64 {
@@ -3696,7 +3756,7 @@ type ActorEndpoint struct {
 
 func (x *ActorEndpoint) Reset() {
 	*x = ActorEndpoint{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[49]
+	mi := &file_clusterapi_cluster_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3708,7 +3768,7 @@ func (x *ActorEndpoint) String() string {
 func (*ActorEndpoint) ProtoMessage() {}
 
 func (x *ActorEndpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[49]
+	mi := &file_clusterapi_cluster_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3721,7 +3781,7 @@ func (x *ActorEndpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActorEndpoint.ProtoReflect.Descriptor instead.
 func (*ActorEndpoint) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{49}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ActorEndpoint) GetActorId() string {
@@ -3806,7 +3866,7 @@ type RegisterRequest struct {
 
 func (x *RegisterRequest) Reset() {
 	*x = RegisterRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[50]
+	mi := &file_clusterapi_cluster_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3818,7 +3878,7 @@ func (x *RegisterRequest) String() string {
 func (*RegisterRequest) ProtoMessage() {}
 
 func (x *RegisterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[50]
+	mi := &file_clusterapi_cluster_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3831,7 +3891,7 @@ func (x *RegisterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterRequest.ProtoReflect.Descriptor instead.
 func (*RegisterRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{50}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *RegisterRequest) GetName() string {
@@ -3906,7 +3966,7 @@ type RegisterResponse struct {
 
 func (x *RegisterResponse) Reset() {
 	*x = RegisterResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[51]
+	mi := &file_clusterapi_cluster_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3918,7 +3978,7 @@ func (x *RegisterResponse) String() string {
 func (*RegisterResponse) ProtoMessage() {}
 
 func (x *RegisterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[51]
+	mi := &file_clusterapi_cluster_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3931,7 +3991,7 @@ func (x *RegisterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterResponse.ProtoReflect.Descriptor instead.
 func (*RegisterResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{51}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *RegisterResponse) GetActorId() string {
@@ -3950,7 +4010,7 @@ type UnregisterRequest struct {
 
 func (x *UnregisterRequest) Reset() {
 	*x = UnregisterRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[52]
+	mi := &file_clusterapi_cluster_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3962,7 +4022,7 @@ func (x *UnregisterRequest) String() string {
 func (*UnregisterRequest) ProtoMessage() {}
 
 func (x *UnregisterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[52]
+	mi := &file_clusterapi_cluster_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3975,7 +4035,7 @@ func (x *UnregisterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnregisterRequest.ProtoReflect.Descriptor instead.
 func (*UnregisterRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{52}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *UnregisterRequest) GetActorId() string {
@@ -3993,7 +4053,7 @@ type UnregisterResponse struct {
 
 func (x *UnregisterResponse) Reset() {
 	*x = UnregisterResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[53]
+	mi := &file_clusterapi_cluster_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4005,7 +4065,7 @@ func (x *UnregisterResponse) String() string {
 func (*UnregisterResponse) ProtoMessage() {}
 
 func (x *UnregisterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[53]
+	mi := &file_clusterapi_cluster_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4018,7 +4078,7 @@ func (x *UnregisterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnregisterResponse.ProtoReflect.Descriptor instead.
 func (*UnregisterResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{53}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{54}
 }
 
 type LookupRequest struct {
@@ -4034,7 +4094,7 @@ type LookupRequest struct {
 
 func (x *LookupRequest) Reset() {
 	*x = LookupRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[54]
+	mi := &file_clusterapi_cluster_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4046,7 +4106,7 @@ func (x *LookupRequest) String() string {
 func (*LookupRequest) ProtoMessage() {}
 
 func (x *LookupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[54]
+	mi := &file_clusterapi_cluster_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4059,7 +4119,7 @@ func (x *LookupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LookupRequest.ProtoReflect.Descriptor instead.
 func (*LookupRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{54}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *LookupRequest) GetName() string {
@@ -4100,7 +4160,7 @@ type ActorNotFound struct {
 
 func (x *ActorNotFound) Reset() {
 	*x = ActorNotFound{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[55]
+	mi := &file_clusterapi_cluster_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4112,7 +4172,7 @@ func (x *ActorNotFound) String() string {
 func (*ActorNotFound) ProtoMessage() {}
 
 func (x *ActorNotFound) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[55]
+	mi := &file_clusterapi_cluster_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4125,7 +4185,7 @@ func (x *ActorNotFound) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActorNotFound.ProtoReflect.Descriptor instead.
 func (*ActorNotFound) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{55}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *ActorNotFound) GetName() string {
@@ -4173,7 +4233,7 @@ type ListActorsRequest struct {
 
 func (x *ListActorsRequest) Reset() {
 	*x = ListActorsRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[56]
+	mi := &file_clusterapi_cluster_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4185,7 +4245,7 @@ func (x *ListActorsRequest) String() string {
 func (*ListActorsRequest) ProtoMessage() {}
 
 func (x *ListActorsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[56]
+	mi := &file_clusterapi_cluster_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4198,7 +4258,7 @@ func (x *ListActorsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListActorsRequest.ProtoReflect.Descriptor instead.
 func (*ListActorsRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{56}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *ListActorsRequest) GetPrefix() string {
@@ -4224,7 +4284,7 @@ type ListActorsResponse struct {
 
 func (x *ListActorsResponse) Reset() {
 	*x = ListActorsResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[57]
+	mi := &file_clusterapi_cluster_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4236,7 +4296,7 @@ func (x *ListActorsResponse) String() string {
 func (*ListActorsResponse) ProtoMessage() {}
 
 func (x *ListActorsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[57]
+	mi := &file_clusterapi_cluster_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4249,7 +4309,7 @@ func (x *ListActorsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListActorsResponse.ProtoReflect.Descriptor instead.
 func (*ListActorsResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{57}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *ListActorsResponse) GetActors() []*ActorEndpoint {
@@ -4273,7 +4333,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[58]
+	mi := &file_clusterapi_cluster_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4285,7 +4345,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[58]
+	mi := &file_clusterapi_cluster_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4298,7 +4358,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{58}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *WatchRequest) GetName() string {
@@ -4340,7 +4400,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[59]
+	mi := &file_clusterapi_cluster_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4352,7 +4412,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[59]
+	mi := &file_clusterapi_cluster_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4365,7 +4425,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{59}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *WatchResponse) GetReset_() bool {
@@ -4419,7 +4479,7 @@ type ApplyRequest struct {
 
 func (x *ApplyRequest) Reset() {
 	*x = ApplyRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[60]
+	mi := &file_clusterapi_cluster_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4431,7 +4491,7 @@ func (x *ApplyRequest) String() string {
 func (*ApplyRequest) ProtoMessage() {}
 
 func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[60]
+	mi := &file_clusterapi_cluster_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4444,7 +4504,7 @@ func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyRequest.ProtoReflect.Descriptor instead.
 func (*ApplyRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{60}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ApplyRequest) GetDesired() []byte {
@@ -4547,7 +4607,7 @@ type ApplyResponse struct {
 
 func (x *ApplyResponse) Reset() {
 	*x = ApplyResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[61]
+	mi := &file_clusterapi_cluster_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4559,7 +4619,7 @@ func (x *ApplyResponse) String() string {
 func (*ApplyResponse) ProtoMessage() {}
 
 func (x *ApplyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[61]
+	mi := &file_clusterapi_cluster_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4572,7 +4632,7 @@ func (x *ApplyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyResponse.ProtoReflect.Descriptor instead.
 func (*ApplyResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{61}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ApplyResponse) GetRevision() uint64 {
@@ -4591,7 +4651,7 @@ type PauseRequest struct {
 
 func (x *PauseRequest) Reset() {
 	*x = PauseRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[62]
+	mi := &file_clusterapi_cluster_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4603,7 +4663,7 @@ func (x *PauseRequest) String() string {
 func (*PauseRequest) ProtoMessage() {}
 
 func (x *PauseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[62]
+	mi := &file_clusterapi_cluster_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4616,7 +4676,7 @@ func (x *PauseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRequest.ProtoReflect.Descriptor instead.
 func (*PauseRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{62}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *PauseRequest) GetReason() string {
@@ -4634,7 +4694,7 @@ type PauseResponse struct {
 
 func (x *PauseResponse) Reset() {
 	*x = PauseResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[63]
+	mi := &file_clusterapi_cluster_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4646,7 +4706,7 @@ func (x *PauseResponse) String() string {
 func (*PauseResponse) ProtoMessage() {}
 
 func (x *PauseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[63]
+	mi := &file_clusterapi_cluster_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4659,7 +4719,7 @@ func (x *PauseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseResponse.ProtoReflect.Descriptor instead.
 func (*PauseResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{63}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{64}
 }
 
 type ResumeRequest struct {
@@ -4670,7 +4730,7 @@ type ResumeRequest struct {
 
 func (x *ResumeRequest) Reset() {
 	*x = ResumeRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[64]
+	mi := &file_clusterapi_cluster_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4682,7 +4742,7 @@ func (x *ResumeRequest) String() string {
 func (*ResumeRequest) ProtoMessage() {}
 
 func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[64]
+	mi := &file_clusterapi_cluster_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4695,7 +4755,7 @@ func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeRequest.ProtoReflect.Descriptor instead.
 func (*ResumeRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{64}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{65}
 }
 
 type ResumeResponse struct {
@@ -4706,7 +4766,7 @@ type ResumeResponse struct {
 
 func (x *ResumeResponse) Reset() {
 	*x = ResumeResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[65]
+	mi := &file_clusterapi_cluster_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4718,7 +4778,7 @@ func (x *ResumeResponse) String() string {
 func (*ResumeResponse) ProtoMessage() {}
 
 func (x *ResumeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[65]
+	mi := &file_clusterapi_cluster_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4731,7 +4791,7 @@ func (x *ResumeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeResponse.ProtoReflect.Descriptor instead.
 func (*ResumeResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{65}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{66}
 }
 
 var File_clusterapi_cluster_proto protoreflect.FileDescriptor
@@ -4805,7 +4865,7 @@ const file_clusterapi_cluster_proto_rawDesc = "" +
 	"\bCallable\x12\x16\n" +
 	"\x06sha256\x18\x01 \x01(\tR\x06sha256\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
-	"\x06python\x18\x03 \x01(\tR\x06python\"\xed\x02\n" +
+	"\x06python\x18\x03 \x01(\tR\x06python\"\x95\x03\n" +
 	"\tResources\x12\x10\n" +
 	"\x03tpu\x18\x01 \x01(\tR\x03tpu\x12\x10\n" +
 	"\x03cpu\x18\x02 \x01(\x01R\x03cpu\x12\x16\n" +
@@ -4819,8 +4879,12 @@ const file_clusterapi_cluster_proto_rawDesc = "" +
 	"\x0ereservation_id\x18\n" +
 	" \x01(\tR\rreservationId\x12+\n" +
 	"\x05ports\x18\v \x03(\v2\x15.fray.cluster.v1.PortR\x05ports\x12\x1a\n" +
-	"\bprovider\x18\f \x01(\tR\bproviderB\x0e\n" +
-	"\f_preemptible\"2\n" +
+	"\bprovider\x18\f \x01(\tR\bprovider\x12&\n" +
+	"\x03gpu\x18\r \x01(\v2\x14.fray.cluster.v1.GpuR\x03gpuB\x0e\n" +
+	"\f_preemptible\"/\n" +
+	"\x03Gpu\x12\x12\n" +
+	"\x04type\x18\x01 \x01(\tR\x04type\x12\x14\n" +
+	"\x05count\x18\x02 \x01(\x05R\x05count\"2\n" +
 	"\x04Port\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x05R\x06number\"\xfc\x01\n" +
@@ -5175,7 +5239,7 @@ func file_clusterapi_cluster_proto_rawDescGZIP() []byte {
 }
 
 var file_clusterapi_cluster_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_clusterapi_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 71)
+var file_clusterapi_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 72)
 var file_clusterapi_cluster_proto_goTypes = []any{
 	(JobStatus)(0),                     // 0: fray.cluster.v1.JobStatus
 	(NameClash)(0),                     // 1: fray.cluster.v1.NameClash
@@ -5193,67 +5257,68 @@ var file_clusterapi_cluster_proto_goTypes = []any{
 	(*Command)(nil),                    // 13: fray.cluster.v1.Command
 	(*Callable)(nil),                   // 14: fray.cluster.v1.Callable
 	(*Resources)(nil),                  // 15: fray.cluster.v1.Resources
-	(*Port)(nil),                       // 16: fray.cluster.v1.Port
-	(*Environment)(nil),                // 17: fray.cluster.v1.Environment
-	(*UV)(nil),                         // 18: fray.cluster.v1.UV
-	(*HealthCheck)(nil),                // 19: fray.cluster.v1.HealthCheck
-	(*JobInfo)(nil),                    // 20: fray.cluster.v1.JobInfo
-	(*AttemptInfo)(nil),                // 21: fray.cluster.v1.AttemptInfo
-	(*Termination)(nil),                // 22: fray.cluster.v1.Termination
-	(*TaskInfo)(nil),                   // 23: fray.cluster.v1.TaskInfo
-	(*PollRequest)(nil),                // 24: fray.cluster.v1.PollRequest
-	(*WaitRequest)(nil),                // 25: fray.cluster.v1.WaitRequest
-	(*WaitResponse)(nil),               // 26: fray.cluster.v1.WaitResponse
-	(*MonitorRequest)(nil),             // 27: fray.cluster.v1.MonitorRequest
-	(*MonitorResponse)(nil),            // 28: fray.cluster.v1.MonitorResponse
-	(*HoldSessionRequest)(nil),         // 29: fray.cluster.v1.HoldSessionRequest
-	(*HoldSessionResponse)(nil),        // 30: fray.cluster.v1.HoldSessionResponse
-	(*EndSessionRequest)(nil),          // 31: fray.cluster.v1.EndSessionRequest
-	(*EndSessionResponse)(nil),         // 32: fray.cluster.v1.EndSessionResponse
-	(*TerminateRequest)(nil),           // 33: fray.cluster.v1.TerminateRequest
-	(*TerminateResponse)(nil),          // 34: fray.cluster.v1.TerminateResponse
-	(*ListJobsRequest)(nil),            // 35: fray.cluster.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),           // 36: fray.cluster.v1.ListJobsResponse
-	(*ReservationConfig)(nil),          // 37: fray.cluster.v1.ReservationConfig
-	(*CreateReservationRequest)(nil),   // 38: fray.cluster.v1.CreateReservationRequest
-	(*ReservationInfo)(nil),            // 39: fray.cluster.v1.ReservationInfo
-	(*ReleaseReservationRequest)(nil),  // 40: fray.cluster.v1.ReleaseReservationRequest
-	(*ReleaseReservationResponse)(nil), // 41: fray.cluster.v1.ReleaseReservationResponse
-	(*GetReservationRequest)(nil),      // 42: fray.cluster.v1.GetReservationRequest
-	(*ListReservationsRequest)(nil),    // 43: fray.cluster.v1.ListReservationsRequest
-	(*ListReservationsResponse)(nil),   // 44: fray.cluster.v1.ListReservationsResponse
-	(*UploadRequest)(nil),              // 45: fray.cluster.v1.UploadRequest
-	(*UploadResponse)(nil),             // 46: fray.cluster.v1.UploadResponse
-	(*ExecRequest)(nil),                // 47: fray.cluster.v1.ExecRequest
-	(*ExecStart)(nil),                  // 48: fray.cluster.v1.ExecStart
-	(*WindowSize)(nil),                 // 49: fray.cluster.v1.WindowSize
-	(*ExecResponse)(nil),               // 50: fray.cluster.v1.ExecResponse
-	(*LogsRequest)(nil),                // 51: fray.cluster.v1.LogsRequest
-	(*LogsResponse)(nil),               // 52: fray.cluster.v1.LogsResponse
-	(*ActorEndpoint)(nil),              // 53: fray.cluster.v1.ActorEndpoint
-	(*RegisterRequest)(nil),            // 54: fray.cluster.v1.RegisterRequest
-	(*RegisterResponse)(nil),           // 55: fray.cluster.v1.RegisterResponse
-	(*UnregisterRequest)(nil),          // 56: fray.cluster.v1.UnregisterRequest
-	(*UnregisterResponse)(nil),         // 57: fray.cluster.v1.UnregisterResponse
-	(*LookupRequest)(nil),              // 58: fray.cluster.v1.LookupRequest
-	(*ActorNotFound)(nil),              // 59: fray.cluster.v1.ActorNotFound
-	(*ListActorsRequest)(nil),          // 60: fray.cluster.v1.ListActorsRequest
-	(*ListActorsResponse)(nil),         // 61: fray.cluster.v1.ListActorsResponse
-	(*WatchRequest)(nil),               // 62: fray.cluster.v1.WatchRequest
-	(*WatchResponse)(nil),              // 63: fray.cluster.v1.WatchResponse
-	(*ApplyRequest)(nil),               // 64: fray.cluster.v1.ApplyRequest
-	(*ApplyResponse)(nil),              // 65: fray.cluster.v1.ApplyResponse
-	(*PauseRequest)(nil),               // 66: fray.cluster.v1.PauseRequest
-	(*PauseResponse)(nil),              // 67: fray.cluster.v1.PauseResponse
-	(*ResumeRequest)(nil),              // 68: fray.cluster.v1.ResumeRequest
-	(*ResumeResponse)(nil),             // 69: fray.cluster.v1.ResumeResponse
-	nil,                                // 70: fray.cluster.v1.JobRequest.LabelsEntry
-	nil,                                // 71: fray.cluster.v1.Environment.EnvVarsEntry
-	nil,                                // 72: fray.cluster.v1.TaskInfo.PortsEntry
-	nil,                                // 73: fray.cluster.v1.ActorEndpoint.MetadataEntry
-	nil,                                // 74: fray.cluster.v1.RegisterRequest.MetadataEntry
-	(*durationpb.Duration)(nil),        // 75: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),      // 76: google.protobuf.Timestamp
+	(*Gpu)(nil),                        // 16: fray.cluster.v1.Gpu
+	(*Port)(nil),                       // 17: fray.cluster.v1.Port
+	(*Environment)(nil),                // 18: fray.cluster.v1.Environment
+	(*UV)(nil),                         // 19: fray.cluster.v1.UV
+	(*HealthCheck)(nil),                // 20: fray.cluster.v1.HealthCheck
+	(*JobInfo)(nil),                    // 21: fray.cluster.v1.JobInfo
+	(*AttemptInfo)(nil),                // 22: fray.cluster.v1.AttemptInfo
+	(*Termination)(nil),                // 23: fray.cluster.v1.Termination
+	(*TaskInfo)(nil),                   // 24: fray.cluster.v1.TaskInfo
+	(*PollRequest)(nil),                // 25: fray.cluster.v1.PollRequest
+	(*WaitRequest)(nil),                // 26: fray.cluster.v1.WaitRequest
+	(*WaitResponse)(nil),               // 27: fray.cluster.v1.WaitResponse
+	(*MonitorRequest)(nil),             // 28: fray.cluster.v1.MonitorRequest
+	(*MonitorResponse)(nil),            // 29: fray.cluster.v1.MonitorResponse
+	(*HoldSessionRequest)(nil),         // 30: fray.cluster.v1.HoldSessionRequest
+	(*HoldSessionResponse)(nil),        // 31: fray.cluster.v1.HoldSessionResponse
+	(*EndSessionRequest)(nil),          // 32: fray.cluster.v1.EndSessionRequest
+	(*EndSessionResponse)(nil),         // 33: fray.cluster.v1.EndSessionResponse
+	(*TerminateRequest)(nil),           // 34: fray.cluster.v1.TerminateRequest
+	(*TerminateResponse)(nil),          // 35: fray.cluster.v1.TerminateResponse
+	(*ListJobsRequest)(nil),            // 36: fray.cluster.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),           // 37: fray.cluster.v1.ListJobsResponse
+	(*ReservationConfig)(nil),          // 38: fray.cluster.v1.ReservationConfig
+	(*CreateReservationRequest)(nil),   // 39: fray.cluster.v1.CreateReservationRequest
+	(*ReservationInfo)(nil),            // 40: fray.cluster.v1.ReservationInfo
+	(*ReleaseReservationRequest)(nil),  // 41: fray.cluster.v1.ReleaseReservationRequest
+	(*ReleaseReservationResponse)(nil), // 42: fray.cluster.v1.ReleaseReservationResponse
+	(*GetReservationRequest)(nil),      // 43: fray.cluster.v1.GetReservationRequest
+	(*ListReservationsRequest)(nil),    // 44: fray.cluster.v1.ListReservationsRequest
+	(*ListReservationsResponse)(nil),   // 45: fray.cluster.v1.ListReservationsResponse
+	(*UploadRequest)(nil),              // 46: fray.cluster.v1.UploadRequest
+	(*UploadResponse)(nil),             // 47: fray.cluster.v1.UploadResponse
+	(*ExecRequest)(nil),                // 48: fray.cluster.v1.ExecRequest
+	(*ExecStart)(nil),                  // 49: fray.cluster.v1.ExecStart
+	(*WindowSize)(nil),                 // 50: fray.cluster.v1.WindowSize
+	(*ExecResponse)(nil),               // 51: fray.cluster.v1.ExecResponse
+	(*LogsRequest)(nil),                // 52: fray.cluster.v1.LogsRequest
+	(*LogsResponse)(nil),               // 53: fray.cluster.v1.LogsResponse
+	(*ActorEndpoint)(nil),              // 54: fray.cluster.v1.ActorEndpoint
+	(*RegisterRequest)(nil),            // 55: fray.cluster.v1.RegisterRequest
+	(*RegisterResponse)(nil),           // 56: fray.cluster.v1.RegisterResponse
+	(*UnregisterRequest)(nil),          // 57: fray.cluster.v1.UnregisterRequest
+	(*UnregisterResponse)(nil),         // 58: fray.cluster.v1.UnregisterResponse
+	(*LookupRequest)(nil),              // 59: fray.cluster.v1.LookupRequest
+	(*ActorNotFound)(nil),              // 60: fray.cluster.v1.ActorNotFound
+	(*ListActorsRequest)(nil),          // 61: fray.cluster.v1.ListActorsRequest
+	(*ListActorsResponse)(nil),         // 62: fray.cluster.v1.ListActorsResponse
+	(*WatchRequest)(nil),               // 63: fray.cluster.v1.WatchRequest
+	(*WatchResponse)(nil),              // 64: fray.cluster.v1.WatchResponse
+	(*ApplyRequest)(nil),               // 65: fray.cluster.v1.ApplyRequest
+	(*ApplyResponse)(nil),              // 66: fray.cluster.v1.ApplyResponse
+	(*PauseRequest)(nil),               // 67: fray.cluster.v1.PauseRequest
+	(*PauseResponse)(nil),              // 68: fray.cluster.v1.PauseResponse
+	(*ResumeRequest)(nil),              // 69: fray.cluster.v1.ResumeRequest
+	(*ResumeResponse)(nil),             // 70: fray.cluster.v1.ResumeResponse
+	nil,                                // 71: fray.cluster.v1.JobRequest.LabelsEntry
+	nil,                                // 72: fray.cluster.v1.Environment.EnvVarsEntry
+	nil,                                // 73: fray.cluster.v1.TaskInfo.PortsEntry
+	nil,                                // 74: fray.cluster.v1.ActorEndpoint.MetadataEntry
+	nil,                                // 75: fray.cluster.v1.RegisterRequest.MetadataEntry
+	(*durationpb.Duration)(nil),        // 76: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),      // 77: google.protobuf.Timestamp
 }
 var file_clusterapi_cluster_proto_depIdxs = []int32{
 	11, // 0: fray.cluster.v1.LaunchRequest.request:type_name -> fray.cluster.v1.JobRequest
@@ -5261,116 +5326,117 @@ var file_clusterapi_cluster_proto_depIdxs = []int32{
 	10, // 2: fray.cluster.v1.LaunchGroupRequest.group:type_name -> fray.cluster.v1.JobGroup
 	12, // 3: fray.cluster.v1.JobRequest.entrypoint:type_name -> fray.cluster.v1.Entrypoint
 	15, // 4: fray.cluster.v1.JobRequest.resources:type_name -> fray.cluster.v1.Resources
-	17, // 5: fray.cluster.v1.JobRequest.environment:type_name -> fray.cluster.v1.Environment
+	18, // 5: fray.cluster.v1.JobRequest.environment:type_name -> fray.cluster.v1.Environment
 	2,  // 6: fray.cluster.v1.JobRequest.band:type_name -> fray.cluster.v1.Band
 	1,  // 7: fray.cluster.v1.JobRequest.name_clash:type_name -> fray.cluster.v1.NameClash
-	75, // 8: fray.cluster.v1.JobRequest.timeout:type_name -> google.protobuf.Duration
-	75, // 9: fray.cluster.v1.JobRequest.scheduling_timeout:type_name -> google.protobuf.Duration
-	75, // 10: fray.cluster.v1.JobRequest.stop_grace:type_name -> google.protobuf.Duration
-	70, // 11: fray.cluster.v1.JobRequest.labels:type_name -> fray.cluster.v1.JobRequest.LabelsEntry
-	19, // 12: fray.cluster.v1.JobRequest.health_check:type_name -> fray.cluster.v1.HealthCheck
+	76, // 8: fray.cluster.v1.JobRequest.timeout:type_name -> google.protobuf.Duration
+	76, // 9: fray.cluster.v1.JobRequest.scheduling_timeout:type_name -> google.protobuf.Duration
+	76, // 10: fray.cluster.v1.JobRequest.stop_grace:type_name -> google.protobuf.Duration
+	71, // 11: fray.cluster.v1.JobRequest.labels:type_name -> fray.cluster.v1.JobRequest.LabelsEntry
+	20, // 12: fray.cluster.v1.JobRequest.health_check:type_name -> fray.cluster.v1.HealthCheck
 	13, // 13: fray.cluster.v1.Entrypoint.command:type_name -> fray.cluster.v1.Command
 	14, // 14: fray.cluster.v1.Entrypoint.callable:type_name -> fray.cluster.v1.Callable
-	16, // 15: fray.cluster.v1.Resources.ports:type_name -> fray.cluster.v1.Port
-	18, // 16: fray.cluster.v1.Environment.uv:type_name -> fray.cluster.v1.UV
-	71, // 17: fray.cluster.v1.Environment.env_vars:type_name -> fray.cluster.v1.Environment.EnvVarsEntry
-	75, // 18: fray.cluster.v1.HealthCheck.interval:type_name -> google.protobuf.Duration
-	75, // 19: fray.cluster.v1.HealthCheck.timeout:type_name -> google.protobuf.Duration
-	0,  // 20: fray.cluster.v1.JobInfo.status:type_name -> fray.cluster.v1.JobStatus
-	2,  // 21: fray.cluster.v1.JobInfo.band:type_name -> fray.cluster.v1.Band
-	23, // 22: fray.cluster.v1.JobInfo.tasks:type_name -> fray.cluster.v1.TaskInfo
-	76, // 23: fray.cluster.v1.JobInfo.submitted_at:type_name -> google.protobuf.Timestamp
-	76, // 24: fray.cluster.v1.JobInfo.started_at:type_name -> google.protobuf.Timestamp
-	76, // 25: fray.cluster.v1.JobInfo.ended_at:type_name -> google.protobuf.Timestamp
-	21, // 26: fray.cluster.v1.JobInfo.attempts:type_name -> fray.cluster.v1.AttemptInfo
-	76, // 27: fray.cluster.v1.AttemptInfo.started_at:type_name -> google.protobuf.Timestamp
-	76, // 28: fray.cluster.v1.AttemptInfo.ended_at:type_name -> google.protobuf.Timestamp
-	22, // 29: fray.cluster.v1.AttemptInfo.termination:type_name -> fray.cluster.v1.Termination
-	3,  // 30: fray.cluster.v1.Termination.cause:type_name -> fray.cluster.v1.TerminationCause
-	72, // 31: fray.cluster.v1.TaskInfo.ports:type_name -> fray.cluster.v1.TaskInfo.PortsEntry
-	22, // 32: fray.cluster.v1.TaskInfo.termination:type_name -> fray.cluster.v1.Termination
-	75, // 33: fray.cluster.v1.WaitRequest.timeout:type_name -> google.protobuf.Duration
-	20, // 34: fray.cluster.v1.WaitResponse.jobs:type_name -> fray.cluster.v1.JobInfo
-	20, // 35: fray.cluster.v1.MonitorResponse.job:type_name -> fray.cluster.v1.JobInfo
-	75, // 36: fray.cluster.v1.HoldSessionResponse.lease:type_name -> google.protobuf.Duration
-	20, // 37: fray.cluster.v1.ListJobsResponse.jobs:type_name -> fray.cluster.v1.JobInfo
-	15, // 38: fray.cluster.v1.ReservationConfig.min:type_name -> fray.cluster.v1.Resources
-	15, // 39: fray.cluster.v1.ReservationConfig.max:type_name -> fray.cluster.v1.Resources
-	75, // 40: fray.cluster.v1.ReservationConfig.ttl:type_name -> google.protobuf.Duration
-	37, // 41: fray.cluster.v1.CreateReservationRequest.config:type_name -> fray.cluster.v1.ReservationConfig
-	15, // 42: fray.cluster.v1.ReservationInfo.allocated:type_name -> fray.cluster.v1.Resources
-	15, // 43: fray.cluster.v1.ReservationInfo.pending:type_name -> fray.cluster.v1.Resources
-	76, // 44: fray.cluster.v1.ReservationInfo.expires_at:type_name -> google.protobuf.Timestamp
-	37, // 45: fray.cluster.v1.ReservationInfo.config:type_name -> fray.cluster.v1.ReservationConfig
-	39, // 46: fray.cluster.v1.ListReservationsResponse.reservations:type_name -> fray.cluster.v1.ReservationInfo
-	48, // 47: fray.cluster.v1.ExecRequest.start:type_name -> fray.cluster.v1.ExecStart
-	49, // 48: fray.cluster.v1.ExecRequest.resize:type_name -> fray.cluster.v1.WindowSize
-	49, // 49: fray.cluster.v1.ExecStart.size:type_name -> fray.cluster.v1.WindowSize
-	73, // 50: fray.cluster.v1.ActorEndpoint.metadata:type_name -> fray.cluster.v1.ActorEndpoint.MetadataEntry
-	76, // 51: fray.cluster.v1.ActorEndpoint.registered_at:type_name -> google.protobuf.Timestamp
-	74, // 52: fray.cluster.v1.RegisterRequest.metadata:type_name -> fray.cluster.v1.RegisterRequest.MetadataEntry
-	75, // 53: fray.cluster.v1.RegisterRequest.ttl:type_name -> google.protobuf.Duration
-	53, // 54: fray.cluster.v1.ListActorsResponse.actors:type_name -> fray.cluster.v1.ActorEndpoint
-	53, // 55: fray.cluster.v1.WatchResponse.added:type_name -> fray.cluster.v1.ActorEndpoint
-	6,  // 56: fray.cluster.v1.Cluster.Launch:input_type -> fray.cluster.v1.LaunchRequest
-	8,  // 57: fray.cluster.v1.Cluster.LaunchGroup:input_type -> fray.cluster.v1.LaunchGroupRequest
-	24, // 58: fray.cluster.v1.Cluster.Poll:input_type -> fray.cluster.v1.PollRequest
-	25, // 59: fray.cluster.v1.Cluster.Wait:input_type -> fray.cluster.v1.WaitRequest
-	27, // 60: fray.cluster.v1.Cluster.Monitor:input_type -> fray.cluster.v1.MonitorRequest
-	33, // 61: fray.cluster.v1.Cluster.Terminate:input_type -> fray.cluster.v1.TerminateRequest
-	35, // 62: fray.cluster.v1.Cluster.ListJobs:input_type -> fray.cluster.v1.ListJobsRequest
-	38, // 63: fray.cluster.v1.Cluster.CreateReservation:input_type -> fray.cluster.v1.CreateReservationRequest
-	40, // 64: fray.cluster.v1.Cluster.ReleaseReservation:input_type -> fray.cluster.v1.ReleaseReservationRequest
-	42, // 65: fray.cluster.v1.Cluster.GetReservation:input_type -> fray.cluster.v1.GetReservationRequest
-	43, // 66: fray.cluster.v1.Cluster.ListReservations:input_type -> fray.cluster.v1.ListReservationsRequest
-	45, // 67: fray.cluster.v1.Cluster.Upload:input_type -> fray.cluster.v1.UploadRequest
-	47, // 68: fray.cluster.v1.Cluster.Exec:input_type -> fray.cluster.v1.ExecRequest
-	29, // 69: fray.cluster.v1.Cluster.HoldSession:input_type -> fray.cluster.v1.HoldSessionRequest
-	31, // 70: fray.cluster.v1.Cluster.EndSession:input_type -> fray.cluster.v1.EndSessionRequest
-	54, // 71: fray.cluster.v1.Metadata.Register:input_type -> fray.cluster.v1.RegisterRequest
-	56, // 72: fray.cluster.v1.Metadata.Unregister:input_type -> fray.cluster.v1.UnregisterRequest
-	58, // 73: fray.cluster.v1.Metadata.Lookup:input_type -> fray.cluster.v1.LookupRequest
-	58, // 74: fray.cluster.v1.Metadata.LookupAll:input_type -> fray.cluster.v1.LookupRequest
-	60, // 75: fray.cluster.v1.Metadata.ListActors:input_type -> fray.cluster.v1.ListActorsRequest
-	62, // 76: fray.cluster.v1.Metadata.Watch:input_type -> fray.cluster.v1.WatchRequest
-	64, // 77: fray.cluster.v1.Admin.Apply:input_type -> fray.cluster.v1.ApplyRequest
-	66, // 78: fray.cluster.v1.Admin.Pause:input_type -> fray.cluster.v1.PauseRequest
-	68, // 79: fray.cluster.v1.Admin.Resume:input_type -> fray.cluster.v1.ResumeRequest
-	4,  // 80: fray.cluster.v1.Client.Identity:input_type -> fray.cluster.v1.IdentityRequest
-	47, // 81: fray.cluster.v1.Host.Exec:input_type -> fray.cluster.v1.ExecRequest
-	51, // 82: fray.cluster.v1.Host.Logs:input_type -> fray.cluster.v1.LogsRequest
-	7,  // 83: fray.cluster.v1.Cluster.Launch:output_type -> fray.cluster.v1.LaunchResponse
-	9,  // 84: fray.cluster.v1.Cluster.LaunchGroup:output_type -> fray.cluster.v1.LaunchGroupResponse
-	20, // 85: fray.cluster.v1.Cluster.Poll:output_type -> fray.cluster.v1.JobInfo
-	26, // 86: fray.cluster.v1.Cluster.Wait:output_type -> fray.cluster.v1.WaitResponse
-	28, // 87: fray.cluster.v1.Cluster.Monitor:output_type -> fray.cluster.v1.MonitorResponse
-	34, // 88: fray.cluster.v1.Cluster.Terminate:output_type -> fray.cluster.v1.TerminateResponse
-	36, // 89: fray.cluster.v1.Cluster.ListJobs:output_type -> fray.cluster.v1.ListJobsResponse
-	39, // 90: fray.cluster.v1.Cluster.CreateReservation:output_type -> fray.cluster.v1.ReservationInfo
-	41, // 91: fray.cluster.v1.Cluster.ReleaseReservation:output_type -> fray.cluster.v1.ReleaseReservationResponse
-	39, // 92: fray.cluster.v1.Cluster.GetReservation:output_type -> fray.cluster.v1.ReservationInfo
-	44, // 93: fray.cluster.v1.Cluster.ListReservations:output_type -> fray.cluster.v1.ListReservationsResponse
-	46, // 94: fray.cluster.v1.Cluster.Upload:output_type -> fray.cluster.v1.UploadResponse
-	50, // 95: fray.cluster.v1.Cluster.Exec:output_type -> fray.cluster.v1.ExecResponse
-	30, // 96: fray.cluster.v1.Cluster.HoldSession:output_type -> fray.cluster.v1.HoldSessionResponse
-	32, // 97: fray.cluster.v1.Cluster.EndSession:output_type -> fray.cluster.v1.EndSessionResponse
-	55, // 98: fray.cluster.v1.Metadata.Register:output_type -> fray.cluster.v1.RegisterResponse
-	57, // 99: fray.cluster.v1.Metadata.Unregister:output_type -> fray.cluster.v1.UnregisterResponse
-	53, // 100: fray.cluster.v1.Metadata.Lookup:output_type -> fray.cluster.v1.ActorEndpoint
-	61, // 101: fray.cluster.v1.Metadata.LookupAll:output_type -> fray.cluster.v1.ListActorsResponse
-	61, // 102: fray.cluster.v1.Metadata.ListActors:output_type -> fray.cluster.v1.ListActorsResponse
-	63, // 103: fray.cluster.v1.Metadata.Watch:output_type -> fray.cluster.v1.WatchResponse
-	65, // 104: fray.cluster.v1.Admin.Apply:output_type -> fray.cluster.v1.ApplyResponse
-	67, // 105: fray.cluster.v1.Admin.Pause:output_type -> fray.cluster.v1.PauseResponse
-	69, // 106: fray.cluster.v1.Admin.Resume:output_type -> fray.cluster.v1.ResumeResponse
-	5,  // 107: fray.cluster.v1.Client.Identity:output_type -> fray.cluster.v1.IdentityResponse
-	50, // 108: fray.cluster.v1.Host.Exec:output_type -> fray.cluster.v1.ExecResponse
-	52, // 109: fray.cluster.v1.Host.Logs:output_type -> fray.cluster.v1.LogsResponse
-	83, // [83:110] is the sub-list for method output_type
-	56, // [56:83] is the sub-list for method input_type
-	56, // [56:56] is the sub-list for extension type_name
-	56, // [56:56] is the sub-list for extension extendee
-	0,  // [0:56] is the sub-list for field type_name
+	17, // 15: fray.cluster.v1.Resources.ports:type_name -> fray.cluster.v1.Port
+	16, // 16: fray.cluster.v1.Resources.gpu:type_name -> fray.cluster.v1.Gpu
+	19, // 17: fray.cluster.v1.Environment.uv:type_name -> fray.cluster.v1.UV
+	72, // 18: fray.cluster.v1.Environment.env_vars:type_name -> fray.cluster.v1.Environment.EnvVarsEntry
+	76, // 19: fray.cluster.v1.HealthCheck.interval:type_name -> google.protobuf.Duration
+	76, // 20: fray.cluster.v1.HealthCheck.timeout:type_name -> google.protobuf.Duration
+	0,  // 21: fray.cluster.v1.JobInfo.status:type_name -> fray.cluster.v1.JobStatus
+	2,  // 22: fray.cluster.v1.JobInfo.band:type_name -> fray.cluster.v1.Band
+	24, // 23: fray.cluster.v1.JobInfo.tasks:type_name -> fray.cluster.v1.TaskInfo
+	77, // 24: fray.cluster.v1.JobInfo.submitted_at:type_name -> google.protobuf.Timestamp
+	77, // 25: fray.cluster.v1.JobInfo.started_at:type_name -> google.protobuf.Timestamp
+	77, // 26: fray.cluster.v1.JobInfo.ended_at:type_name -> google.protobuf.Timestamp
+	22, // 27: fray.cluster.v1.JobInfo.attempts:type_name -> fray.cluster.v1.AttemptInfo
+	77, // 28: fray.cluster.v1.AttemptInfo.started_at:type_name -> google.protobuf.Timestamp
+	77, // 29: fray.cluster.v1.AttemptInfo.ended_at:type_name -> google.protobuf.Timestamp
+	23, // 30: fray.cluster.v1.AttemptInfo.termination:type_name -> fray.cluster.v1.Termination
+	3,  // 31: fray.cluster.v1.Termination.cause:type_name -> fray.cluster.v1.TerminationCause
+	73, // 32: fray.cluster.v1.TaskInfo.ports:type_name -> fray.cluster.v1.TaskInfo.PortsEntry
+	23, // 33: fray.cluster.v1.TaskInfo.termination:type_name -> fray.cluster.v1.Termination
+	76, // 34: fray.cluster.v1.WaitRequest.timeout:type_name -> google.protobuf.Duration
+	21, // 35: fray.cluster.v1.WaitResponse.jobs:type_name -> fray.cluster.v1.JobInfo
+	21, // 36: fray.cluster.v1.MonitorResponse.job:type_name -> fray.cluster.v1.JobInfo
+	76, // 37: fray.cluster.v1.HoldSessionResponse.lease:type_name -> google.protobuf.Duration
+	21, // 38: fray.cluster.v1.ListJobsResponse.jobs:type_name -> fray.cluster.v1.JobInfo
+	15, // 39: fray.cluster.v1.ReservationConfig.min:type_name -> fray.cluster.v1.Resources
+	15, // 40: fray.cluster.v1.ReservationConfig.max:type_name -> fray.cluster.v1.Resources
+	76, // 41: fray.cluster.v1.ReservationConfig.ttl:type_name -> google.protobuf.Duration
+	38, // 42: fray.cluster.v1.CreateReservationRequest.config:type_name -> fray.cluster.v1.ReservationConfig
+	15, // 43: fray.cluster.v1.ReservationInfo.allocated:type_name -> fray.cluster.v1.Resources
+	15, // 44: fray.cluster.v1.ReservationInfo.pending:type_name -> fray.cluster.v1.Resources
+	77, // 45: fray.cluster.v1.ReservationInfo.expires_at:type_name -> google.protobuf.Timestamp
+	38, // 46: fray.cluster.v1.ReservationInfo.config:type_name -> fray.cluster.v1.ReservationConfig
+	40, // 47: fray.cluster.v1.ListReservationsResponse.reservations:type_name -> fray.cluster.v1.ReservationInfo
+	49, // 48: fray.cluster.v1.ExecRequest.start:type_name -> fray.cluster.v1.ExecStart
+	50, // 49: fray.cluster.v1.ExecRequest.resize:type_name -> fray.cluster.v1.WindowSize
+	50, // 50: fray.cluster.v1.ExecStart.size:type_name -> fray.cluster.v1.WindowSize
+	74, // 51: fray.cluster.v1.ActorEndpoint.metadata:type_name -> fray.cluster.v1.ActorEndpoint.MetadataEntry
+	77, // 52: fray.cluster.v1.ActorEndpoint.registered_at:type_name -> google.protobuf.Timestamp
+	75, // 53: fray.cluster.v1.RegisterRequest.metadata:type_name -> fray.cluster.v1.RegisterRequest.MetadataEntry
+	76, // 54: fray.cluster.v1.RegisterRequest.ttl:type_name -> google.protobuf.Duration
+	54, // 55: fray.cluster.v1.ListActorsResponse.actors:type_name -> fray.cluster.v1.ActorEndpoint
+	54, // 56: fray.cluster.v1.WatchResponse.added:type_name -> fray.cluster.v1.ActorEndpoint
+	6,  // 57: fray.cluster.v1.Cluster.Launch:input_type -> fray.cluster.v1.LaunchRequest
+	8,  // 58: fray.cluster.v1.Cluster.LaunchGroup:input_type -> fray.cluster.v1.LaunchGroupRequest
+	25, // 59: fray.cluster.v1.Cluster.Poll:input_type -> fray.cluster.v1.PollRequest
+	26, // 60: fray.cluster.v1.Cluster.Wait:input_type -> fray.cluster.v1.WaitRequest
+	28, // 61: fray.cluster.v1.Cluster.Monitor:input_type -> fray.cluster.v1.MonitorRequest
+	34, // 62: fray.cluster.v1.Cluster.Terminate:input_type -> fray.cluster.v1.TerminateRequest
+	36, // 63: fray.cluster.v1.Cluster.ListJobs:input_type -> fray.cluster.v1.ListJobsRequest
+	39, // 64: fray.cluster.v1.Cluster.CreateReservation:input_type -> fray.cluster.v1.CreateReservationRequest
+	41, // 65: fray.cluster.v1.Cluster.ReleaseReservation:input_type -> fray.cluster.v1.ReleaseReservationRequest
+	43, // 66: fray.cluster.v1.Cluster.GetReservation:input_type -> fray.cluster.v1.GetReservationRequest
+	44, // 67: fray.cluster.v1.Cluster.ListReservations:input_type -> fray.cluster.v1.ListReservationsRequest
+	46, // 68: fray.cluster.v1.Cluster.Upload:input_type -> fray.cluster.v1.UploadRequest
+	48, // 69: fray.cluster.v1.Cluster.Exec:input_type -> fray.cluster.v1.ExecRequest
+	30, // 70: fray.cluster.v1.Cluster.HoldSession:input_type -> fray.cluster.v1.HoldSessionRequest
+	32, // 71: fray.cluster.v1.Cluster.EndSession:input_type -> fray.cluster.v1.EndSessionRequest
+	55, // 72: fray.cluster.v1.Metadata.Register:input_type -> fray.cluster.v1.RegisterRequest
+	57, // 73: fray.cluster.v1.Metadata.Unregister:input_type -> fray.cluster.v1.UnregisterRequest
+	59, // 74: fray.cluster.v1.Metadata.Lookup:input_type -> fray.cluster.v1.LookupRequest
+	59, // 75: fray.cluster.v1.Metadata.LookupAll:input_type -> fray.cluster.v1.LookupRequest
+	61, // 76: fray.cluster.v1.Metadata.ListActors:input_type -> fray.cluster.v1.ListActorsRequest
+	63, // 77: fray.cluster.v1.Metadata.Watch:input_type -> fray.cluster.v1.WatchRequest
+	65, // 78: fray.cluster.v1.Admin.Apply:input_type -> fray.cluster.v1.ApplyRequest
+	67, // 79: fray.cluster.v1.Admin.Pause:input_type -> fray.cluster.v1.PauseRequest
+	69, // 80: fray.cluster.v1.Admin.Resume:input_type -> fray.cluster.v1.ResumeRequest
+	4,  // 81: fray.cluster.v1.Client.Identity:input_type -> fray.cluster.v1.IdentityRequest
+	48, // 82: fray.cluster.v1.Host.Exec:input_type -> fray.cluster.v1.ExecRequest
+	52, // 83: fray.cluster.v1.Host.Logs:input_type -> fray.cluster.v1.LogsRequest
+	7,  // 84: fray.cluster.v1.Cluster.Launch:output_type -> fray.cluster.v1.LaunchResponse
+	9,  // 85: fray.cluster.v1.Cluster.LaunchGroup:output_type -> fray.cluster.v1.LaunchGroupResponse
+	21, // 86: fray.cluster.v1.Cluster.Poll:output_type -> fray.cluster.v1.JobInfo
+	27, // 87: fray.cluster.v1.Cluster.Wait:output_type -> fray.cluster.v1.WaitResponse
+	29, // 88: fray.cluster.v1.Cluster.Monitor:output_type -> fray.cluster.v1.MonitorResponse
+	35, // 89: fray.cluster.v1.Cluster.Terminate:output_type -> fray.cluster.v1.TerminateResponse
+	37, // 90: fray.cluster.v1.Cluster.ListJobs:output_type -> fray.cluster.v1.ListJobsResponse
+	40, // 91: fray.cluster.v1.Cluster.CreateReservation:output_type -> fray.cluster.v1.ReservationInfo
+	42, // 92: fray.cluster.v1.Cluster.ReleaseReservation:output_type -> fray.cluster.v1.ReleaseReservationResponse
+	40, // 93: fray.cluster.v1.Cluster.GetReservation:output_type -> fray.cluster.v1.ReservationInfo
+	45, // 94: fray.cluster.v1.Cluster.ListReservations:output_type -> fray.cluster.v1.ListReservationsResponse
+	47, // 95: fray.cluster.v1.Cluster.Upload:output_type -> fray.cluster.v1.UploadResponse
+	51, // 96: fray.cluster.v1.Cluster.Exec:output_type -> fray.cluster.v1.ExecResponse
+	31, // 97: fray.cluster.v1.Cluster.HoldSession:output_type -> fray.cluster.v1.HoldSessionResponse
+	33, // 98: fray.cluster.v1.Cluster.EndSession:output_type -> fray.cluster.v1.EndSessionResponse
+	56, // 99: fray.cluster.v1.Metadata.Register:output_type -> fray.cluster.v1.RegisterResponse
+	58, // 100: fray.cluster.v1.Metadata.Unregister:output_type -> fray.cluster.v1.UnregisterResponse
+	54, // 101: fray.cluster.v1.Metadata.Lookup:output_type -> fray.cluster.v1.ActorEndpoint
+	62, // 102: fray.cluster.v1.Metadata.LookupAll:output_type -> fray.cluster.v1.ListActorsResponse
+	62, // 103: fray.cluster.v1.Metadata.ListActors:output_type -> fray.cluster.v1.ListActorsResponse
+	64, // 104: fray.cluster.v1.Metadata.Watch:output_type -> fray.cluster.v1.WatchResponse
+	66, // 105: fray.cluster.v1.Admin.Apply:output_type -> fray.cluster.v1.ApplyResponse
+	68, // 106: fray.cluster.v1.Admin.Pause:output_type -> fray.cluster.v1.PauseResponse
+	70, // 107: fray.cluster.v1.Admin.Resume:output_type -> fray.cluster.v1.ResumeResponse
+	5,  // 108: fray.cluster.v1.Client.Identity:output_type -> fray.cluster.v1.IdentityResponse
+	51, // 109: fray.cluster.v1.Host.Exec:output_type -> fray.cluster.v1.ExecResponse
+	53, // 110: fray.cluster.v1.Host.Logs:output_type -> fray.cluster.v1.LogsResponse
+	84, // [84:111] is the sub-list for method output_type
+	57, // [57:84] is the sub-list for method input_type
+	57, // [57:57] is the sub-list for extension type_name
+	57, // [57:57] is the sub-list for extension extendee
+	0,  // [0:57] is the sub-list for field type_name
 }
 
 func init() { file_clusterapi_cluster_proto_init() }
@@ -5385,16 +5451,16 @@ func file_clusterapi_cluster_proto_init() {
 		(*Entrypoint_Callable)(nil),
 	}
 	file_clusterapi_cluster_proto_msgTypes[11].OneofWrappers = []any{}
-	file_clusterapi_cluster_proto_msgTypes[19].OneofWrappers = []any{}
-	file_clusterapi_cluster_proto_msgTypes[23].OneofWrappers = []any{}
-	file_clusterapi_cluster_proto_msgTypes[43].OneofWrappers = []any{
+	file_clusterapi_cluster_proto_msgTypes[20].OneofWrappers = []any{}
+	file_clusterapi_cluster_proto_msgTypes[24].OneofWrappers = []any{}
+	file_clusterapi_cluster_proto_msgTypes[44].OneofWrappers = []any{
 		(*ExecRequest_Start)(nil),
 		(*ExecRequest_Stdin)(nil),
 		(*ExecRequest_StdinClosed)(nil),
 		(*ExecRequest_Resize)(nil),
 		(*ExecRequest_Signal)(nil),
 	}
-	file_clusterapi_cluster_proto_msgTypes[46].OneofWrappers = []any{
+	file_clusterapi_cluster_proto_msgTypes[47].OneofWrappers = []any{
 		(*ExecResponse_Stdout)(nil),
 		(*ExecResponse_Stderr)(nil),
 		(*ExecResponse_ExitCode)(nil),
@@ -5405,7 +5471,7 @@ func file_clusterapi_cluster_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_clusterapi_cluster_proto_rawDesc), len(file_clusterapi_cluster_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   71,
+			NumMessages:   72,
 			NumExtensions: 0,
 			NumServices:   5,
 		},

@@ -24,7 +24,7 @@ func requestStack() *schema.Desired {
 	return &schema.Desired{
 		Providers: []schema.Provider{
 			{Name: schema.ProviderGCP, Project: "p", Zones: []string{"us-west4-a", "us-central1-a"}, Cloud: schema.CloudSpec{Network: "n"}},
-			{Name: schema.ProviderLocal, Slices: 3, CPU: 16},
+			{Name: schema.ProviderLocal, Slices: 3, CPU: 16, GPU: schema.GPU{Type: "h100", Count: 8}},
 		},
 		Namespaces: []schema.Namespace{{Addr: schema.Address{Kind: schema.KindNamespace, Name: "rl"}, MaxChips: 64, Users: []schema.UserShare{{Name: "ada", MaxChips: 16}}}},
 		Reservations: []schema.Reservation{
@@ -280,6 +280,9 @@ func TestNeverFits(t *testing.T) {
 	machine := func(slices int, cpu float64) schema.Resources {
 		return schema.Resources{Provider: schema.ProviderLocal, CPU: cpu, Slices: slices}
 	}
+	gpus := func(kind string, count, slices int) schema.Resources {
+		return schema.Resources{Provider: schema.ProviderLocal, GPU: schema.GPU{Type: kind, Count: count}, Slices: slices}
+	}
 	pool := schema.Resources{Provider: schema.ProviderGCP, Reservation: "rl/flex.1", TPU: "v5litepod-16", Slices: 3}
 	part := schema.Resources{Provider: schema.ProviderGCP, Reservation: "cpus", Packed: true, CPU: 6, Slices: 3}
 	ada := job("a", tpu("v5litepod-16", 2))
@@ -293,6 +296,10 @@ func TestNeverFits(t *testing.T) {
 		{"fits", []*schema.Job{job("a", tpu("v5litepod-16", 1)), job("b", machine(2, 8))}, &schema.JobGroup{SameZone: true}, ""},
 		{"slices of a provider", []*schema.Job{job("a", machine(2, 1)), job("b", machine(2, 1))}, nil, "4 slices are needed at once, and provider local has 3"},
 		{"cores of a provider", []*schema.Job{job("a", machine(2, 9))}, nil, "18 cores are needed at once, and provider local has 16"},
+		{"GPUs of a provider", []*schema.Job{job("a", gpus("h100", 4, 3))}, nil, "12 GPUs are needed at once, and provider local has 8"},
+		{"another GPU", []*schema.Job{job("a", gpus("t4", 1, 1))}, nil, "a task needs 1 t4, and provider local has 8 h100"},
+		{"GPUs that fit", []*schema.Job{job("a", gpus("h100", 2, 2)), job("b", gpus("", 4, 1))}, nil, ""},
+		{"GPUs of the namespace", []*schema.Job{job("a", schema.Resources{Provider: schema.ProviderGCP, GPU: schema.GPU{Type: "h100", Count: 8}, Slices: 9})}, nil, "72 chips are needed at once, the limit is 64"},
 		{"a reservation together", []*schema.Job{job("a", pool), job("b", pool)}, nil, "need 6 slices of reservation.rl/flex.1, which has 4"},
 		{"parts of machines", []*schema.Job{job("a", part)}, nil, "need 18 cores of reservation.cpus, which has 16"},
 		{"chips of the namespace", []*schema.Job{job("a", tpu("v5litepod-64", 1)), job("b", tpu("v5litepod-4", 1))}, nil, "68 chips are needed at once, the limit is 64, which is more than namespace.rl may have"},

@@ -30,8 +30,6 @@ type Spend struct {
 func (s *Spend) Add(spec *schema.SliceSpec, price accelerators.Price, n int) {
 	s.Slices += n
 	s.Hosts += n * max(1, spec.Hosts)
-	if shape, err := accelerators.Parse(spec.TPU); err == nil {
-		s.Chips += n * shape.Chips
-	}
+	s.Chips += n * accelerators.Chips(spec)
 	s.PerHour = s.PerHour.Plus(price.Times(float64(n)))
 }

@@ -231,7 +231,8 @@ type Capacity struct {
 type Amount struct {
 	Slices int          `json:"slices"`
 	Hosts  int          `json:"hosts,omitempty"`
-	Chips  int          `json:"chips,omitempty"`
+	Chips  int          `json:"chips,omitempty"` // of TPUs
+	GPUs   int          `json:"gpus,omitempty"`
 	CPU    float64      `json:"cpu,omitempty"` // cores asked for
 	Memory schema.Bytes `json:"memory,omitempty"`
 }

@@ -23,7 +23,7 @@ func UnnamedSlice(stack string, job *schema.Job, index int) schema.SliceSpec {
 	r := &job.Resources
 	spec := schema.SliceSpec{
 		Stack: stack, Owner: job.Addr, Index: index,
-		Provider: r.Provider, TPU: r.TPU, CPU: r.CPU, Memory: r.Memory, Disk: r.Disk,
+		Provider: r.Provider, TPU: r.TPU, GPU: r.GPU, CPU: r.CPU, Memory: r.Memory, Disk: r.Disk,
 		MachineType: r.MachineType, Preemptible: r.Preemptible, Hosts: hostsOf(r.TPU), Cloud: r.Cloud,
 	}
 	if r.Provider == schema.ProviderGCP {
@@ -36,7 +36,7 @@ func UnnamedSlice(stack string, job *schema.Job, index int) schema.SliceSpec {
 func PoolSlice(stack string, r *schema.Reservation, index int) schema.SliceSpec {
 	return schema.SliceSpec{
 		Name: SliceName(stack, r.Addr, index), Stack: stack, Owner: r.Addr, Index: index,
-		Provider: r.Provider, TPU: r.Min.TPU, CPU: r.Min.CPU, Memory: r.Min.Memory, Disk: r.Min.Disk,
+		Provider: r.Provider, TPU: r.Min.TPU, GPU: r.Min.GPU, CPU: r.Min.CPU, Memory: r.Min.Memory, Disk: r.Min.Disk,
 		Preemptible: r.Preemptible, Hosts: hostsOf(r.Min.TPU), Cloud: r.Cloud,
 	}
 }

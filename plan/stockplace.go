@@ -11,7 +11,7 @@ func StockPlace(s *schema.SliceSpec) string {
 	if s.Zone == "" {
 		return ""
 	}
-	return s.Zone + "/" + cmp.Or(s.TPU, s.MachineType, "machines") + "/" + TierOf(s)
+	return s.Zone + "/" + cmp.Or(s.Kind(), "machines") + "/" + TierOf(s)
 }
 
 // TierOf returns how a slice is provisioned: on demand or spot, and by which model.

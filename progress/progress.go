@@ -159,7 +159,7 @@ func (p *Progress) action(a plan.Action) {
 	p.begin(a.Addr)
 	switch a.Verb {
 	case plan.CreateSlice:
-		what := cmp.Or(a.Slice.TPU, a.Slice.MachineType)
+		what := cmp.Or(a.Slice.TPU, a.Slice.GPU.String(), a.Slice.MachineType)
 		if what == "" {
 			what = fmt.Sprintf("%g CPU", a.Slice.CPU)
 		}

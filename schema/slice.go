@@ -14,6 +14,7 @@ type SliceSpec struct {
 	Index       int          `json:"index"` // among the owner's slices
 	Provider    ProviderName `json:"provider"`
 	TPU         string       `json:"tpu,omitempty"`
+	GPU         GPU          `json:"gpu,omitzero"`  // of each host
 	CPU         float64      `json:"cpu,omitempty"` // cores
 	Memory      Bytes        `json:"memory,omitempty"`
 	Disk        Bytes        `json:"disk,omitempty"`

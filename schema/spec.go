@@ -195,6 +195,7 @@ type Provider struct {
 	CPU    float64 `json:"cpu,omitempty"`    // cores
 	Memory Bytes   `json:"memory,omitempty"` // bytes
 	Slices int     `json:"slices,omitempty"`
+	GPU    GPU     `json:"gpu,omitzero"` // of this machine
 	// GCP.
 	Project string    `json:"project,omitempty"`
 	Zones   []string  `json:"zones,omitempty"`  // in order of preference
@@ -242,6 +243,7 @@ type UserShare struct {
 // Capacity is a number of slices of one shape: one end of a reservation.
 type Capacity struct {
 	TPU    string  `json:"tpu,omitempty"`
+	GPU    GPU     `json:"gpu,omitzero"`
 	CPU    float64 `json:"cpu,omitempty"`
 	Memory Bytes   `json:"memory,omitempty"`
 	Disk   Bytes   `json:"disk,omitempty"`

@@ -64,13 +64,14 @@ const (
 	BandBatch       Band = "batch"
 )
 
-// Resources says what one instance of a job runs on. TPU is exclusive with CPU,
-// Memory, Disk and MachineType; with Reservation set, the shape is the
+// Resources says what one instance of a job runs on. TPU is exclusive with GPU,
+// CPU, Memory, Disk and MachineType; with Reservation set, the shape is the
 // reservation's, already filled in here.
 type Resources struct {
 	Provider    ProviderName `json:"provider"`
 	Reservation string       `json:"reservation,omitempty"` // name of the reservation drawn from
 	TPU         string       `json:"tpu,omitempty"`         // canonical accelerator type
+	GPU         GPU          `json:"gpu,omitzero"`          // of each slice, which is one machine
 	CPU         float64      `json:"cpu,omitempty"`         // cores
 	Memory      Bytes        `json:"memory,omitempty"`
 	Disk        Bytes        `json:"disk,omitempty"`
@@ -151,7 +152,7 @@ func EqualJobs(a, b *Job) bool {
 }
 
 func equalResources(a, b *Resources) bool {
-	return a.Provider == b.Provider && a.Reservation == b.Reservation && a.TPU == b.TPU &&
+	return a.Provider == b.Provider && a.Reservation == b.Reservation && a.TPU == b.TPU && a.GPU == b.GPU &&
 		a.CPU == b.CPU && a.Memory == b.Memory && a.Disk == b.Disk && a.MachineType == b.MachineType &&
 		a.Slices == b.Slices && a.Packed == b.Packed && a.Preemptible == b.Preemptible && a.Cloud == b.Cloud &&
 		slices.Equal(a.Zones, b.Zones) && slices.Equal(a.Regions, b.Regions) && slices.Equal(a.Ports, b.Ports)

@@ -63,6 +63,7 @@ type Run struct {
 	SliceIndex  int           `json:"slice_index"`
 	NumSlices   int           `json:"num_slices"`
 	Accelerator string        `json:"accelerator,omitempty"`
+	GPU         schema.GPU    `json:"gpu,omitzero"` // of each host
 	// Peers are all tasks of the attempt, all slices, in task order.
 	Peers []Peer `json:"peers"`
 	// Coordinator (JAX) is host 0 of slice 0, Megascale the same host for

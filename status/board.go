@@ -156,7 +156,7 @@ func (v *View) counts() string {
 			asked++
 		default:
 			up++
-			chips += chipsOf(s)
+			chips += accelerators.Chips(&s.Spec)
 		}
 	}
 	text += fmt.Sprintf(" | %s up", terminal.Counted(up, "slice", "slices"))
@@ -170,14 +170,6 @@ func (v *View) counts() string {
 		text += " | " + render.Price(v.cost) + " an hour"
 	}
 	return text
-}
-
-func chipsOf(s *state.Slice) int {
-	shape, err := accelerators.Parse(s.Spec.TPU)
-	if err != nil {
-		return 0
-	}
-	return shape.Chips
 }
 
 // slicePane lists the slices by zone, each zone under a line of its own.
@@ -195,7 +187,7 @@ func (v *View) slicePane() pane {
 		slices.SortFunc(in, func(a, b *state.Slice) int { return strings.Compare(a.Spec.Name, b.Spec.Name) })
 		chips := 0
 		for _, s := range in {
-			chips += chipsOf(s)
+			chips += accelerators.Chips(&s.Spec)
 		}
 		title := zone + ": " + terminal.Counted(len(in), "slice", "slices")
 		if chips > 0 {
@@ -227,7 +219,7 @@ func (v *View) sliceRow(s *state.Slice) row {
 		note = fmt.Sprintf("on host %d of %s", s.Spec.OnHost, s.Spec.On)
 	}
 	return row{mood: m, job: v.holder(s), cells: func() []string {
-		kind := cmp.Or(s.Spec.TPU, s.Spec.MachineType, fmt.Sprintf("%g CPU", s.Spec.CPU))
+		kind := cmp.Or(s.Spec.TPU, s.Spec.GPU.String(), s.Spec.MachineType, fmt.Sprintf("%g CPU", s.Spec.CPU))
 		owner := s.Spec.Owner.String()
 		if note != "" {
 			owner += ", " + note

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fray-ml/fray/accelerators"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/stack"
 	"github.com/fray-ml/fray/state"
@@ -92,7 +93,7 @@ func (v *View) held() []string {
 			byReason[key], order = &holding{heldJSON: *h}, append(order, key)
 		}
 		byReason[key].names = append(byReason[key].names, name)
-		byReason[key].chips += chipsOf(s)
+		byReason[key].chips += accelerators.Chips(&s.Spec)
 	}
 	slices.Sort(order)
 	lines := make([]string, 0, len(order))

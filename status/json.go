@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/fray-ml/fray/accelerators"
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/plan/capacity"
 	"github.com/fray-ml/fray/schema"
@@ -54,6 +55,7 @@ type sliceJSON struct {
 	Name  string         `json:"name"`
 	Owner schema.Address `json:"owner"`
 	TPU   string         `json:"tpu,omitempty"`
+	GPU   schema.GPU     `json:"gpu,omitzero"`
 	Hosts int            `json:"hosts"`
 	Error string         `json:"error,omitempty"`
 	// IdleSince is since when no job has held it.
@@ -105,7 +107,7 @@ func (v *View) Document() *Document {
 	for _, name := range stack.SortedKeys(v.Doc.Slices) {
 		s := v.Doc.Slices[name]
 		if v.shown(s.Spec.Owner) {
-			out.Slices = append(out.Slices, sliceJSON{Name: name, Owner: s.Spec.Owner, TPU: s.Spec.TPU, Hosts: s.Spec.Hosts, Error: s.Error, IdleSince: s.IdleSince, Terminating: s.Terminating, Chips: chipsOf(s), Held: heldOf(v.Doc, s, v.acts())})
+			out.Slices = append(out.Slices, sliceJSON{Name: name, Owner: s.Spec.Owner, TPU: s.Spec.TPU, GPU: s.Spec.GPU, Hosts: s.Spec.Hosts, Error: s.Error, IdleSince: s.IdleSince, Terminating: s.Terminating, Chips: accelerators.Chips(&s.Spec), Held: heldOf(v.Doc, s, v.acts())})
 		}
 	}
 	for _, r := range v.pools() {

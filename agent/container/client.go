@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/fray-ml/fray/agent/command"
@@ -27,6 +28,7 @@ type Task struct {
 	Callables string // directory that is mounted to be read; "": none
 	Identity  string // directory that is mounted to be read; "": none
 	TPU       bool
+	GPUs      []int // of the host, by index
 }
 
 // Client is the command line of the runtime's client, which the shim runs, and its
@@ -76,6 +78,7 @@ func (t Task) Flags() []string {
 	if t.TPU {
 		flags = append(flags, "--privileged", "--ulimit", "memlock=68719476736")
 	}
+	flags = append(flags, t.gpuFlags()...)
 	if hasInit(t.Container.Runtime) {
 		flags = append(flags, "--init") // else what has no handler ignores SIGTERM
 	}
@@ -90,6 +93,23 @@ func (t Task) Flags() []string {
 		flags = append(flags, "--volume", t.WorkDir+":"+t.WorkDir, "--workdir", t.WorkDir)
 	}
 	return flags
+}
+
+// gpuFlags give the container its GPUs: docker by NVIDIA's runtime hook, podman by the
+// Container Device Interface, whose names the NVIDIA Container Toolkit writes.
+func (t Task) gpuFlags() []string {
+	if len(t.GPUs) == 0 {
+		return nil
+	}
+	var devices, flags []string
+	for _, n := range t.GPUs {
+		devices = append(devices, strconv.Itoa(n))
+		flags = append(flags, "--device", "nvidia.com/gpu="+strconv.Itoa(n))
+	}
+	if filepath.Base(t.Container.Runtime) == "podman" {
+		return flags
+	}
+	return []string{"--gpus", `"device=` + strings.Join(devices, ",") + `"`}
 }
 
 // hasInit reports whether the runtime can put an init before a command. Docker

@@ -2,6 +2,7 @@ package container
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/fray-ml/fray/agent/hostdir"
@@ -22,6 +23,29 @@ func TestContainerFlags(t *testing.T) {
 			if got := slices.Contains(flags, want); got != slices.Contains(test.want, want) {
 				t.Errorf("TPU %v: %s among the flags: %v\n%v", test.tpu, want, got, flags)
 			}
+		}
+	}
+}
+
+// TestContainersGetTheirGPUs: by the flags of each runtime, and no others.
+func TestContainersGetTheirGPUs(t *testing.T) {
+	for _, test := range []struct {
+		runtime string
+		gpus    []int
+		want    string // in a row among the flags
+	}{
+		{"/usr/bin/docker", []int{0, 3}, `--gpus "device=0,3"`},
+		{"/usr/bin/podman", []int{0, 3}, "--device nvidia.com/gpu=0 --device nvidia.com/gpu=3"},
+		{"/usr/bin/docker", nil, ""},
+		{"/usr/bin/podman", nil, ""},
+	} {
+		task := Task{Container: hostdir.Container{Runtime: test.runtime, Name: "fray-k"}, GPUs: test.gpus}
+		flags := strings.Join(task.Flags(), " ")
+		if !strings.Contains(flags, test.want) {
+			t.Errorf("%s with the GPUs %v: got %s, want %s among them", test.runtime, test.gpus, flags, test.want)
+		}
+		if test.gpus == nil && (strings.Contains(flags, "--gpus") || strings.Contains(flags, "--device")) {
+			t.Errorf("%s without GPUs: got %s", test.runtime, flags)
 		}
 	}
 }

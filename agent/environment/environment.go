@@ -28,6 +28,7 @@ type Setting struct {
 	Venv      string // uv environment, "" without
 	Workspace string // "": "default"
 	Simulated bool
+	GPUs      []int // of its machine, that are the task's own
 	// TPUNode is set on the machines of TPU nodes, whose metadata server describes the
 	// TPU to libtpu.
 	TPUNode  bool
@@ -42,7 +43,7 @@ type Setting struct {
 }
 
 // Of is the whole environment of a task, sorted. Later sources win: the
-// agent's environment without anything of fray's, the TPU and JAX variables,
+// agent's environment without anything of fray's, the TPU, GPU and JAX variables,
 // the job's env, the FRAY_ variables. A uv environment's programs come first
 // on PATH and the project first on PYTHONPATH, whatever set these.
 func Of(s Setting) ([]string, error) {
@@ -57,6 +58,7 @@ func Of(s Setting) ([]string, error) {
 	if err := addTPU(env, s); err != nil {
 		return nil, err
 	}
+	addGPU(env, s)
 	for name, text := range s.Run.Spec.Environment.Env {
 		value, err := text.Reveal(s.Sealer)
 		if err != nil {
@@ -166,9 +168,7 @@ func addTPU(env map[string]string, s Setting) error {
 	if s.Simulated {
 		env["JAX_PLATFORMS"] = "cpu"
 	}
-	env["JAX_COORDINATOR_ADDRESS"] = run.Coordinator
-	env["JAX_NUM_PROCESSES"] = strconv.Itoa(len(run.Peers))
-	env["JAX_PROCESS_ID"] = strconv.Itoa(s.Task)
+	addCoordinator(env, s)
 	if args := shape.LibtpuInitArgs(); args != "" {
 		env["LIBTPU_INIT_ARGS"] = args
 	}

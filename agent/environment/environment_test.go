@@ -76,7 +76,7 @@ func TestTaskEnvOfAGang(t *testing.T) {
 		"MEGASCALE_PORT": "5000",
 		"PLAIN":          "p", "TOKEN": "s3cret", "HOME": "/mine",
 		"PATH": "/venv/bin:/usr/bin", "PYTHONPATH": "/w:/w/src", "VIRTUAL_ENV": "/venv", "UV_PROJECT_ENVIRONMENT": "/venv",
-		"PYTHONUNBUFFERED": "1",
+		"PYTHONUNBUFFERED": "1", "CUDA_VISIBLE_DEVICES": "", "NVIDIA_VISIBLE_DEVICES": "void",
 	}
 	if diff := cmp.Diff(want, asMap(t, s)); diff != "" {
 		t.Errorf("environment (-want +got):\n%s", diff)
@@ -110,6 +110,28 @@ func TestTaskEnvVariants(t *testing.T) {
 		{"no TPU", func(s *Setting) { s.Run.Accelerator = "" }, map[string]string{
 			"JAX_PLATFORMS": "-", "JAX_COORDINATOR_ADDRESS": "-", "TPU_NAME": "-", "MEGASCALE_PORT": "-", "FRAY_TASK_INDEX": "3",
 		}},
+		{"GPUs", func(s *Setting) { s.Run.Accelerator, s.GPUs = "", []int{1, 3} }, map[string]string{
+			"CUDA_VISIBLE_DEVICES": "1,3", "NVIDIA_VISIBLE_DEVICES": "1,3", "CUDA_DEVICE_ORDER": "PCI_BUS_ID", "JAX_PLATFORMS": "-",
+			"JAX_COORDINATOR_ADDRESS": "127.1.0.1:4000", "JAX_NUM_PROCESSES": "4", "JAX_PROCESS_ID": "3", "TPU_NAME": "-",
+		}},
+		{"GPUs of those that the agent sees", func(s *Setting) {
+			s.GPUs, s.Base = []int{0, 2}, []string{"CUDA_VISIBLE_DEVICES=4, 5,GPU-8e1"}
+		}, map[string]string{"CUDA_VISIBLE_DEVICES": "4,GPU-8e1", "NVIDIA_VISIBLE_DEVICES": "4,GPU-8e1"}},
+		{"a GPU beyond those that the agent sees", func(s *Setting) {
+			s.GPUs, s.Base = []int{1}, []string{"CUDA_VISIBLE_DEVICES=4"}
+		}, map[string]string{"CUDA_VISIBLE_DEVICES": ""}},
+		{"no GPU on a machine of many", func(s *Setting) { s.Base = []string{"CUDA_VISIBLE_DEVICES=4"} }, map[string]string{
+			"CUDA_VISIBLE_DEVICES": "", "NVIDIA_VISIBLE_DEVICES": "void", "CUDA_DEVICE_ORDER": "-",
+		}},
+		{"packed", func(s *Setting) { s.Simulated, s.Run.Spec.Resources.Packed = false, true }, map[string]string{
+			"CUDA_VISIBLE_DEVICES": "", "NVIDIA_VISIBLE_DEVICES": "void",
+		}},
+		{"a machine of its own", func(s *Setting) { s.Simulated = false }, map[string]string{
+			"CUDA_VISIBLE_DEVICES": "-", "NVIDIA_VISIBLE_DEVICES": "-",
+		}},
+		{"GPUs that the job chooses", func(s *Setting) {
+			s.Run.Spec.Environment.Env = map[string]schema.Text{"CUDA_VISIBLE_DEVICES": schema.Plain("7")}
+		}, map[string]string{"CUDA_VISIBLE_DEVICES": "7"}},
 		{"no cluster", func(s *Setting) { s.Cluster = "" }, map[string]string{"FRAY_CLUSTER_ADDRESS": "-", "FRAY_CLUSTER_SPEC": "-"}},
 		{"no token", func(s *Setting) { s.Token = "" }, map[string]string{"FRAY_CLUSTER_TOKEN": "-"}},
 		{"no zone", func(s *Setting) { s.Zone = "" }, map[string]string{"FRAY_ZONE": "-", "FRAY_REGION": "-"}},
@@ -168,6 +190,7 @@ func TestEnvironmentIsDocumented(t *testing.T) {
 	s.Base = []string{"PATH=/usr/bin"}
 	s.Run.Spec.Environment.Env = nil
 	s.Run.Accelerator = "v5p-128" // all variables of TPUs
+	s.GPUs = []int{0}
 	s.Identity, s.Termination = "/host/tasks/t/actor.pem", "/host/tasks/t/termination.json"
 	var code []string
 	given := slices.Collect(maps.Keys(asMap(t, s)))

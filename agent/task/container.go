@@ -62,7 +62,13 @@ func (t preparation) prepareContainer(ctx context.Context) (*shim.Spec, error) {
 
 // containerTask is what runs in the container.
 func (t preparation) containerTask() (container.Task, error) {
-	env, err := environment.Of(t.setting())
+	setting := t.setting()
+	gpus := setting.GPUs
+	setting.GPUs = make([]int, len(gpus))
+	for n := range gpus { // a container has but its own, which count from 0
+		setting.GPUs[n] = n
+	}
+	env, err := environment.Of(setting)
 	if err != nil {
 		return container.Task{}, err
 	}
@@ -72,7 +78,7 @@ func (t preparation) containerTask() (container.Task, error) {
 	}
 	c := container.Task{
 		Container: *t.in.Container, Image: t.run.Spec.Environment.Image, Command: argv, Env: env,
-		Key: t.in.Key, Nonce: t.in.Nonce, HostMark: t.host.Dir.HostMark(), Dir: t.dir, CacheDir: t.host.CacheDir, TPU: t.in.TPU,
+		Key: t.in.Key, Nonce: t.in.Nonce, HostMark: t.host.Dir.HostMark(), Dir: t.dir, CacheDir: t.host.CacheDir, TPU: t.in.TPU, GPUs: gpus,
 	}
 	if t.run.Spec.Environment.Bundle != "" {
 		c.WorkDir = t.in.WorkDir

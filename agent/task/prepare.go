@@ -109,12 +109,24 @@ func (t *Task) setting() environment.Setting {
 		Run: t.run, Task: t.in.Task, Nonce: t.in.Nonce, Ports: t.in.Ports, WorkDir: t.in.WorkDir,
 		Sealer: t.host.Sealer, Workspace: t.host.Workspace, Zone: t.host.Zone, TPUNode: t.host.TPUNode, Cluster: t.host.Cluster,
 		Token: t.token(), Identity: t.identity(),
-		Termination: t.dir.File(hostdir.TerminationFile),
+		GPUs: t.gpus(), Termination: t.dir.File(hostdir.TerminationFile),
 	}
 	if sum := t.run.Spec.Environment.Callable; sum != "" {
 		s.Callable = filepath.Join(t.host.Dir.File(hostdir.CallablesDir), sum)
 	}
 	return s
+}
+
+// gpus are the GPUs of the machine that are the task's, by index.
+func (t *Task) gpus() []int {
+	own := make([]int, t.run.GPU.Count)
+	for n := range own {
+		own[n] = n
+		if n < len(t.host.GPUs) {
+			own[n] = t.host.GPUs[n]
+		}
+	}
+	return own
 }
 
 // inContainer reports whether the task runs in its job's image. Hosts that are

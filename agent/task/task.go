@@ -33,6 +33,7 @@ type Config struct {
 	Workspace      string // "": "default"
 	Zone           string // "": not known
 	Executable     string // is started as "EXECUTABLE task-shim"
+	GPUs           []int  // the host's own, by index; nil: from 0
 	Simulated      bool   // there is no machine of the host's own
 	TPUNode        bool   // the machine is one of a TPU node
 	Sealer         schema.Sealer

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -110,6 +111,7 @@ func (f *fields) resources(attr, path string, r *clusterapi.Resources) {
 			put(name, cty.StringVal(text))
 		}
 	}
+	f.gpu(attr+".gpu", path+".gpu", r.GetGpu())
 	for name, n := range map[string]int64{"memory": r.GetMemory(), "disk": r.GetDisk(), "slices": int64(r.GetSlices())} {
 		if n != 0 {
 			put(name, cty.NumberIntVal(n))
@@ -131,6 +133,15 @@ func (f *fields) resources(attr, path string, r *clusterapi.Resources) {
 		put("ports", cty.MapVal(vals))
 	}
 	slices.SortFunc(f.list, func(a, b langrequest.Field) int { return strings.Compare(a.Attr, b.Attr) }) // maps have no order
+}
+
+// gpu states the GPUs of a machine. A block without attributes is one GPU of any type.
+func (f *fields) gpu(attr, path string, g *clusterapi.Gpu) {
+	if g == nil {
+		return
+	}
+	f.text(attr+".type", path+".type", g.GetType())
+	f.add(attr+".count", path+".count", cty.NumberIntVal(int64(cmp.Or(g.GetCount(), 1))))
 }
 
 // coresOf is a number of cores; what is no number is told where it is decoded.
@@ -231,6 +242,7 @@ func reservationFields(r *clusterapi.ReservationConfig) []langrequest.Field {
 		is   *clusterapi.Resources
 	}{{"min", r.GetMin()}, {"max", r.GetMax()}} {
 		f.text(end.name+".tpu", end.name+".tpu", end.is.GetTpu())
+		f.gpu(end.name+".gpu", end.name+".gpu", end.is.GetGpu())
 		if end.is.GetCpu() != 0 {
 			f.add(end.name+".cpu", end.name+".cpu", coresOf(end.is.GetCpu()))
 		}

@@ -95,6 +95,6 @@ func (o *ReservationOrder) Admit(doc *state.Document, now time.Time) (*state.Doc
 // leastHeld is what a reservation takes at least, as a job would.
 func leastHeld(r *schema.Reservation) *schema.Job {
 	return &schema.Job{Namespace: r.Namespace, Resources: schema.Resources{
-		Provider: r.Provider, TPU: r.Min.TPU, CPU: r.Min.CPU, Memory: r.Min.Memory, Slices: r.Min.Slices,
+		Provider: r.Provider, TPU: r.Min.TPU, GPU: r.Min.GPU, CPU: r.Min.CPU, Memory: r.Min.Memory, Slices: r.Min.Slices,
 	}}
 }

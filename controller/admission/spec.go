@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -164,7 +165,7 @@ func MayDraw(who caller.Caller, r *schema.Reservation) bool {
 }
 
 // groupReservation is the group's reservation for those of its jobs that it
-// suits, "" for others: machines without TPU are not made of TPUs.
+// suits, "" for others: machines without accelerators are not made of such ones.
 func (o *Order) groupReservation(r *clusterapi.Resources, namespace string, stack *schema.Desired) string {
 	name := o.reservation(o.Pool, namespace, stack)
 	at := slices.IndexFunc(stack.Reservations, func(p schema.Reservation) bool { return p.Addr.Scoped() == name })
@@ -173,19 +174,38 @@ func (o *Order) groupReservation(r *clusterapi.Resources, namespace string, stac
 	}
 	pool := &stack.Reservations[at]
 	shape, err := accelerators.Parse(r.GetTpu())
-	isMachine := r.GetTpu() == "" && (r.GetCpu() != 0 || r.GetMemory() != 0 || r.GetDisk() != 0 || r.GetMachineType() != "")
+	gpu := gpuOf(r)
+	isMachine := r.GetTpu() == "" && gpu.Count == 0 && (r.GetCpu() != 0 || r.GetMemory() != 0 || r.GetDisk() != 0 || r.GetMachineType() != "")
 	switch {
-	case pool.Max.TPU != "" && isMachine, r.GetTpu() != "" && err == nil && shape.Type != pool.Max.TPU:
+	case (pool.Max.TPU != "" || pool.Max.GPU.Count > 0) && isMachine,
+		gpu.Count > 0 && (gpu.Count != pool.Max.GPU.Count || !pool.Max.GPU.Suits(gpu)), r.GetTpu() != "" && err == nil && shape.Type != pool.Max.TPU:
 		return ""
 	}
 	return name
 }
 
-// drawnFrom is the reservation of the namespace that has exactly the TPU slices
+// gpuOf are the GPUs that resources ask for, their type in its canonical form.
+func gpuOf(r *clusterapi.Resources) schema.GPU {
+	asked := r.GetGpu()
+	if asked == nil {
+		return schema.GPU{}
+	}
+	gpu := schema.GPU{Type: asked.GetType(), Count: int(cmp.Or(asked.GetCount(), 1))}
+	if known, err := accelerators.ParseGPU(gpu.Type); err == nil {
+		gpu.Type = known.Name
+	}
+	return gpu
+}
+
+// drawnFrom is the reservation of the namespace that has exactly the TPU slices or GPUs
 // that a job asks for, without naming it; "" if there is none.
 func drawnFrom(r *clusterapi.JobRequest, namespace string, stack *schema.Desired) string {
 	res := r.GetResources()
 	shape, err := accelerators.Parse(res.GetTpu())
+	gpu := gpuOf(res)
+	if gpu.Count > 0 && res.GetCpu() == 0 && res.GetMemory() == 0 && res.GetDisk() == 0 { // reserved machines are given whole
+		shape, err = accelerators.Shape{Hosts: 1}, nil
+	}
 	placed := len(res.GetZones())+len(res.GetRegions()) > 0 || res.GetProvider() != ""
 	if err != nil || placed && !stack.Local {
 		return ""
@@ -194,7 +214,7 @@ func drawnFrom(r *clusterapi.JobRequest, namespace string, stack *schema.Desired
 	for i := range stack.Reservations {
 		pool := &stack.Reservations[i]
 		suits := res.Preemptible == nil || res.GetPreemptible() == pool.Preemptible
-		if pool.Namespace == namespace && namespace != "" && pool.Max.TPU == shape.Type && suits && needed <= pool.Max.Slices {
+		if pool.Namespace == namespace && namespace != "" && pool.Max.TPU == shape.Type && pool.Max.GPU.Count == gpu.Count && pool.Max.GPU.Suits(gpu) && suits && needed <= pool.Max.Slices {
 			return pool.Addr.Scoped()
 		}
 	}

@@ -216,6 +216,13 @@ func TestLaunchRejections(t *testing.T) {
 		{"no entrypoint", func(r *clusterapi.JobRequest) { r.Entrypoint = nil }, codes.InvalidArgument, "request.entrypoint", "a command"},
 		{"no program", func(r *clusterapi.JobRequest) { r.Entrypoint.GetCommand().Words = nil }, codes.InvalidArgument, "request.entrypoint.command.words", "no program"},
 		{"no such TPU", func(r *clusterapi.JobRequest) { r.Resources = &clusterapi.Resources{Tpu: "v5litepod-17"} }, codes.InvalidArgument, "request.resources.tpu", "the nearest are"},
+		{"no such GPU", func(r *clusterapi.JobRequest) { r.Resources = &clusterapi.Resources{Gpu: &clusterapi.Gpu{Type: "h10"}} }, codes.InvalidArgument, "request.resources.gpu.type", "did you mean \"h100\"?"},
+		{"too few GPUs", func(r *clusterapi.JobRequest) {
+			r.Resources = &clusterapi.Resources{Gpu: &clusterapi.Gpu{Type: "h100", Count: -1}}
+		}, codes.InvalidArgument, "request.resources.gpu.count", "1 or more"},
+		{"TPU and GPUs", func(r *clusterapi.JobRequest) {
+			r.Resources = &clusterapi.Resources{Tpu: "v5litepod-16", Gpu: &clusterapi.Gpu{Type: "h100"}}
+		}, codes.InvalidArgument, "request.resources.gpu", "has a TPU or GPUs"},
 		{"TPU and cores", func(r *clusterapi.JobRequest) { r.Resources = &clusterapi.Resources{Tpu: "v5litepod-16", Cpu: 1} }, codes.InvalidArgument, "request.resources.cpu", "brings its own machines"},
 		{"a number that is none", func(r *clusterapi.JobRequest) { r.Resources = &clusterapi.Resources{Cpu: -1} }, codes.InvalidArgument, "request.resources.cpu", "above zero"},
 		{"a port twice", func(r *clusterapi.JobRequest) {

@@ -21,11 +21,13 @@ import (
 
 func cloudStack() schema.Desired {
 	tpus, machines := schema.Capacity{TPU: "v5litepod-4", Slices: 2}, schema.Capacity{CPU: 8, Memory: 32 << 30, Slices: 1}
+	gpus := schema.Capacity{GPU: schema.GPU{Type: "h100", Count: 8}, Slices: 1}
 	return schema.Desired{
 		Providers: []schema.Provider{{Name: schema.ProviderGCP, Project: "p", Zones: []string{"us-west4-a", "us-central1-a"}}},
 		Reservations: []schema.Reservation{
 			{Addr: schema.Address{Kind: schema.KindReservation, Name: "machines"}, Provider: schema.ProviderGCP, Min: machines, Max: machines, Zones: []string{"us-west4-a"}},
 			{Addr: schema.Address{Kind: schema.KindReservation, Name: "tpus"}, Provider: schema.ProviderGCP, Min: tpus, Max: tpus, Zones: []string{"us-west4-a"}},
+			{Addr: schema.Address{Kind: schema.KindReservation, Name: "gpus"}, Provider: schema.ProviderGCP, Min: gpus, Max: gpus, Zones: []string{"us-west4-a"}},
 		},
 	}
 }
@@ -84,6 +86,11 @@ func TestGroupReservation(t *testing.T) {
 		{"a machine", "tpus", &clusterapi.Resources{Cpu: 2, Regions: []string{"us-west4"}}, "", false},
 		{"its own", "tpus", &clusterapi.Resources{Cpu: 2, ReservationId: "machines"}, "machines", true},
 		{"a part of a machine", "machines", &clusterapi.Resources{Cpu: 2, Memory: 1 << 30}, "machines", true},
+		{"GPUs", "tpus", &clusterapi.Resources{Gpu: &clusterapi.Gpu{Type: "h100"}}, "", false},
+		{"the same GPUs", "gpus", &clusterapi.Resources{Gpu: &clusterapi.Gpu{Type: "NVIDIA-H100-80GB-HBM3", Count: 8}}, "gpus", false},
+		{"fewer GPUs", "gpus", &clusterapi.Resources{Gpu: &clusterapi.Gpu{Type: "h100", Count: 4}}, "", false},
+		{"a machine without GPUs", "gpus", &clusterapi.Resources{Cpu: 2, Regions: []string{"us-west4"}}, "", false},
+		{"GPUs of any type", "gpus", &clusterapi.Resources{Gpu: &clusterapi.Gpu{Count: 8}}, "gpus", false},
 		{"a whole machine", "machines", nil, "machines", false},
 	}
 	for _, tt := range tests {

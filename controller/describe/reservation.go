@@ -32,9 +32,13 @@ func Reservation(v *access.View, addr schema.Address) *clusterapi.ReservationInf
 
 // amountOf is a number of slices of a shape of a reservation, which may be none.
 func amountOf(of *schema.Reservation, shape schema.Capacity, n int) *clusterapi.Resources {
-	return &clusterapi.Resources{
+	r := &clusterapi.Resources{
 		Tpu: shape.TPU, Cpu: shape.CPU, Memory: int64(shape.Memory), Disk: int64(shape.Disk), Slices: int32(n), Preemptible: new(of.Preemptible),
 	}
+	if shape.GPU.Count > 0 {
+		r.Gpu = &clusterapi.Gpu{Type: shape.GPU.Type, Count: int32(shape.GPU.Count)}
+	}
+	return r
 }
 
 func reservationConfig(addr schema.Address, r state.Resource) *clusterapi.ReservationConfig {

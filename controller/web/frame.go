@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/fray-ml/fray/accelerators"
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
@@ -184,26 +183,19 @@ func compareBool(a, b bool) int {
 	return 1
 }
 
-// chipsOf is how many chips a slice has, 0 for one without TPUs.
-func chipsOf(spec *schema.SliceSpec) int {
-	shape, err := accelerators.Parse(spec.TPU)
-	if err != nil {
-		return 0
-	}
-	return shape.Chips
-}
-
-// shapeOf names what a slice is made of: "v5litepod-16", "n2-standard-8", "4 CPU, 16 GiB".
-func shapeOf(tpu, machine string, cpu float64, memory schema.Bytes) string {
+// shapeOf names what a slice is made of: "v5litepod-16", "8 h100", "n2-standard-8", "4 CPU, 16 GiB".
+func shapeOf(s *schema.SliceSpec) string {
 	switch {
-	case tpu != "":
-		return tpu
-	case machine != "":
-		return machine
-	case cpu == 0 && memory == 0:
+	case s.TPU != "":
+		return s.TPU
+	case s.GPU.Count > 0:
+		return s.GPU.String()
+	case s.MachineType != "":
+		return s.MachineType
+	case s.CPU == 0 && s.Memory == 0:
 		return "a machine"
-	case memory == 0:
-		return plain(cpu) + " CPU"
+	case s.Memory == 0:
+		return plain(s.CPU) + " CPU"
 	}
-	return plain(cpu) + " CPU, " + memory.String()
+	return plain(s.CPU) + " CPU, " + s.Memory.String()
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fray-ml/fray/accelerators"
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
@@ -110,11 +111,11 @@ func (x *index) rowOf(snap *Snapshot, e *jobEntry) JobRow {
 		r := &spec.Resources
 		row.Namespace, row.User = spec.Namespace, spec.User
 		row.Band = cmp.Or(spec.Band, schema.BandInteractive)
-		row.Slices, row.Shape = r.Slices, shapeOf(r.TPU, r.MachineType, r.CPU, r.Memory)
+		row.Slices, row.Shape = r.Slices, shapeOf(&schema.SliceSpec{TPU: r.TPU, GPU: r.GPU, MachineType: r.MachineType, CPU: r.CPU, Memory: r.Memory})
 	}
 	for _, name := range j.Slices {
 		if held := snap.Doc.Slices[name]; held != nil {
-			row.Chips += chipsOf(&held.Spec)
+			row.Chips += accelerators.Chips(&held.Spec)
 			if zone := held.Spec.Zone; zone != "" && !slices.Contains(row.Zones, zone) {
 				row.Zones = append(row.Zones, zone)
 			}

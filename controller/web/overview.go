@@ -137,7 +137,7 @@ func summary(f *frame) Overview {
 		if phase != PhaseReady {
 			continue
 		}
-		chips := chipsOf(&slice.Spec)
+		chips := accelerators.Chips(&slice.Spec)
 		out.Chips += chips
 		if slice.Spec.On == "" {
 			out.Hosts += max(1, slice.Spec.Hosts)

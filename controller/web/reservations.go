@@ -57,11 +57,11 @@ func (s *Server) reservations(w http.ResponseWriter, _ *http.Request) {
 
 func (x *index) reservationRow(snap *Snapshot, r *schema.Reservation, status capacity.PoolStatus) ReservationRow {
 	shape := r.Max
-	if shape.TPU == "" && shape.CPU == 0 {
+	if shape.TPU == "" && shape.GPU.Count == 0 && shape.CPU == 0 {
 		shape = r.Min
 	}
 	row := ReservationRow{
-		Address: r.Addr, Name: r.Addr.Scoped(), Namespace: r.Namespace, Shape: shapeOf(shape.TPU, "", shape.CPU, shape.Memory),
+		Address: r.Addr, Name: r.Addr.Scoped(), Namespace: r.Namespace, Shape: shapeOf(&schema.SliceSpec{TPU: shape.TPU, GPU: shape.GPU, CPU: shape.CPU, Memory: shape.Memory}),
 		Min: r.Min.Slices, Max: r.Max.Slices, Allocated: status.Allocated, Pending: status.Pending, Free: status.Free,
 		Priority: r.Priority, Preemptible: r.Preemptible, Growth: r.Growth, ExpiresAt: status.ExpiresAt, Expired: status.Expired,
 		Reasons: status.Reasons, Jobs: []JobRef{}, Slices: []string{},

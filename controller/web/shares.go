@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fray-ml/fray/accelerators"
 	"github.com/fray-ml/fray/schema"
 )
 
@@ -157,8 +158,8 @@ func (t *tally) add(snap *Snapshot, e *jobEntry) {
 		if slice == nil {
 			continue
 		}
-		chips, cpu := chipsOf(&slice.Spec), 0.0
-		if chips == 0 {
+		chips, cpu := accelerators.Chips(&slice.Spec), 0.0
+		if slice.Spec.TPU == "" {
 			cpu = slice.Spec.CPU * float64(max(1, slice.Spec.Hosts))
 		}
 		row.Chips, row.CPU = row.Chips+chips, row.CPU+cpu

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fray-ml/fray/accelerators"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
@@ -146,8 +147,8 @@ func (x *index) sliceRow(snap *Snapshot, name string, slice *state.Slice) SliceR
 	row := SliceRow{
 		Name: name, Provider: spec.Provider, Zone: spec.Zone,
 		SliceMachines: SliceMachines{
-			Shape: shapeOf(spec.TPU, spec.MachineType, spec.CPU, spec.Memory),
-			Hosts: max(1, spec.Hosts), Chips: chipsOf(spec), Preemptible: spec.Preemptible,
+			Shape: shapeOf(spec),
+			Hosts: max(1, spec.Hosts), Chips: accelerators.Chips(spec), Preemptible: spec.Preemptible,
 		},
 		SliceUse: SliceUse{Owner: spec.Owner},
 		AskedAt:  slice.PendingSince, BornAt: slice.UpAt, IdleSince: slice.IdleSince, On: spec.On, OnHost: spec.OnHost,

@@ -12,7 +12,7 @@ import (
 // ReservationDataType is the type of data "reservation".
 func ReservationDataType() cty.Type {
 	return cty.Object(map[string]cty.Type{
-		"name": cty.String, "provider": cty.String, "tpu": cty.String, "cpu": cty.Number, "memory": cty.Number,
+		"name": cty.String, "provider": cty.String, "tpu": cty.String, "gpu": cty.String, "cpu": cty.Number, "memory": cty.Number,
 		"preemptible": cty.Bool, "min": cty.Number, "max": cty.Number,
 		"slices": cty.List(cty.String), "allocated": cty.Number, "free": cty.Number,
 	})

@@ -39,6 +39,7 @@ func (e *Decoder) TPU(s eval.RepetitionData, x *configs.Expression) string {
 // that cannot be had.
 func (e *Decoder) checkShape(b *configs.Block, r *schema.Resources) {
 	if x := b.Attr("tpu"); x != nil && r.TPU != "" {
+		e.checkOneAccelerator(b)
 		for _, name := range []string{"cpu", "memory", "disk", "machine_type"} {
 			if other := b.Attr(name); other != nil {
 				e.ErrorAt(other.Range, "TPU and "+name, fmt.Sprintf("A TPU slice brings its own machines: remove %s, or remove tpu for a machine without TPU.", name))
@@ -53,6 +54,9 @@ func (e *Decoder) checkShape(b *configs.Block, r *schema.Resources) {
 			}
 		}
 	case schema.ProviderGCP:
+		if gpu := b.Child("gpu"); gpu != nil {
+			e.checkGPUs(gpu, r.GPU)
+		}
 		e.checkZones(b, r)
 	}
 }
@@ -95,6 +99,9 @@ func (e *Decoder) checkZones(b *configs.Block, r *schema.Resources) {
 // fromReservation gives resources the shape of the reservation they draw from, or a
 // part of its machines.
 func (e *JobDecoder) fromReservation(b *configs.Block, r *schema.Resources, name string) {
+	if gpu := b.Child("gpu"); gpu != nil {
+		e.ErrorAt(gpu.Range(), "Shape stated twice", fmt.Sprintf("The slices are those of %s and whole machines, so their GPUs are given already: remove the gpu block here. A part of a machine has no GPUs.", schema.ScopedAddress(schema.KindReservation, name)))
+	}
 	shape := []string{"provider", "tpu", "machine_type", "preemptible", "zones", "regions"}
 	for _, stated := range append(shape, cloudNames()...) {
 		if x := b.Attr(stated); x != nil {
@@ -106,7 +113,7 @@ func (e *JobDecoder) fromReservation(b *configs.Block, r *schema.Resources, name
 		return // wrong, and reported
 	}
 	r.Reservation, r.Provider, r.Preemptible = name, pool.Provider, pool.Preemptible
-	r.TPU, r.CPU, r.Memory, r.Disk = pool.Max.TPU, pool.Max.CPU, pool.Max.Memory, pool.Max.Disk
+	r.TPU, r.GPU, r.CPU, r.Memory, r.Disk = pool.Max.TPU, pool.Max.GPU, pool.Max.CPU, pool.Max.Memory, pool.Max.Disk
 	if e.PackedShape(b, e.instance, pool, r) {
 		return
 	}

@@ -304,6 +304,7 @@ func (e *JobDecoder) Resources(j *schema.Job) {
 	}
 	r.Provider = e.provider(e.instance, b.Attr("provider"))
 	r.TPU = e.TPU(e.instance, b.Attr("tpu"))
+	r.GPU = e.GPU(e.instance, b.Child("gpu"))
 	r.CPU = eval.Get(e, e.instance, b.Attr("cpu"), as.Cores, 0)
 	r.Memory = eval.Get(e, e.instance, b.Attr("memory"), as.Bytes, 0)
 	r.Disk = eval.Get(e, e.instance, b.Attr("disk"), as.Bytes, 0)
@@ -326,10 +327,10 @@ func (e *JobDecoder) Resources(j *schema.Job) {
 	if e.Options.Local {
 		r.MachineType, r.Zones, r.Regions = "", nil, nil
 	}
-	if r.TPU == "" && r.CPU == 0 && r.MachineType == "" && b.Attr("tpu") == nil {
+	if r.TPU == "" && r.CPU == 0 && r.MachineType == "" && b.Attr("tpu") == nil && b.Child("gpu") == nil {
 		r.CPU = 1
 	}
-	r.Preemptible = eval.Get(e, e.instance, b.Attr("preemptible"), as.Bool, r.TPU != "")
+	r.Preemptible = eval.Get(e, e.instance, b.Attr("preemptible"), as.Bool, r.TPU != "" || r.GPU.Count > 0)
 	j.Resources = r
 }
 

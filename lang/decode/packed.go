@@ -18,6 +18,8 @@ func (e *Decoder) PackedShape(b *configs.Block, s eval.RepetitionData, pool *sch
 		case x == nil:
 		case pool.Max.TPU != "":
 			e.ErrorAt(x.Range, "TPU and "+name, fmt.Sprintf("The slices of %s are %s and bring their own machines: remove %s, or name a reservation of machines without TPU.", pool.Addr, pool.Max.TPU, name))
+		case pool.Max.GPU.Count > 0:
+			e.ErrorAt(x.Range, "GPU and "+name, fmt.Sprintf("The slices of %s have %s each and are given whole: remove %s, or name a reservation of machines without GPUs.", pool.Addr, pool.Max.GPU, name))
 		default:
 			r.Packed = true
 		}

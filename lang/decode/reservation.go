@@ -1,6 +1,7 @@
 package decode
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -51,10 +52,10 @@ func (e *Decoder) Reservation(decl *configs.Declaration) (schema.Reservation, bo
 		r.Min, r.Max = e.capacity(low), e.capacity(high)
 		checkEnds(e.Reporter, b, &r)
 	}
-	if r.Max.TPU == "" && r.Max.CPU == 0 {
+	if r.Max.TPU == "" && r.Max.GPU.Count == 0 && r.Max.CPU == 0 {
 		r.Min.CPU, r.Max.CPU = 1, 1
 	}
-	r.Preemptible = preemptible || !stated && r.Max.TPU != ""
+	r.Preemptible = preemptible || !stated && (r.Max.TPU != "" || r.Max.GPU.Count > 0)
 	e.settlePlaces(b, &r, places)
 	return r, !e.Diags[before:].HasErrors()
 }
@@ -75,8 +76,11 @@ func (e *Decoder) poolPlaces(b *configs.Block, provider schema.ProviderName) sch
 
 // settlePlaces gives a pool its places, once its shape is known.
 func (e *Decoder) settlePlaces(b *configs.Block, r *schema.Reservation, places schema.Resources) {
-	places.TPU = r.Max.TPU
+	places.TPU, places.GPU = r.Max.TPU, r.Max.GPU
 	e.checkShape(b, &places)
+	if gpu := cmp.Or(b.Child("min").Child("gpu"), b.Child("max").Child("gpu")); gpu != nil && r.Provider == schema.ProviderGCP {
+		e.checkGPUs(gpu, places.GPU)
+	}
 	e.checkPlaced(b, &places)
 	settleCloud(e.Reporter, b, &places.Cloud, places.TPU)
 	if r.Provider == schema.ProviderGCP {
@@ -87,12 +91,14 @@ func (e *Decoder) settlePlaces(b *configs.Block, r *schema.Reservation, places s
 func (e *Decoder) capacity(b *configs.Block) schema.Capacity {
 	c := schema.Capacity{
 		TPU:    e.TPU(nil, b.Attr("tpu")),
+		GPU:    e.GPU(nil, b.Child("gpu")),
 		CPU:    eval.Get(e, nil, b.Attr("cpu"), as.Cores, 0),
 		Memory: eval.Get(e, nil, b.Attr("memory"), as.Bytes, 0),
 		Disk:   eval.Get(e, nil, b.Attr("disk"), as.Bytes, 0),
 		Slices: eval.Get(e, nil, b.Attr("slices"), as.WholeNumber(0, 100_000), 1),
 	}
 	if c.TPU != "" {
+		e.checkOneAccelerator(b)
 		for _, name := range []string{"cpu", "memory", "disk"} {
 			if x := b.Attr(name); x != nil {
 				e.ErrorAt(x.Range, "TPU and "+name, fmt.Sprintf("A TPU slice brings its own machines: remove %s, or remove tpu for machines without TPU.", name))
@@ -105,13 +111,15 @@ func (e *Decoder) capacity(b *configs.Block) schema.Capacity {
 // checkEnds settles the shape of a pool with both ends, and reports ends that
 // do not fit together.
 func checkEnds(report eval.Reporter, b *configs.Block, r *schema.Reservation) {
-	shapeless := func(c schema.Capacity) bool { return c.TPU == "" && c.CPU == 0 && c.Memory == 0 && c.Disk == 0 }
+	shapeless := func(c schema.Capacity) bool {
+		return c.TPU == "" && c.GPU == schema.GPU{} && c.CPU == 0 && c.Memory == 0 && c.Disk == 0
+	}
 	switch {
 	case shapeless(r.Min):
-		r.Min.TPU, r.Min.CPU, r.Min.Memory, r.Min.Disk = r.Max.TPU, r.Max.CPU, r.Max.Memory, r.Max.Disk
+		r.Min.TPU, r.Min.GPU, r.Min.CPU, r.Min.Memory, r.Min.Disk = r.Max.TPU, r.Max.GPU, r.Max.CPU, r.Max.Memory, r.Max.Disk
 	case shapeless(r.Max):
-		r.Max.TPU, r.Max.CPU, r.Max.Memory, r.Max.Disk = r.Min.TPU, r.Min.CPU, r.Min.Memory, r.Min.Disk
-	case r.Min.TPU != r.Max.TPU || r.Min.CPU != r.Max.CPU || r.Min.Memory != r.Max.Memory || r.Min.Disk != r.Max.Disk:
+		r.Max.TPU, r.Max.GPU, r.Max.CPU, r.Max.Memory, r.Max.Disk = r.Min.TPU, r.Min.GPU, r.Min.CPU, r.Min.Memory, r.Min.Disk
+	case r.Min.TPU != r.Max.TPU || r.Min.GPU != r.Max.GPU || r.Min.CPU != r.Max.CPU || r.Min.Memory != r.Max.Memory || r.Min.Disk != r.Max.Disk:
 		report.ErrorAt(b.Child("max").Range(), "Two shapes in one reservation", "All slices of a reservation have the shape of min: state the same in max, or leave it out there.")
 	}
 	if r.Min.Slices > r.Max.Slices {

@@ -144,6 +144,7 @@ func (e *Decoder) providers(d *schema.Desired) []schema.Provider {
 		case schema.ProviderLocal:
 			p.CPU = eval.Get(e, nil, b.Attr("cpu"), as.Cores, 0)
 			p.Memory = eval.Get(e, nil, b.Attr("memory"), as.Bytes, 0)
+			p.GPU = e.machineGPU(b.Child("gpu"))
 			p.Slices = eval.Get(e, nil, b.Attr("slices"), as.WholeNumber(1, math.MaxInt32), 0)
 		case schema.ProviderGCP:
 			p = e.Whole.GCP

@@ -215,6 +215,7 @@ func (d dataSource) reservation() (cty.Value, error) {
 	number := func(n int) cty.Value { return cty.NumberIntVal(int64(n)) }
 	return cty.ObjectVal(map[string]cty.Value{
 		"name": cty.StringVal(name), "provider": cty.StringVal(string(r.Provider)), "tpu": cty.StringVal(r.Shape.TPU),
+		"gpu": cty.StringVal(r.Shape.GPU.Kind()),
 		"cpu": cty.NumberFloatVal(r.Shape.CPU), "memory": cty.NumberIntVal(int64(r.Shape.Memory)),
 		"preemptible": cty.BoolVal(r.Preemptible), "min": number(r.Shape.Slices), "max": number(r.Max),
 		"slices": stringValues(r.Slices), "allocated": number(r.Allocated), "free": number(len(r.Slices) - r.Allocated),

@@ -12,7 +12,8 @@ import (
 // acceleratorNames are what other tools call an accelerator that is no TPU.
 func acceleratorNames() []string { return []string{"gpu", "gpus", "accelerator", "accelerators"} }
 
-const noGPU = `Jobs run on TPUs and CPUs: write tpu = "v5litepod-4" in resources, or cpu and memory.`
+// gpuBlock is how GPUs are asked for.
+const gpuBlock = `GPUs are a block of resources: gpu, with the attributes type = "h100" and count = 8, each on a line of its own.`
 
 // Instead suggests what to write for an attribute that the block has not.
 // Jobs and services have the same meaning under different names.
@@ -23,7 +24,7 @@ func (t *BlockType) Instead(name string) string {
 	case (name == "count" || name == "for_each") && t.Attr("replicas") != nil:
 		return `Use "replicas" for their number; count.index distinguishes them.`
 	case t.hasResources() && slices.Contains(acceleratorNames(), name):
-		return noGPU
+		return gpuBlock
 	}
 	if at := slices.IndexFunc(t.Blocks, func(b *BlockType) bool { return !b.Open && b.Attr(name) != nil }); at >= 0 {
 		return fmt.Sprintf("It stands in a block of its own: write %s { %s = … }.", t.Blocks[at].Name, name)
@@ -47,7 +48,7 @@ func (t *BlockType) BlockInstead(name string, labels []string) string {
 	case name == ActorBlock && t.Name == string(schema.KindJob):
 		return "Actors are hosted by services: write actor_service instead of job."
 	case t.hasResources() && slices.Contains(acceleratorNames(), name):
-		return noGPU
+		return gpuBlock
 	case t.Name == root.Name && name == "resource":
 		return resourceInstead(root, labels)
 	case t.Name == root.Name && name == "terraform":

@@ -144,13 +144,13 @@ func ResourcesType() *BlockType {
 		Attrs: []Attribute{
 			{Name: "provider", Type: "string", Values: valuesOf(schema.ProviderNames()...), Default: "the only declared provider, else local", Doc: "local or gcp"},
 			{Name: "reservation", Type: "reference", Doc: "reservation.NAME: the pool to draw from, which gives the shape; with cpu, memory or disk a part of its machines"},
-			{Name: "tpu", Type: "string", Names: NamesOfTPUTypes, Doc: "TPU type, such as v5litepod-16; not together with cpu, memory, disk, machine_type"},
-			{Name: "cpu", Type: "number", Default: "1 without tpu and machine_type", Doc: "cores of each slice, or of each task on a reservation's machines"},
+			{Name: "tpu", Type: "string", Names: NamesOfTPUTypes, Doc: "TPU type, such as v5litepod-16; not together with gpu, cpu, memory, disk, machine_type"},
+			{Name: "cpu", Type: "number", Default: "1 without tpu, gpu and machine_type", Doc: "cores of each slice, or of each task on a reservation's machines"},
 			{Name: "memory", Type: "size", Doc: "likewise"},
 			{Name: "disk", Type: "size", Doc: "likewise"},
 			{Name: "machine_type", Type: "string", Doc: "of the provider, such as n2-standard-8"},
 			{Name: "slices", Type: "number", Default: "1", Doc: "one gang over this many slices, or tasks on a reservation's machines"},
-			{Name: "preemptible", Type: "bool", Default: "true for tpu, else false", Doc: "whether the slices may be taken away"},
+			{Name: "preemptible", Type: "bool", Default: "true for tpu and gpu, else false", Doc: "whether the slices may be taken away"},
 			{Name: "zones", Type: "list of strings", Names: NamesOfZones, Default: "the provider's", Doc: "in order of preference"},
 			{Name: "regions", Type: "list of strings", Names: NamesOfRegions, Doc: "to choose zones from"},
 			{Name: "ports", Type: "list of strings or map of numbers", Doc: "names of ports, each free or of a fixed number"},
@@ -158,5 +158,17 @@ func ResourcesType() *BlockType {
 	}
 	t.Attrs = append(t.Attrs, SliceAttributes()...)
 	t.Attrs = append(t.Attrs, CloudAttributes(TheProviders)...)
+	t.Blocks = []*BlockType{gpuType()}
 	return t
+}
+
+// gpuType is the type of the block that states the GPUs of a machine.
+func gpuType() *BlockType {
+	return &BlockType{
+		Name: "gpu", Doc: "the GPUs of each slice, which is one machine; not together with tpu",
+		Attrs: []Attribute{
+			{Name: "type", Type: "string", Names: NamesOfGPUTypes, Default: "any that the provider has", Doc: "GPU type, such as h100; Google Cloud needs one"},
+			{Name: "count", Type: "number", Default: "1", Doc: "how many in each machine"},
+		},
+	}
 }

@@ -51,6 +51,7 @@ type NameKind string
 const (
 	NamesOfNothing  NameKind = ""
 	NamesOfTPUTypes NameKind = "tpu_type"
+	NamesOfGPUTypes NameKind = "gpu_type"
 	NamesOfZones    NameKind = "zone"
 	NamesOfRegions  NameKind = "region"
 )
@@ -213,6 +214,13 @@ func localProviderType() *BlockType {
 			{Name: "memory", Type: "size", Default: "no limit", Doc: "memory that all slices together may use"},
 			{Name: "slices", Type: "number", Default: "no limit", Doc: "slices at once"},
 		},
+		Blocks: []*BlockType{{
+			Name: "gpu", Doc: "the GPUs of this machine, which its jobs take in turns; without it each job gets as many as it asks for, and no job waits",
+			Attrs: []Attribute{
+				{Name: "type", Type: "string", Names: NamesOfGPUTypes, Default: "any", Doc: "GPU type, such as h100: jobs that ask for another are rejected"},
+				{Name: "count", Type: "number", Required: true, Doc: "how many all slices together may use"},
+			},
+		}},
 	}
 }
 
@@ -228,6 +236,7 @@ func ReservationType() *BlockType {
 				{Name: "disk", Type: "size", Doc: "of each slice; not together with tpu"},
 				{Name: "slices", Type: "number", Default: "1", Doc: "how many"},
 			},
+			Blocks: []*BlockType{gpuType()},
 		}
 	}
 	t := &BlockType{
@@ -240,7 +249,7 @@ func ReservationType() *BlockType {
 			{Name: "idle_timeout", Type: "duration", Default: "5m", Doc: "how long a slice beyond min may idle before it is released"},
 			{Name: "growth", Type: "string", Values: valuesOf(schema.GrowthDemand, schema.GrowthOffer), Default: "demand", Doc: "demand: grow for jobs that wait; offer: keep one slice more than jobs hold, up to max"},
 			{Name: "namespace", Type: "reference", Doc: "namespace.NAME: jobs launched there draw from it without naming it, where they ask for its shape"},
-			{Name: "preemptible", Type: "bool", Default: "true for tpu, else false", Doc: "whether its slices may be taken away"},
+			{Name: "preemptible", Type: "bool", Default: "true for tpu and gpu, else false", Doc: "whether its slices may be taken away"},
 			{Name: "zones", Type: "list of strings", Names: NamesOfZones, Default: "the provider's", Doc: "in order of preference"},
 			{Name: "regions", Type: "list of strings", Names: NamesOfRegions, Doc: "to choose zones from"},
 		},

@@ -6,9 +6,9 @@ import (
 
 func namespaceType() *BlockType {
 	shares := []Attribute{
-		{Name: "max_chips", Type: "number", Default: "no limit", Doc: "TPU chips its jobs may hold at once; more wait"},
+		{Name: "max_chips", Type: "number", Default: "no limit", Doc: "TPU chips and GPUs its jobs may hold at once; more wait"},
 		{Name: "max_cpu", Type: "number", Default: "no limit", Doc: "cores of hosts without TPUs that its jobs may hold at once; more wait"},
-		{Name: "budget", Type: "number", Default: "no bound", Doc: "TPU chips beyond which its jobs count as batch: they wait behind all others and yield to them"},
+		{Name: "budget", Type: "number", Default: "no bound", Doc: "TPU chips and GPUs beyond which its jobs count as batch: they wait behind all others and yield to them"},
 		{Name: "weight", Type: "number", Default: "1", Doc: "its part of what all compete for: with 2, twice as much as others with 1"},
 	}
 	user := &BlockType{

@@ -65,6 +65,10 @@ func knownTexts(a *language.Attribute) []Item {
 		for _, offer := range accelerators.Offers(accelerators.Query{}) {
 			items = append(items, Item{Kind: ItemValue, Label: offer.Type, Detail: shapeDetail(offer.Shape), Doc: offerDoc(offer)})
 		}
+	case language.NamesOfGPUTypes:
+		for _, t := range accelerators.GPUTypes() {
+			items = append(items, Item{Kind: ItemValue, Label: t.Name, Detail: fmt.Sprintf("%d GB each", t.Memory)})
+		}
 	case language.NamesOfZones:
 		for _, zone := range knownZones() {
 			items = append(items, Item{Kind: ItemValue, Label: zone.name, Detail: strings.Join(zone.generations, ", ")})

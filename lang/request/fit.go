@@ -46,9 +46,9 @@ func (c *Context) overReservations(jobs []*schema.Job) string {
 
 // needs is what jobs take at once.
 type needs struct {
-	slices, chips int
-	cpu           float64 // cores of machines without TPU
-	memory        schema.Bytes
+	slices, chips, gpus int     // GPUs are among the chips
+	cpu                 float64 // cores of machines without TPU
+	memory              schema.Bytes
 }
 
 func needsOf(jobs []*schema.Job, counted func(*schema.Job) bool) needs {
@@ -63,6 +63,8 @@ func needsOf(jobs []*schema.Job, counted func(*schema.Job) bool) needs {
 			n.chips += r.Slices * shape.Chips
 			continue
 		}
+		n.gpus += r.Slices * r.GPU.Count
+		n.chips += r.Slices * r.GPU.Count
 		n.cpu += float64(r.Slices) * r.CPU
 		n.memory += schema.Bytes(r.Slices) * r.Memory
 	}
@@ -73,9 +75,16 @@ func (c *Context) overProviders(jobs []*schema.Job) string {
 	for i := range c.Stack.Providers {
 		p := &c.Stack.Providers[i]
 		need := needsOf(jobs, func(j *schema.Job) bool { return j.Resources.Provider == p.Name && j.Resources.Reservation == "" })
+		for _, j := range jobs {
+			if r := &j.Resources; r.Provider == p.Name && r.Reservation == "" && r.GPU.Count > 0 && !p.GPU.Suits(r.GPU) {
+				return fmt.Sprintf("a task needs %s, and provider %s has %s", r.GPU, p.Name, p.GPU)
+			}
+		}
 		switch {
 		case p.Slices > 0 && need.slices > p.Slices:
 			return fmt.Sprintf("%d slices are needed at once, and provider %s has %d at most", need.slices, p.Name, p.Slices)
+		case p.GPU.Count > 0 && need.gpus > p.GPU.Count:
+			return fmt.Sprintf("%d GPUs are needed at once, and provider %s has %d at most", need.gpus, p.Name, p.GPU.Count)
 		case p.CPU > 0 && need.cpu > p.CPU:
 			return fmt.Sprintf("%g cores are needed at once, and provider %s has %g at most", need.cpu, p.Name, p.CPU)
 		case p.Memory > 0 && need.memory > p.Memory:

@@ -57,6 +57,7 @@ func (e *requested) drawn(b *configs.Block, r *Job, out *schema.Resources) {
 		}
 	}
 	out.Reservation, out.Provider, out.Preemptible, out.TPU = r.Reservation, pool.Provider, pool.Preemptible, pool.Max.TPU
+	out.GPU = pool.Max.GPU
 	out.CPU, out.Memory, out.Disk = pool.Max.CPU, pool.Max.Memory, pool.Max.Disk
 	e.drawnShape(b, pool, out)
 	if !out.Packed && out.Slices > pool.Max.Slices {
@@ -76,6 +77,13 @@ func (e *requested) drawnShape(b *configs.Block, pool *schema.Reservation, out *
 	if tpu != "" && tpu != pool.Max.TPU {
 		has := cmp.Or(pool.Max.TPU, "machines without TPU")
 		e.ErrorAt(b.Attr("tpu").Range, "Other shape than its reservation", fmt.Sprintf("The slices of %s are %s, not %s: ask for those, or name another reservation.", pool.Addr, has, tpu))
+	}
+	if block := b.Child("gpu"); block != nil {
+		gpu := e.GPU(nil, block)
+		if gpu.Count != pool.Max.GPU.Count || !pool.Max.GPU.Suits(gpu) {
+			has := cmp.Or(pool.Max.GPU.String(), pool.Max.TPU, "no GPUs")
+			e.ErrorAt(block.Range(), "Other shape than its reservation", fmt.Sprintf("The slices of %s have %s each, not %s: ask for those, or name another reservation.", pool.Addr, has, gpu))
+		}
 	}
 	e.PackedShape(b, nil, pool, out)
 }

@@ -238,6 +238,9 @@ func shapeOf(s schema.SliceSpec) string {
 		if s.MachineType != "" {
 			what = "machine type " + s.MachineType
 		}
+		if s.GPU.Count > 0 {
+			what = s.GPU.String() + ", " + what
+		}
 	}
 	preemptible := ""
 	if s.Preemptible {

@@ -210,7 +210,7 @@ func (r *rebuilder) poolOf(owner schema.Address) schema.Address {
 // reconstructed is a reservation of just the slices that are there.
 func reconstructed(addr schema.Address, found []*schema.SliceStatus) *schema.Reservation {
 	s := &found[0].Spec
-	c := schema.Capacity{TPU: s.TPU, CPU: s.CPU, Memory: s.Memory, Slices: len(found)}
+	c := schema.Capacity{TPU: s.TPU, GPU: s.GPU, CPU: s.CPU, Memory: s.Memory, Slices: len(found)}
 	return &schema.Reservation{Addr: addr, Provider: s.Provider, Min: c, Max: c, Preemptible: s.Preemptible}
 }
 

@@ -121,7 +121,7 @@ func (r *remover) disown(name string, holder *state.Job) {
 		}
 		res := &holder.Spec.Resources
 		s = &state.Slice{Listed: true, Spec: schema.SliceSpec{
-			Name: name, Stack: r.doc.Stack(), Owner: holder.Spec.Addr, Provider: res.Provider, TPU: res.TPU,
+			Name: name, Stack: r.doc.Stack(), Owner: holder.Spec.Addr, Provider: res.Provider, TPU: res.TPU, GPU: res.GPU,
 			CPU: res.CPU, Memory: res.Memory, Disk: res.Disk, MachineType: res.MachineType, Preemptible: res.Preemptible,
 		}}
 	}

@@ -14,7 +14,7 @@ import (
 
 // LimitOf returns the most that a provider may be asked for; zero fields are unlimited.
 func LimitOf(p schema.Provider) plan.Amount {
-	return plan.Amount{Slices: p.Slices, CPU: p.CPU, Memory: p.Memory}
+	return plan.Amount{Slices: p.Slices, CPU: p.CPU, Memory: p.Memory, GPUs: p.GPU.Count}
 }
 
 // Used is what a provider's limit is spent on: all slices that are there or have
@@ -71,6 +71,9 @@ func shortage(need, used, limit plan.Amount) string {
 	if limit.Slices > 0 && used.Slices+need.Slices > limit.Slices {
 		short = append(short, fmt.Sprintf("needs %d more slice%s, %d of %d are in use", need.Slices, Plural(need.Slices != 1), used.Slices, limit.Slices))
 	}
+	if limit.GPUs > 0 && need.GPUs > 0 && used.GPUs+need.GPUs > limit.GPUs {
+		short = append(short, fmt.Sprintf("needs %d more GPU%s, %d of %d are in use", need.GPUs, Plural(need.GPUs != 1), used.GPUs, limit.GPUs))
+	}
 	if limit.CPU > 0 && need.CPU > 0 && used.CPU+need.CPU > limit.CPU {
 		short = append(short, fmt.Sprintf("needs %g more CPU%s, %g of %g are in use", need.CPU, Plural(need.CPU != 1), used.CPU, limit.CPU))
 	}
@@ -84,6 +87,7 @@ func shortage(need, used, limit plan.Amount) string {
 type Shape struct {
 	provider schema.ProviderName
 	tpu      string
+	gpu      schema.GPU
 	hosts    int
 	cpu      float64
 	memory   schema.Bytes
@@ -138,7 +142,7 @@ func (d *Zones) Asks(want *schema.Job, j *state.Job) (Shape, bool) {
 	if r.Reservation != "" || j != nil && j.Status.Ended() {
 		return Shape{}, false
 	}
-	return d.ShapeOf(&schema.SliceSpec{Provider: r.Provider, TPU: r.TPU, CPU: r.CPU, Memory: r.Memory}), true
+	return d.ShapeOf(&schema.SliceSpec{Provider: r.Provider, TPU: r.TPU, GPU: r.GPU, CPU: r.CPU, Memory: r.Memory}), true
 }
 
 // ShapeOf is the shape of a slice, whose hosts need not be filled in.
@@ -147,18 +151,18 @@ func (d *Zones) ShapeOf(spec *schema.SliceSpec) Shape {
 	if spec.Hosts == 0 && spec.TPU != "" {
 		hosts = max(1, d.Accelerator(spec.TPU).Hosts)
 	}
-	return Shape{provider: spec.Provider, tpu: spec.TPU, hosts: hosts, cpu: spec.CPU, memory: spec.Memory}
+	return Shape{provider: spec.Provider, tpu: spec.TPU, gpu: spec.GPU, hosts: hosts, cpu: spec.CPU, memory: spec.Memory}
 }
 
 // sums are the amounts of a count, by provider.
 func (d *Zones) sums(count Demand) map[schema.ProviderName]plan.Amount {
 	order := slices.SortedFunc(maps.Keys(count), func(a, b Shape) int {
-		return cmp.Or(cmp.Compare(a.provider, b.provider), cmp.Compare(a.tpu, b.tpu), cmp.Compare(a.hosts, b.hosts),
+		return cmp.Or(cmp.Compare(a.provider, b.provider), cmp.Compare(a.tpu, b.tpu), cmp.Compare(a.gpu.Type, b.gpu.Type), cmp.Compare(a.gpu.Count, b.gpu.Count), cmp.Compare(a.hosts, b.hosts),
 			cmp.Compare(a.cpu, b.cpu), cmp.Compare(a.memory, b.memory))
 	})
 	sums := map[schema.ProviderName]plan.Amount{}
 	for _, s := range order {
-		one := d.AmountOf(&schema.SliceSpec{Provider: s.provider, TPU: s.tpu, Hosts: s.hosts, CPU: s.cpu, Memory: s.memory})
+		one := d.AmountOf(&schema.SliceSpec{Provider: s.provider, TPU: s.tpu, GPU: s.gpu, Hosts: s.hosts, CPU: s.cpu, Memory: s.memory})
 		sums[s.provider] = sums[s.provider].Times(one, count[s].slices)
 	}
 	return sums

@@ -31,12 +31,13 @@ func Check(desired *schema.Desired) []plan.Problem {
 			continue
 		}
 		r := &job.Resources
-		spec := schema.SliceSpec{TPU: r.TPU, CPU: r.CPU, Memory: r.Memory, Hosts: 1}
+		spec := schema.SliceSpec{TPU: r.TPU, GPU: r.GPU, CPU: r.CPU, Memory: r.Memory, Hosts: 1}
 		c.need(placement{unit: UnitOf(job), from: string(r.Provider)}, plan.Amount{}.Times(c.sizer.AmountOf(&spec), r.Slices))
 	}
 	c.pools(pools)
 	c.packed(pools)
 	c.providers(desired.Providers)
+	c.gpus(desired)
 	c.spaces(desired)
 	return c.problems
 }

@@ -84,7 +84,7 @@ func (d *Pools) ZonesOf(r *schema.Resources) []string {
 
 // poolZones are the same for the slices of a reservation.
 func (d *Pools) poolZones(r *schema.Reservation) []string {
-	return d.ZonesOf(&schema.Resources{Provider: r.Provider, TPU: r.Min.TPU, Zones: r.Zones, Regions: r.Regions})
+	return d.ZonesOf(&schema.Resources{Provider: r.Provider, TPU: r.Min.TPU, GPU: r.Min.GPU, Zones: r.Zones, Regions: r.Regions})
 }
 
 func (d *Pools) poolSlice(r *schema.Reservation, index int, zone string) schema.SliceSpec {

@@ -35,7 +35,7 @@ func (d *Zones) OpenZone(want *schema.Job, allowed func(zone string) bool) (stri
 func (d *Zones) shutTo(want *schema.Job, zone string) plan.Reason {
 	r := &want.Resources
 	spec := schema.SliceSpec{
-		Owner: want.Addr, Provider: r.Provider, TPU: r.TPU, MachineType: r.MachineType, Zone: zone, Preemptible: r.Preemptible, Cloud: r.Cloud,
+		Owner: want.Addr, Provider: r.Provider, TPU: r.TPU, GPU: r.GPU, MachineType: r.MachineType, Zone: zone, Preemptible: r.Preemptible, Cloud: r.Cloud,
 	}
 	if d.Obs.Inventories[r.Provider].Unlisted[zone] != "" { // it depends on what is known of the slice
 		spec.Name = plan.SliceNameIn(zone, d.Stack, want.Addr, 0)

@@ -73,6 +73,9 @@ func QuotaPlace(s *schema.SliceSpec) string {
 		return ""
 	}
 	generation, _, _ := strings.Cut(cmp.Or(s.TPU, s.MachineType, "machines"), "-")
+	if s.GPU.Count > 0 { // counted by the type of GPU
+		generation = s.GPU.Type
+	}
 	return accelerators.RegionOf(s.Zone) + "/" + generation + "/" + plan.TierOf(s)
 }
 

@@ -58,6 +58,8 @@ func reservationAttributes() []attribute[schema.Reservation] {
 	} {
 		list = append(list,
 			field(end.name+".tpu", func(r *pool) *string { return &end.of(r).TPU }),
+			field(end.name+".gpu.type", func(r *pool) *string { return &end.of(r).GPU.Type }),
+			field(end.name+".gpu.count", func(r *pool) *int { return &end.of(r).GPU.Count }),
 			field(end.name+".cpu", func(r *pool) *float64 { return &end.of(r).CPU }),
 			field(end.name+".memory", func(r *pool) *schema.Bytes { return &end.of(r).Memory }),
 			field(end.name+".disk", func(r *pool) *schema.Bytes { return &end.of(r).Disk }),

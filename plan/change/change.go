@@ -123,6 +123,7 @@ func ResourceAttrs(r state.Resource) []Attr {
 			c    schema.Capacity
 		}{{"min", v.Min}, {"max", v.Max}} {
 			l.add(end.name+".tpu", end.c.TPU, end.c.TPU == "")
+			l.gpu(end.name+".gpu", end.c.GPU)
 			l.add(end.name+".cpu", end.c.CPU, end.c.CPU == 0)
 			l.add(end.name+".memory", end.c.Memory.String(), end.c.Memory == 0)
 			l.add(end.name+".disk", end.c.Disk.String(), end.c.Disk == 0)
@@ -143,6 +144,11 @@ func ResourceAttrs(r state.Resource) []Attr {
 		l.add("same_zone", true, !r.Group.SameZone)
 	}
 	return l.attrs
+}
+
+func (l *attrList) gpu(path string, g schema.GPU) {
+	l.add(path+".type", g.Type, g.Type == "")
+	l.add(path+".count", g.Count, g.Count == 0)
 }
 
 func (l *attrList) namespaceAttrs(n *schema.Namespace) {

@@ -183,6 +183,8 @@ func costType(spec *schema.SliceSpec) string {
 		return spec.TPU
 	case spec.MachineType != "":
 		return spec.MachineType
+	case spec.GPU.Count > 0:
+		return spec.GPU.String()
 	case spec.Memory == 0:
 		return fmt.Sprintf("%g CPU", spec.CPU)
 	}

@@ -190,7 +190,7 @@ func ofSlice(s *state.Slice, change state.SliceChange) *state.SliceEvent {
 		return nil
 	}
 	e := &state.SliceEvent{
-		Change: change, Zone: s.Spec.Zone, Type: cmp.Or(s.Spec.TPU, s.Spec.MachineType), Index: s.Spec.Index, Preemptible: s.Spec.Preemptible,
+		Change: change, Zone: s.Spec.Zone, Type: s.Spec.Kind(), Index: s.Spec.Index, Preemptible: s.Spec.Preemptible,
 	}
 	switch change {
 	case state.ChangeFailed:

@@ -148,19 +148,23 @@ func names[T any](attributes []attribute[T], path string) bool {
 // declared one are of different kinds.
 func unmix(kept, recorded *schema.Job) {
 	r, cur := &kept.Resources, &recorded.Resources
-	if r.TPU != "" && (r.CPU != 0 || r.Memory != 0 || r.Disk != 0 || r.MachineType != "") {
-		r.TPU, r.CPU, r.Memory, r.Disk, r.MachineType = cur.TPU, cur.CPU, cur.Memory, cur.Disk, cur.MachineType
+	machine := r.GPU != schema.GPU{} || r.CPU != 0 || r.Memory != 0 || r.Disk != 0 || r.MachineType != ""
+	if r.TPU != "" && machine || isHalf(r.GPU) {
+		r.TPU, r.GPU, r.CPU, r.Memory, r.Disk, r.MachineType = cur.TPU, cur.GPU, cur.CPU, cur.Memory, cur.Disk, cur.MachineType
 	}
 }
 
 // unmixEnds is unmix for both ends of a reservation.
 func unmixEnds(kept, recorded *schema.Reservation) {
 	for _, end := range [][2]*schema.Capacity{{&kept.Min, &recorded.Min}, {&kept.Max, &recorded.Max}} {
-		if c, cur := end[0], end[1]; c.TPU != "" && (c.CPU != 0 || c.Memory != 0 || c.Disk != 0) {
-			c.TPU, c.CPU, c.Memory, c.Disk = cur.TPU, cur.CPU, cur.Memory, cur.Disk
+		if c, cur := end[0], end[1]; c.TPU != "" && (c.GPU != schema.GPU{} || c.CPU != 0 || c.Memory != 0 || c.Disk != 0) || isHalf(c.GPU) {
+			c.TPU, c.GPU, c.CPU, c.Memory, c.Disk = cur.TPU, cur.GPU, cur.CPU, cur.Memory, cur.Disk
 		}
 	}
 }
+
+// isHalf reports a type of GPUs whose number is of a declaration that has none.
+func isHalf(g schema.GPU) bool { return g.Type != "" && g.Count == 0 }
 
 // drawing sees to it that a job draws from a reservation that is there, and has
 // its shape: that is never the job's own to keep.
@@ -187,10 +191,10 @@ func Fitted(job *schema.Job, pool *schema.Reservation) *schema.Job {
 	r := &fit.Resources
 	r.Provider, r.Preemptible = pool.Provider, pool.Preemptible
 	r.MachineType = ""
-	if r.Packed = r.Packed && pool.Max.TPU == ""; r.Packed {
-		r.TPU = "" // its part of a machine is its own
+	if r.Packed = r.Packed && pool.Max.TPU == "" && pool.Max.GPU.Count == 0; r.Packed {
+		r.TPU, r.GPU = "", schema.GPU{} // its part of a machine is its own
 		return &fit
 	}
-	r.TPU, r.CPU, r.Memory, r.Disk = pool.Max.TPU, pool.Max.CPU, pool.Max.Memory, pool.Max.Disk
+	r.TPU, r.GPU, r.CPU, r.Memory, r.Disk = pool.Max.TPU, pool.Max.GPU, pool.Max.CPU, pool.Max.Memory, pool.Max.Disk
 	return &fit
 }

@@ -19,6 +19,7 @@ func JobAttrs(j *schema.Job) []Attr {
 	l.add("resources.provider", r.Provider, r.Provider == "")
 	l.add("resources.reservation", r.Reservation, r.Reservation == "")
 	l.add("resources.tpu", r.TPU, r.TPU == "")
+	l.gpu("resources.gpu", r.GPU)
 	l.add("resources.cpu", r.CPU, r.CPU == 0)
 	l.add("resources.memory", r.Memory.String(), r.Memory == 0)
 	l.add("resources.disk", r.Disk.String(), r.Disk == 0)
@@ -91,7 +92,7 @@ func attrVerb(path string) plan.Verb {
 		}
 	}
 	for _, prefix := range []string{
-		"resources", "provider", "min.tpu", "min.cpu", "min.memory", "min.disk", "preemptible", "engine", "provisioning", "valid_until", "max_run",
+		"resources", "provider", "min.tpu", "min.gpu", "min.cpu", "min.memory", "min.disk", "preemptible", "engine", "provisioning", "valid_until", "max_run",
 		"reserved_in", "runtime_version", "disks", "network", "subnetwork", "service_account", "boot_image",
 	} {
 		if strings.HasPrefix(path, prefix) {
@@ -135,6 +136,8 @@ func resourceAttributes() []attribute[schema.Job] {
 		field("resources.provider", func(j *job) *schema.ProviderName { return &j.Resources.Provider }),
 		field("resources.reservation", func(j *job) *string { return &j.Resources.Reservation }),
 		field("resources.tpu", func(j *job) *string { return &j.Resources.TPU }),
+		field("resources.gpu.type", func(j *job) *string { return &j.Resources.GPU.Type }),
+		field("resources.gpu.count", func(j *job) *int { return &j.Resources.GPU.Count }),
 		field("resources.cpu", func(j *job) *float64 { return &j.Resources.CPU }),
 		field("resources.memory", func(j *job) *schema.Bytes { return &j.Resources.Memory }),
 		field("resources.disk", func(j *job) *schema.Bytes { return &j.Resources.Disk }),

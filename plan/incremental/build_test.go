@@ -44,6 +44,16 @@ func onTPU(tpu string) jobOption {
 	}
 }
 
+func onGPUs(kind string, n int) jobOption {
+	return func(j *schema.Job) { j.Resources.GPU, j.Resources.CPU = schema.GPU{Type: kind, Count: n}, 0 }
+}
+
+// machineOf adds a provider that has only so many GPUs.
+func machineOf(desired schema.Desired, kind string, n int) schema.Desired {
+	desired.Providers = []schema.Provider{{Name: schema.ProviderLocal, GPU: schema.GPU{Type: kind, Count: n}}}
+	return desired
+}
+
 func after(on ...schema.Address) jobOption {
 	return func(j *schema.Job) { j.DependsOn = append(j.DependsOn, on...) }
 }

@@ -148,6 +148,11 @@ func TestSemantics06GangThatNeverFitsIsRefused(t *testing.T) {
 		"gang and provider":  {limited(configuration(newJob("a", onSlices(3))), 2), "Larger than its provider"},
 		"group and provider": {limited(configuration(newJob("a", inGroup("g")), newJob("b", inGroup("g"))), 1), "Larger than its provider"},
 		"pool and provider":  {limited(withPools(configuration(), newPool("p", "", 3)), 2), "Larger than its provider"},
+		"GPUs and provider":  {machineOf(configuration(newJob("a", onGPUs("h100", 2), onSlices(5))), "h100", 8), "Larger than its provider"},
+		"another GPU":        {machineOf(configuration(newJob("a", onGPUs("h100", 1))), "t4", 8), "No such GPU"},
+		"any GPU":            {machineOf(configuration(newJob("a", onGPUs("", 8)), newJob("b", onGPUs("t4", 8))), "t4", 8), ""},
+		"GPUs of any type":   {machineOf(configuration(newJob("a", onGPUs("h100", 8))), "", 8), ""},
+		"GPUs without limit": {limited(configuration(newJob("a", onGPUs("h100", 64))), 1), ""},
 		"separate jobs fit":  {limited(configuration(newJob("a"), newJob("b")), 1), ""},
 		"whole pool":         {withPools(configuration(newJob("a", from("p"), onSlices(2)), newJob("b", from("p"), onSlices(2))), newPool("p", "", 2)), ""},
 	} {

@@ -50,11 +50,20 @@ func (d *Attempts) run(j *state.Job, slice int) *state.Run {
 	if len(last.Slices) > 1 {
 		run.Megascale = fmt.Sprintf("%s:%d", host.Address, host.MegascalePort)
 	}
+	run.GPU = d.gpuOn(j, last.Slices[slice])
 	for i := range last.Tasks {
 		t := &last.Tasks[i]
 		run.Peers = append(run.Peers, state.Peer{Slice: t.Slice, Host: t.Host, Address: t.Address})
 	}
 	return run
+}
+
+// gpuOn are the GPUs of a slice that a job has.
+func (d *Attempts) gpuOn(j *state.Job, name string) schema.GPU {
+	if s := d.Next.Slices[name]; s != nil {
+		return s.Spec.GPU
+	}
+	return j.Spec.Resources.GPU
 }
 
 // endedBefore is how the attempt before a job's last one ended, nil if there was none.

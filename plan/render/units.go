@@ -66,6 +66,9 @@ func amounts(before, after plan.Amount) []string {
 	if before.Chips != 0 || after.Chips != 0 {
 		parts = append(parts, countedChange(before.Chips, after.Chips, "chip"))
 	}
+	if before.GPUs != 0 || after.GPUs != 0 {
+		parts = append(parts, countedChange(before.GPUs, after.GPUs, "GPU"))
+	}
 	if before.CPU != 0 || after.CPU != 0 {
 		parts = append(parts, countedChange(before.CPU, after.CPU, "CPU"))
 	}
@@ -85,6 +88,9 @@ func limits(a plan.Amount) []string {
 	}
 	if a.Chips != 0 {
 		parts = append(parts, plural(a.Chips, "chip"))
+	}
+	if a.GPUs != 0 {
+		parts = append(parts, plural(a.GPUs, "GPU"))
 	}
 	if a.CPU != 0 {
 		parts = append(parts, plural(a.CPU, "CPU"))

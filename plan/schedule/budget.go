@@ -27,7 +27,7 @@ func (d *Claims) claims(fresh []*schema.Job, asked []schema.SliceSpec, pooled []
 		p := &d.Desired.Providers[i]
 		if limit := capacity.LimitOf(*p); limit != (plan.Amount{}) {
 			all = append(all, capacity.Claim{
-				Bound: capacity.Bound{Kind: capacity.OfProvider, Name: string(p.Name)}, Limit: snapshot.LoadOf(limit),
+				Bound: capacity.Bound{Kind: capacity.OfProvider, Name: string(p.Name)}, Limit: snapshot.LimitLoad(limit),
 				Need: snapshot.LoadOf(d.NewOf(p.Name, asked)).Plus(d.idleOf(p.Name, asked), 1),
 				Used: snapshot.LoadOf(d.Used(p.Name)).Plus(d.idleAt(p.Name), -1), Short: d.Lacks(asked),
 			})

@@ -123,7 +123,7 @@ func (d *Victims) isInfeasible(u *capacity.Unit, short []capacity.Claim) bool {
 	return slices.ContainsFunc(d.infeasible, func(h infeasible) bool {
 		return h.band <= u.Band && slices.ContainsFunc(short, func(c capacity.Claim) bool {
 			n, m := c.Need, h.claim.Need
-			return c.Bound == h.claim.Bound && n.Slices >= m.Slices && n.Chips >= m.Chips && n.Milli >= m.Milli && n.Memory >= m.Memory
+			return c.Bound == h.claim.Bound && n.Slices >= m.Slices && n.Chips >= m.Chips && n.GPUs >= m.GPUs && n.Milli >= m.Milli && n.Memory >= m.Memory
 		})
 	})
 }

@@ -11,7 +11,7 @@ func (d *Draft) AmountOf(spec *schema.SliceSpec) plan.Amount {
 	if spec.On != "" { // a part of another one
 		return plan.Amount{}
 	}
-	a := plan.Amount{Slices: 1, Hosts: spec.Hosts}
+	a := plan.Amount{Slices: 1, Hosts: spec.Hosts, GPUs: spec.GPU.Count * max(1, spec.Hosts)}
 	if spec.TPU == "" {
 		a.CPU, a.Memory = spec.CPU, spec.Memory
 		return a

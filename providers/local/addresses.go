@@ -48,7 +48,7 @@ func (p *Provider) claimAddress(name string, n int) (string, error) {
 	claim := name + "/" + strconv.Itoa(n)
 	for try := range addressTries {
 		address := loopback(claim, try).String()
-		err := p.takeAddress(filepath.Join(p.claims(), address), claim)
+		err := p.takeClaim(filepath.Join(p.claims(), address), claim)
 		if errors.Is(err, os.ErrExist) {
 			continue
 		}
@@ -60,9 +60,9 @@ func (p *Provider) claimAddress(name string, n int) (string, error) {
 	return "", failf(schema.ErrorCapacity, "no loopback address is free for host %d", n)
 }
 
-// takeAddress makes the file of a claim, or returns os.ErrExist where another slice
-// has the address. A claim whose slice is gone, since its maker died, is removed first.
-func (p *Provider) takeAddress(path, claim string) error {
+// takeClaim makes the file of a claim, or returns os.ErrExist where another slice
+// has what the file is named after. A claim whose slice is gone, since its maker died, is removed first.
+func (p *Provider) takeClaim(path, claim string) error {
 	err := createFile(path, claim)
 	if !errors.Is(err, os.ErrExist) {
 		return err
@@ -105,19 +105,24 @@ func createFile(path, content string) error {
 // releaseClaims forgets all claims of a slice that was never recorded. The caller has
 // the slice's lock.
 func (p *Provider) releaseClaims(name string) error {
-	entries, err := os.ReadDir(p.claims())
+	return errors.Join(releaseFrom(p.claims(), name), releaseFrom(p.gpuClaims(), name))
+}
+
+// releaseFrom removes the claims of a slice in one directory.
+func releaseFrom(dir, name string) error {
+	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("release addresses: %w", err)
+		return fmt.Errorf("release claims: %w", err)
 	}
 	var errs []error
 	for _, e := range entries {
-		path := filepath.Join(p.claims(), e.Name())
+		path := filepath.Join(dir, e.Name())
 		claim, err := os.ReadFile(path)
 		if err == nil && strings.HasPrefix(string(claim), name+"/") {
 			err = os.Remove(path)
 		}
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			errs = append(errs, fmt.Errorf("release address: %w", err))
+			errs = append(errs, fmt.Errorf("release claim: %w", err))
 		}
 	}
 	return errors.Join(errs...)

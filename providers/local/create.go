@@ -56,10 +56,14 @@ func (p *Provider) make(held *hold, spec schema.SliceSpec) (*record, error) {
 	if err != nil {
 		return nil, err
 	}
+	gpus, err := p.claimGPUs(spec)
+	if err != nil {
+		return nil, err
+	}
 	if err := held.still(); err != nil {
 		return nil, err
 	}
-	r := &record{Spec: spec, Addresses: addresses, CreatedAt: time.Now()}
+	r := &record{Spec: spec, Addresses: addresses, GPUs: gpus, CreatedAt: time.Now()}
 	return r, s.write(r)
 }
 

@@ -127,7 +127,7 @@ func (p *Provider) advance(name string) (gone bool, err error) {
 	if left {
 		return false, nil
 	}
-	if err := p.releaseAddresses(r); err != nil {
+	if err := errors.Join(p.releaseAddresses(r), p.releaseGPUs(r)); err != nil {
 		return false, err
 	}
 	return true, p.remove(s, held)

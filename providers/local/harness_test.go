@@ -75,6 +75,7 @@ type place struct {
 	work  string
 	store *store.Dir
 	ports []schema.Port // of the jobs that assign runs
+	gpu   schema.GPU    // likewise
 }
 
 func newPlace(t *testing.T) *place {
@@ -186,7 +187,7 @@ func (p *place) assign(spec schema.SliceSpec, generation int64, script string) {
 	p.t.Helper()
 	address := schema.Address{Kind: schema.KindJob, Name: "j"}
 	a := state.Assignment{Slice: spec.Name, Epoch: 1, Generation: generation, Run: &state.Run{
-		Job: address, JobID: "id", Attempt: int(generation), NumSlices: 1,
+		Job: address, JobID: "id", Attempt: int(generation), NumSlices: 1, GPU: p.gpu,
 		Spec: schema.Job{
 			Addr: address, Namespace: "default", StopGrace: schema.Duration(time.Second),
 			Resources: schema.Resources{Ports: p.ports},

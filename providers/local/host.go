@@ -145,6 +145,9 @@ func (p *Provider) startAgent(r *record, n int, end bool) error {
 	}
 	defer log.Close()
 	args := p.agentArgs(r.Spec.Name, n, h.dir, r.Addresses[n])
+	if len(r.GPUs) > 0 {
+		args = append(args, "--gpus", joined(r.GPUs))
+	}
 	if end {
 		args = append(args, "--end")
 	}

@@ -9,6 +9,7 @@
 //	slices/<name>/hosts/<n>/     one host; its agent holds the lock agent.lock,
 //	                             and what supervises its task holds task.lock
 //	addresses/<address>          the slice that has an address
+//	gpus/<index>                 the slice that has a GPU of this machine
 //	locks/<name>.lock            held while a slice is being changed
 //
 // Liveness is a held lock, never a pid. A process that is suspended in the middle of a

@@ -16,7 +16,8 @@ import (
 // record is slice.json: the one word on what a slice is.
 type record struct {
 	Spec      schema.SliceSpec `json:"spec"`
-	Addresses []string         `json:"addresses"` // by host
+	Addresses []string         `json:"addresses"`      // by host
+	GPUs      []int            `json:"gpus,omitempty"` // of this machine, that are the slice's own
 	CreatedAt time.Time        `json:"created_at"`
 	// DeletingSince is when the slice was told to go; it never comes back.
 	DeletingSince time.Time `json:"deleting_since,omitzero"`

@@ -379,7 +379,11 @@ class Controller(
         name = request.config.name or "pool"
         info = pb.ReservationInfo(
             reservation_id=f"{request.config.namespace}/{name}",
-            allocated=pb.Resources(tpu=request.config.max.tpu, slices=request.config.min.slices),
+            allocated=pb.Resources(
+                tpu=request.config.max.tpu,
+                gpu=request.config.max.gpu if request.config.max.HasField("gpu") else None,
+                slices=request.config.min.slices,
+            ),
             config=request.config,
         )
         self.reservations[info.reservation_id] = info

@@ -35,6 +35,10 @@ def _tpu(kind: str, **changes: Any) -> JobRequest:
     return replace(_GOOD, resources=ResourceConfig.with_tpu(kind), **changes)
 
 
+def _gpu(kind: str, count: int = 1) -> JobRequest:
+    return replace(_GOOD, resources=ResourceConfig.with_gpu(kind, count))
+
+
 def _cpu(**changes: Any) -> JobRequest:
     return replace(_GOOD, resources=ResourceConfig.with_cpu(**changes))
 
@@ -59,6 +63,14 @@ TABLE: dict[str, tuple[JobRequest, bool]] = {
     "a leading zero": (_tpu("v5litepod-016"), False),
     "no size": (_tpu("v5litepod"), False),
     "an odd topology": (_tpu("v4-14"), False),
+    "GPUs": (_gpu("h100", 8), True),
+    "GPUs as NVIDIA writes them": (_gpu("NVIDIA H100 80GB HBM3"), True),
+    "GPUs of any type": (_gpu("auto", 2), True),
+    "GPUs that are not made": (_gpu("h10"), False),
+    "memory that is not made": (_gpu("h100-40gb"), False),
+    "a TPU as GPUs": (_gpu("v5litepod-16"), False),
+    "no GPU": (_gpu("h100", 0), False),
+    "too many GPUs": (_gpu("h100", 65), False),
     "tasks as hosts": (_tpu("v5litepod-16", num_tasks=4), True),
     "tasks of two slices": (_tpu("v5litepod-16", num_tasks=8), True),
     "tasks that are no multiple of hosts": (_tpu("v5litepod-16", num_tasks=3), False),
@@ -143,7 +155,7 @@ TABLE: dict[str, tuple[JobRequest, bool]] = {
 def _messages() -> str:
     found = []
     for name, (request, taken) in TABLE.items():
-        if name in ("no core", "no time"):  # a message has no such value: every client refuses it
+        if name in ("no core", "no GPU", "no time"):  # a message has no such value: every client refuses it
             continue
         entrypoint = pb.Entrypoint(command=pb.Command(words=["true"]))
         environment = None

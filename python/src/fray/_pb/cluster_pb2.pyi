@@ -527,8 +527,9 @@ class Resources(_message.Message):
     RESERVATION_ID_FIELD_NUMBER: _builtins.int
     PORTS_FIELD_NUMBER: _builtins.int
     PROVIDER_FIELD_NUMBER: _builtins.int
+    GPU_FIELD_NUMBER: _builtins.int
     tpu: _builtins.str
-    """accelerator type; with it, cpu, memory, disk and machine_type are not given"""
+    """accelerator type; with it, gpu, cpu, memory, disk and machine_type are not given"""
     cpu: _builtins.float
     """cores of a task"""
     memory: _builtins.int
@@ -539,7 +540,7 @@ class Resources(_message.Message):
     """0: 1"""
     machine_type: _builtins.str
     preemptible: _builtins.bool
-    """absent: true with a TPU"""
+    """absent: true with a TPU or GPUs"""
     reservation_id: _builtins.str
     provider: _builtins.str
     """"": the stack's only one, or local"""
@@ -551,6 +552,10 @@ class Resources(_message.Message):
     def zones(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     @_builtins.property
     def ports(self) -> _containers.RepeatedCompositeFieldContainer[Global___Port]: ...
+    @_builtins.property
+    def gpu(self) -> Global___Gpu:
+        """of each slice, which is one machine"""
+
     def __init__(
         self,
         *,
@@ -566,16 +571,41 @@ class Resources(_message.Message):
         reservation_id: _builtins.str = ...,
         ports: _abc.Iterable[Global___Port] | None = ...,
         provider: _builtins.str = ...,
+        gpu: Global___Gpu | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_preemptible", b"_preemptible", "preemptible", b"preemptible"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_preemptible", b"_preemptible", "gpu", b"gpu", "preemptible", b"preemptible"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_preemptible", b"_preemptible", "cpu", b"cpu", "disk", b"disk", "machine_type", b"machine_type", "memory", b"memory", "ports", b"ports", "preemptible", b"preemptible", "provider", b"provider", "regions", b"regions", "reservation_id", b"reservation_id", "slices", b"slices", "tpu", b"tpu", "zones", b"zones"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_preemptible", b"_preemptible", "cpu", b"cpu", "disk", b"disk", "gpu", b"gpu", "machine_type", b"machine_type", "memory", b"memory", "ports", b"ports", "preemptible", b"preemptible", "provider", b"provider", "regions", b"regions", "reservation_id", b"reservation_id", "slices", b"slices", "tpu", b"tpu", "zones", b"zones"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__preemptible: _TypeAlias = _typing.Literal["preemptible"]  # noqa: Y015
     _WhichOneofArgType__preemptible: _TypeAlias = _typing.Literal["_preemptible", b"_preemptible"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType__preemptible) -> _WhichOneofReturnType__preemptible | None: ...
 
 Global___Resources: _TypeAlias = Resources  # noqa: Y015
+
+@_typing.final
+class Gpu(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TYPE_FIELD_NUMBER: _builtins.int
+    COUNT_FIELD_NUMBER: _builtins.int
+    type: _builtins.str
+    """such as "h100"; "": any that the provider has"""
+    count: _builtins.int
+    """in each machine; 0: 1"""
+    def __init__(
+        self,
+        *,
+        type: _builtins.str = ...,
+        count: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "type", b"type"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Gpu: _TypeAlias = Gpu  # noqa: Y015
 
 @_typing.final
 class Port(_message.Message):

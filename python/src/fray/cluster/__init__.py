@@ -39,7 +39,7 @@ from fray.cluster.errors import (
     WaitTimeoutError,
 )
 from fray.cluster.protocols import Cluster, Metadata
-from fray.cluster.resources import CpuConfig, DeviceConfig, ResourceConfig, TpuConfig, parse_size
+from fray.cluster.resources import CpuConfig, DeviceConfig, GpuConfig, ResourceConfig, TpuConfig, parse_size
 from fray.cluster.types import (
     ActorChanges,
     ActorEndpoint,
@@ -94,6 +94,7 @@ __all__ = [
     "FieldError",
     "FixedResolver",
     "FrayCluster",
+    "GpuConfig",
     "HealthCheck",
     "InvalidRequestError",
     "JobContext",

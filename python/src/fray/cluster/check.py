@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from fray.cluster.errors import FieldError, InvalidRequestError
-from fray.cluster.resources import ResourceConfig, parse_size
+from fray.cluster.gpus import ANY_GPU, canonical_gpu, gpu_types
+from fray.cluster.resources import GpuConfig, ResourceConfig, parse_size
 from fray.cluster.types import HealthCheck, JobGroupConfig, JobRequest, ReservationConfig
 
 _NAME = re.compile(r"(?=.{1,200}\Z)\w(?:[\w./-]*\w)?", re.ASCII)
@@ -20,6 +21,7 @@ _NAME_RULE = (
 _KIND_RULE = 'has "job" between its points, which is how addresses name the kind: choose another word'
 _PORT = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _MOST = 100_000
+_MOST_GPUS = 64
 
 
 def check_request(request: JobRequest) -> None:
@@ -168,12 +170,28 @@ def _of_tpu(tpu: str, path: str) -> Iterator[FieldError]:
         yield FieldError(f"{path}.tpu", f'there is no TPU type "{tpu}"; {meant}')
 
 
+def _of_gpu(gpu: GpuConfig | None, path: str) -> Iterator[FieldError]:
+    if gpu is None:
+        return
+    if gpu.type != ANY_GPU and not canonical_gpu(gpu.type):
+        import difflib  # rarely needed
+
+        near = difflib.get_close_matches(gpu.type.lower(), gpu_types(), 2)
+        meant = f"did you mean {' or '.join(near)}?" if near else f"the types are {', '.join(gpu_types())}"
+        yield FieldError(f"{path}.gpu.type", f'there is no GPU type "{gpu.type}"; {meant}')
+    if not 1 <= gpu.count <= _MOST_GPUS:
+        yield FieldError(
+            f"{path}.gpu.count", f"{gpu.count} is no number of GPUs of a machine: want 1 to {_MOST_GPUS}"
+        )
+
+
 def _of_resources(resources: ResourceConfig, path: str, fewest: int) -> Iterator[FieldError]:
     if resources.replicas < fewest:
         yield FieldError(f"{path}.replicas", f"{resources.replicas} is too few: {fewest} is the least")
     if resources.replicas > _MOST:
         yield FieldError(f"{path}.replicas", f"{resources.replicas} is too many: {_MOST} is the most")
     yield from _of_tpu(resources.tpu, path)
+    yield from _of_gpu(resources.gpu, path)
     if not resources.cpu > 0 or math.isinf(resources.cpu):
         yield FieldError(f"{path}.cpu", f"{resources.cpu} is no number of cores: want more than 0")
     for name in ("ram", "disk"):

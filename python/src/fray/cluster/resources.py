@@ -58,15 +58,26 @@ class TpuConfig:
     """The accelerator type, such as "v5litepod-16"."""
 
 
-DeviceConfig: TypeAlias = CpuConfig | TpuConfig
-"""What computes: nothing but processors, or a TPU slice."""
+@dataclass(frozen=True)
+class GpuConfig:
+    """GPUs of one machine."""
+
+    type: str = "auto"
+    """The type as NVIDIA or a cloud writes it, such as "h100" or "nvidia-h100-80gb"; "auto": any there is."""
+    count: int = 1
+    """How many each machine has."""
+
+
+DeviceConfig: TypeAlias = CpuConfig | TpuConfig | GpuConfig
+"""What computes: nothing but processors, a TPU slice, or machines with GPUs."""
 
 
 @dataclass
 class ResourceConfig:
     """What one job needs.
 
-    With a TPU, `cpu`, `ram` and `disk` are what its hosts have, and the values here have no effect.
+    With a TPU, `cpu`, `ram` and `disk` are what its hosts have, and the values here have no effect. With GPUs
+    they are what a machine has at least; their defaults leave it to the machine.
     """
 
     cpu: float = 1
@@ -77,7 +88,7 @@ class ResourceConfig:
     """Disk of each task, see `parse_size`."""
     device: DeviceConfig = field(default_factory=CpuConfig)
     replicas: int = 1
-    """How many slices, or machines without an accelerator. All start together, as one gang."""
+    """How many slices, or machines without a TPU. All start together, as one gang."""
     preemptible: bool = True
     """Whether the machines may be taken away at any time, which makes them cheap."""
     regions: Sequence[str] | None = None
@@ -94,6 +105,30 @@ class ResourceConfig:
     ) -> ResourceConfig:
         """Return `slice_count` TPU slices of a type such as "v5litepod-16"."""
         return cls(device=TpuConfig(tpu_type), replicas=slice_count, preemptible=preemptible, regions=regions)
+
+    @classmethod
+    def with_gpu(
+        cls,
+        gpu_type: str = "auto",
+        count: int = 1,
+        *,
+        cpu: float = 1,
+        ram: str = "128m",
+        disk: str = "1g",
+        replicas: int = 1,
+        preemptible: bool = True,
+        regions: Sequence[str] | None = None,
+    ) -> ResourceConfig:
+        """Return `replicas` machines with `count` GPUs each, of a type such as "h100"; "auto" is any type."""
+        return cls(
+            cpu=cpu,
+            ram=ram,
+            disk=disk,
+            device=GpuConfig(gpu_type, count),
+            replicas=replicas,
+            preemptible=preemptible,
+            regions=regions,
+        )
 
     @classmethod
     def with_cpu(
@@ -113,6 +148,11 @@ class ResourceConfig:
     def tpu(self) -> str:
         """The accelerator type, "" without one."""
         return self.device.type if isinstance(self.device, TpuConfig) else ""
+
+    @property
+    def gpu(self) -> GpuConfig | None:
+        """The GPUs of each machine, None without any."""
+        return self.device if isinstance(self.device, GpuConfig) else None
 
     def with_replicas(self, replicas: int) -> ResourceConfig:
         """Return the same for another number of slices; of none of them too."""

@@ -35,6 +35,7 @@ from fray.cluster.local.reservation import Reservation
 from fray.cluster.local.scheduler import Scheduler
 from fray.cluster.local.task import write_lines_at_once
 from fray.cluster.protocols import Metadata
+from fray.cluster.resources import CpuConfig
 from fray.cluster.types import (
     JobGroupConfig,
     JobId,
@@ -342,7 +343,11 @@ class LocalCluster:
         if job.request.reservation_id is not None:
             return job.request.reservation_id == reservation.reservation_id
         wanted, offered = job.request.resources, reservation.config.max_resources
-        return job.namespace == reservation.namespace and bool(wanted.tpu) and wanted.tpu == offered.tpu
+        return (
+            job.namespace == reservation.namespace
+            and not isinstance(wanted.device, CpuConfig)
+            and wanted.device == offered.device
+        )
 
     def _forget(self, job: Job) -> None:
         """Take away what does not outlive an attempt, or the job."""

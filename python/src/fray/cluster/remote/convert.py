@@ -9,7 +9,8 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from fray._pb import cluster_pb2 as pb
-from fray.cluster.resources import CpuConfig, ResourceConfig, TpuConfig, parse_size
+from fray.cluster.gpus import ANY_GPU
+from fray.cluster.resources import CpuConfig, GpuConfig, ResourceConfig, TpuConfig, parse_size
 from fray.cluster.types import (
     ActorChanges,
     ActorEndpoint,
@@ -32,6 +33,8 @@ from fray.cluster.types import (
     Termination,
     TerminationCause,
 )
+
+_DEFAULT = ResourceConfig()
 
 _STATUS: Mapping[pb.JobStatus.ValueType, JobStatus] = {
     pb.JOB_STATUS_UNSPECIFIED: JobStatus.PENDING,
@@ -95,27 +98,32 @@ def resources_to(resources: ResourceConfig, reservation_id: str | None = None) -
     )
     if resources.tpu:
         message.tpu = resources.tpu
-    else:
-        message.cpu = resources.cpu
-        message.memory = parse_size(resources.ram, "resources.ram")
-        message.disk = parse_size(resources.disk, "resources.disk")
+        return message
+    if resources.gpu is not None:
+        kind = resources.gpu.type
+        message.gpu.CopyFrom(pb.Gpu(type="" if kind == ANY_GPU else kind, count=resources.gpu.count))
+    for name, to in (("cpu", "cpu"), ("ram", "memory"), ("disk", "disk")):
+        value = getattr(resources, name)
+        if resources.gpu is None or value != getattr(_DEFAULT, name):
+            setattr(message, to, value if name == "cpu" else parse_size(value, f"resources.{name}"))
     return message
 
 
 def _resources_of(message: pb.Resources, like: pb.Resources) -> ResourceConfig:
     """Return resources; `like` has the values that the message leaves out."""
-    shape = message if message.tpu or message.cpu else like
+    shape = message if message.tpu or message.HasField("gpu") or message.cpu else like
     preemptible = (message if message.HasField("preemptible") else like).preemptible
     regions = list(message.regions or like.regions) or None
     if shape.tpu:
         return ResourceConfig(
             device=TpuConfig(shape.tpu), replicas=message.slices, preemptible=preemptible, regions=regions
         )
+    gpu = shape.HasField("gpu")  # a machine with GPUs has what is not stated of it
     return ResourceConfig(
-        cpu=shape.cpu,
-        ram=str(shape.memory),
-        disk=str(shape.disk),
-        device=CpuConfig(),
+        cpu=_DEFAULT.cpu if gpu and not shape.cpu else shape.cpu,
+        ram=_DEFAULT.ram if gpu and not shape.memory else str(shape.memory),
+        disk=_DEFAULT.disk if gpu and not shape.disk else str(shape.disk),
+        device=GpuConfig(shape.gpu.type or ANY_GPU, shape.gpu.count) if gpu else CpuConfig(),
         replicas=message.slices,
         preemptible=preemptible,
         regions=regions,

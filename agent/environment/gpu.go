@@ -1,0 +1,59 @@
+package environment
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// addGPU sets which GPUs CUDA and NVIDIA's container runtime show to the task: its own
+// by their indices. A task that has none and shares its machine sees none, as in Ray and
+// in the device plugin of Kubernetes; one with a machine of its own sees what is there.
+func addGPU(env map[string]string, s Setting) {
+	run := s.Run
+	switch {
+	case len(s.GPUs) > 0:
+		visible := indices(s.GPUs)
+		if listed := env[visibleDevices]; s.Simulated && listed != "" { // the agent sees but these
+			visible = within(strings.Split(listed, ","), s.GPUs)
+		}
+		env[visibleDevices] = strings.Join(visible, ",")
+		env["NVIDIA_VISIBLE_DEVICES"] = env[visibleDevices]
+		env["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID" // else CUDA numbers the fastest first, unlike all others
+		addCoordinator(env, s)
+	case s.Simulated || run.Spec.Resources.Packed:
+		env[visibleDevices] = ""
+		env["NVIDIA_VISIBLE_DEVICES"] = "void"
+	}
+}
+
+// visibleDevices is CUDA's variable of the GPUs that a process sees.
+const visibleDevices = "CUDA_VISIBLE_DEVICES"
+
+func indices(gpus []int) []string {
+	list := make([]string, 0, len(gpus))
+	for _, n := range gpus {
+		list = append(list, strconv.Itoa(n))
+	}
+	return list
+}
+
+// within are the entries of the list of an outer process that these GPUs are; none
+// where one is beyond the list, for CUDA knows no others there.
+func within(listed []string, gpus []int) []string {
+	visible := make([]string, 0, len(gpus))
+	for _, n := range gpus {
+		if n >= len(listed) {
+			return nil
+		}
+		visible = append(visible, strings.TrimSpace(listed[n]))
+	}
+	return slices.Clip(visible)
+}
+
+// addCoordinator sets what jax.distributed.initialize() reads of a gang.
+func addCoordinator(env map[string]string, s Setting) {
+	env["JAX_COORDINATOR_ADDRESS"] = s.Run.Coordinator
+	env["JAX_NUM_PROCESSES"] = strconv.Itoa(len(s.Run.Peers))
+	env["JAX_PROCESS_ID"] = strconv.Itoa(s.Task)
+}
