@@ -10,7 +10,8 @@ import subprocess
 import sys
 import tomllib
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -67,13 +68,13 @@ def sent(request: JobRequest, region: str = "") -> dict[str, Any]:
         ),
         (ResourceConfig(regions=["*"]), "us-1", None),
         (
-            ResourceConfig(regions=["a", "b"]),
+            ResourceConfig(regions=["us-1", "us-2"]),
             "us-1",
             [
                 {
                     "key": "region",
                     "op": "CONSTRAINT_OP_IN",
-                    "values": [{"stringValue": "a"}, {"stringValue": "b"}],
+                    "values": [{"stringValue": "us-1"}, {"stringValue": "us-2"}],
                 }
             ],
         ),
@@ -107,6 +108,47 @@ def test_slices(tpu: str, slices: int, tasks: int, chips: int, gang: bool) -> No
     assert body["resources"]["device"]["tpu"]["count"] == chips
     assert body.get("coscheduling") == ({"groupBy": "tpu-name"} if gang else None)
     assert "memoryBytes" not in body["resources"]  # its hosts have what they have
+
+
+@dataclass
+class _Choice(ResourceConfig):
+    accelerators: Sequence[str] = ()
+
+
+def test_alternatives() -> None:
+    both = _Choice(accelerators=["v4-16", "v5p-16"], replicas=2)
+    body = sent(JobRequest("train", TRUE, both))
+    assert body["resources"]["device"] == {"tpu": {"variant": "v4-16", "count": 4}}
+    assert (body["replicas"], body["coscheduling"]) == (4, {"groupBy": "tpu-name"})
+    values = [{"stringValue": "v4-16"}, {"stringValue": "v5p-16"}]
+    assert body["constraints"] == [{"key": "device-variant", "op": "CONSTRAINT_OP_IN", "values": values}]
+    check(JobRequest("train", TRUE, both), "alice")
+    check(JobRequest("train", TRUE, _Choice(accelerators=["h100:8", "h200:8"])), "alice")
+    for others in (
+        ["v4-8", "v4-16"],
+        ["v5litepod-8", "v5litepod-4"],
+        ["v4-8", "h100:4"],
+        ["h100:8", "h100:4"],
+    ):
+        with pytest.raises(InvalidRequestError, match="in common"):
+            check(JobRequest("train", TRUE, _Choice(accelerators=others)), "alice")
+
+
+def test_gpus() -> None:
+    body = sent(JobRequest("train", TRUE, ResourceConfig.with_gpu("NVIDIA H100", 8, replicas=2)))
+    assert body["resources"] == {"cpuMillicores": 4000, "device": {"gpu": {"variant": "h100", "count": 8}}}
+    assert (body["replicas"], body["coscheduling"]) == (2, {"groupBy": "leafgroup"})
+    body = sent(JobRequest("train", TRUE, ResourceConfig.with_gpu(cpu=32, ram="64g")))
+    assert body["resources"]["device"] == {"gpu": {"variant": "auto", "count": 1}}
+    assert (body["resources"]["cpuMillicores"], body["resources"]["memoryBytes"]) == (32000, str(64 << 30))
+    assert variables_of(ResourceConfig.with_gpu("h100")) == {}
+
+
+def test_zones() -> None:
+    (zone,) = sent(JobRequest("train", TRUE, ResourceConfig(regions=["us-central2-b"])))["constraints"]
+    assert (zone["key"], zone["value"]) == ("zone", {"stringValue": "us-central2-b"})
+    with pytest.raises(InvalidRequestError, match="some of each"):
+        check(JobRequest("train", TRUE, ResourceConfig(regions=["us-central2-b", "us-east1"])), "alice")
 
 
 def test_cpu() -> None:

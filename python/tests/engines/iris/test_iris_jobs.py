@@ -172,6 +172,17 @@ def test_iris_05_gang(cluster: IrisCluster, iris: Iris, flag: Flag) -> None:
     assert info.preemptions >= 1
 
 
+def test_iris_05_two_slices(cluster: IrisCluster) -> None:
+    script = "echo $FRAY_TASK_INDEX of $FRAY_NUM_TASKS, $IRIS_SLICE_COUNT slices of $IRIS_TASKS_PER_SLICE"
+    resources = ResourceConfig.with_tpu("v4-16", slice_count=2)
+    info = cluster.wait(cluster.launch(JobRequest("slices", shell(script), resources)), timeout=300)
+    assert info.status is JobStatus.SUCCEEDED
+    slices = [task.slice.rsplit("-", 2)[0] for task in info.tasks]  # without the number of the worker
+    assert slices[0] == slices[1] != slices[2] == slices[3]
+    lines = [cluster._jobs.logs(info.job_id).last(task, 0) for task in range(4)]
+    assert lines == [(f"{task} of 4, 2 slices of 2",) for task in range(4)]
+
+
 def test_iris_05_one_task_fails(cluster: IrisCluster, flag: Flag) -> None:
     go = flag("never")
     script = f'[ "$FRAY_TASK_INDEX" = 1 ] && exit 9; until [ -e {go} ]; do sleep 0.05; done'

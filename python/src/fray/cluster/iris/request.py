@@ -6,11 +6,12 @@ How resources become constraints and gangs is as Marin's own client of Iris does
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from fray.cluster.check import tpu_types
 from fray.cluster.errors import FieldError, InvalidRequestError
+from fray.cluster.iris.devices import devices_of
 from fray.cluster.iris.names import is_task_number
 from fray.cluster.resources import ResourceConfig, parse_size
 from fray.cluster.types import Band, JobRequest, NameClash
@@ -18,6 +19,10 @@ from fray.cluster.types import Band, JobRequest, NameClash
 _UNLIMITED = (1 << 31) - 1  # Iris counts retries in 32 bits
 _ACCELERATOR_CPU = 4000  # millicores, the least that Iris's own client asks for beside an accelerator
 _ANYWHERE = "*"
+_ZONE = re.compile(r"[a-z0-9-]+-[a-z]")  # a region's name ends with a digit
+_GANG = {"tpu": "tpu-name", "gpu": "leafgroup"}
+"""The attribute that workers of one gang have in common."""
+_DEFAULTS = ResourceConfig()
 _POLICY = {
     NameClash.ERROR: "EXISTING_JOB_POLICY_UNSPECIFIED",  # Iris's ERROR rejects where a job has ended, too
     NameClash.KEEP: "EXISTING_JOB_POLICY_KEEP",
@@ -55,16 +60,20 @@ def _misfits(request: JobRequest, user: str) -> Iterator[FieldError]:
         yield FieldError("stop_grace_seconds", "Iris decides itself how long tasks have to stop")
     if request.labels:
         yield FieldError("labels", "Iris has no labels of jobs")
-    yield from _misfits_of_alternatives(request.resources)
+    yield from _misfits_of_places(request.resources)
 
 
-def _misfits_of_alternatives(resources: ResourceConfig) -> Iterator[FieldError]:
-    shapes = {variant: _shape(variant) for variant in _variants(resources)}
-    if len(set(shapes.values())) > 1:
-        each = ", ".join(f"{v}: {hosts} x {chips}" for v, (hosts, chips) in shapes.items())
+def _misfits_of_places(resources: ResourceConfig) -> Iterator[FieldError]:
+    regions = resources.regions or ()
+    zones = [each for each in regions if _ZONE.fullmatch(each)]
+    if zones and len(zones) < len(regions):
+        yield FieldError("resources.regions", "Iris takes regions or zones, and these are some of each")
+    devices = devices_of(resources)
+    if len({device.shape for device in devices}) > 1:
+        each = ", ".join(f"{d.variant}: {d.hosts} x {d.count}" for d in devices)
         yield FieldError(
             "resources.accelerators",
-            f"alternatives on Iris have hosts and chips of each host in common, these differ ({each})",
+            f"alternatives on Iris have the number of machines and of chips of each in common, not ({each})",
         )
 
 
@@ -77,7 +86,7 @@ def launch_of(request: JobRequest, job_id: str, region: str) -> Body:
         region: Where the task is that launches it; "": nowhere.
     """
     resources = request.resources
-    tasks, hosts = tasks_of(request), hosts_of(resources)
+    tasks, devices = tasks_of(request), devices_of(resources)
     body: Body = {
         "name": job_id,
         "resources": _resources(resources),
@@ -89,10 +98,8 @@ def launch_of(request: JobRequest, job_id: str, region: str) -> Body:
     constraints = _constraints(resources, region)
     if constraints:
         body["constraints"] = constraints
-    if tasks > 1 and (resources.tpu and hosts > 1):
-        body["coscheduling"] = {"groupBy": "tpu-name"}
-    if tasks > 1 and _gpu(resources):
-        body["coscheduling"] = {"groupBy": "leafgroup"}
+    if tasks > 1 and devices and (devices[0].kind == "gpu" or devices[0].hosts > 1):
+        body["coscheduling"] = {"groupBy": _GANG[devices[0].kind]}
     if request.ports:
         body["ports"] = list(request.ports)
     if request.band is not None:
@@ -110,20 +117,17 @@ def launch_of(request: JobRequest, job_id: str, region: str) -> Body:
 
 def tasks_of(request: JobRequest) -> int:
     """Return how many tasks a job has: a host of a slice runs one."""
-    return max(request.num_tasks, request.resources.replicas * hosts_of(request.resources))
-
-
-def hosts_of(resources: ResourceConfig) -> int:
-    """Return how many hosts one replica has."""
-    return _shape(resources.tpu)[0] if resources.tpu else 1
+    devices = devices_of(request.resources)
+    return max(request.num_tasks, request.resources.replicas * (devices[0].hosts if devices else 1))
 
 
 def variables_of(resources: ResourceConfig) -> dict[str, str]:
     """Return defaults of a job's variables for JAX and libtpu, without those that Iris itself sets."""
-    if not resources.tpu:
-        return {} if _gpu(resources) else {"JAX_PLATFORMS": "cpu"}
+    devices = devices_of(resources)
+    if not devices:
+        return {"JAX_PLATFORMS": "cpu"}
     for begin, size in _SCOPED_VMEM:
-        if resources.tpu.startswith(begin):
+        if devices[0].variant.startswith(begin):
             return {"LIBTPU_INIT_ARGS": f"--xla_tpu_scoped_vmem_limit_kib={size}"}
     return {}
 
@@ -133,19 +137,26 @@ def _retries(given: int) -> int:
 
 
 def _resources(resources: ResourceConfig) -> Body:
-    if resources.tpu:
-        _, chips = _shape(resources.tpu)
-        device = {"tpu": {"variant": _variant(resources.tpu), "count": chips}}
-        return {"cpuMillicores": _ACCELERATOR_CPU, "device": device}
+    devices = devices_of(resources)
+    if not devices:
+        return {
+            "cpuMillicores": math.ceil(resources.cpu * 1000),
+            "memoryBytes": str(parse_size(resources.ram, "resources.ram")),
+            "diskBytes": str(parse_size(resources.disk, "resources.disk")),
+        }
+    own = devices[0]
     body: Body = {
-        "cpuMillicores": math.ceil(resources.cpu * 1000),
-        "memoryBytes": str(parse_size(resources.ram, "resources.ram")),
-        "diskBytes": str(parse_size(resources.disk, "resources.disk")),
+        "cpuMillicores": _ACCELERATOR_CPU,
+        "device": {own.kind: {"variant": own.variant, "count": own.count}},
     }
-    gpu = _gpu(resources)
-    if gpu is not None:
-        body["cpuMillicores"] = max(body["cpuMillicores"], _ACCELERATOR_CPU)
-        body["device"] = {"gpu": {"variant": gpu.type, "count": gpu.count}}
+    if own.kind == "gpu":  # of a machine that others may use too
+        body["cpuMillicores"] = max(math.ceil(resources.cpu * 1000), _ACCELERATOR_CPU)
+        for field, given, default in (
+            ("memoryBytes", resources.ram, _DEFAULTS.ram),
+            ("diskBytes", resources.disk, _DEFAULTS.disk),
+        ):
+            if given != default:
+                body[field] = str(parse_size(given, f"resources.{field}"))
     return body
 
 
@@ -155,11 +166,8 @@ def _constraints(resources: ResourceConfig, region: str) -> list[Body]:
         found.append(_among("preemptible", ["false"]))
     regions = list(resources.regions or ([region] if region else []))
     if regions and _ANYWHERE not in regions:
-        found.append(_among("region", regions))
-    zone = getattr(resources, "zone", None)
-    if zone:
-        found.append(_among("zone", [zone]))
-    variants = _variants(resources)
+        found.append(_among("zone" if _ZONE.fullmatch(regions[0]) else "region", regions))
+    variants = [device.variant for device in devices_of(resources)]
     if len(variants) > 1:
         found.append(_among("device-variant", variants))
     return found
@@ -170,39 +178,3 @@ def _among(key: str, values: Sequence[str]) -> Body:
     if len(values) == 1:
         return {"key": key, "op": "CONSTRAINT_OP_EQ", "value": {"stringValue": values[0]}}
     return {"key": key, "op": "CONSTRAINT_OP_IN", "values": [{"stringValue": value} for value in values]}
-
-
-def _variants(resources: ResourceConfig) -> list[str]:
-    """Return the types of accelerators that would do, the preferred one first."""
-    others: Sequence[Any] = getattr(resources, "alternatives", None) or ()
-    own = resources.tpu or (_gpu(resources).type if _gpu(resources) else "")
-    return [_variant(str(getattr(each, "type", each))) for each in (own, *others) if each]
-
-
-def _gpu(resources: ResourceConfig) -> Any:
-    """Return the GPUs of one machine, None without."""
-    device = resources.device
-    return device if type(device).__name__ == "GpuConfig" else None
-
-
-def _shape(tpu: str) -> tuple[int, int]:
-    """Return how many hosts a slice of a type has, and how many chips each; (1, 0) of what is no TPU type.
-
-    The number in a type counts cores, of which chips of v2, v3, v4, v5p and tpu7x have two, and chips in the
-    other types (cloud.google.com/tpu/docs/system-architecture-tpu-vm).
-    """
-    variant = _variant(tpu)
-    hosts = _hosts().get(variant)
-    generation, _, size = variant.rpartition("-")
-    if hosts is None:
-        return 1, 0
-    cores = 1 if generation in ("v5litepod", "v6e") else 2
-    return hosts, int(size) // cores // hosts
-
-
-def _hosts() -> Mapping[str, int]:
-    return tpu_types()
-
-
-def _variant(tpu: str) -> str:
-    return "v5litepod" + tpu.removeprefix("v5e") if tpu.startswith("v5e-") else tpu
