@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from fray.rpc.handle import ActorHandle
     from fray.rpc.waiting import as_completed, wait
     from fray.v2.actor import ActorCreationError, ActorGroup, ActorStatus
+    from fray.v2.iris_backend import FrayIrisClient
     from fray.v2.template import Actor
 
 _OF_ACTORS = ("ActorCreationError", "ActorGroup", "ActorStatus")
@@ -66,6 +67,7 @@ __all__ = [
     "Entrypoint",
     "EnvironmentConfig",
     "FrayClient",
+    "FrayIrisClient",
     "GpuConfig",
     "JobFailedError",
     "JobHandle",
@@ -95,6 +97,10 @@ def __getattr__(name: str) -> Any:
         from fray import rpc
 
         return getattr(rpc, name)
+    if name == "FrayIrisClient":
+        from fray.v2.iris_backend import FrayIrisClient
+
+        return FrayIrisClient
     if name == "Actor":
         from fray.v2.template import Actor
 

@@ -40,7 +40,7 @@ _SAFE = re.compile(r"[^A-Za-z0-9._-]")
 def own_identity(target: str, namespace: str) -> str:
     """Return the file with the identity of a namespace on a cluster, which is made where there is none.
 
-    It is in FRAY_STATE_HOME's place of a user's own state: $XDG_STATE_HOME/fray/iris, or ~/.local/state.
+    It is in the directory of a user's own state, $XDG_STATE_HOME/fray/iris, or ~/.local/state/fray/iris.
     """
     home = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state")
     path = home / "fray" / "iris" / f"{_SAFE.sub('_', target)}.{_SAFE.sub('_', namespace)}.pem"
