@@ -94,12 +94,11 @@ def test_constraints(resources: ResourceConfig, region: str, want: object) -> No
     [
         ("v4-8", 1, 1, 4, False),
         ("v4-16", 1, 2, 4, True),
-        ("v4-16", 3, 6, 4, True),
         ("v5litepod-16", 1, 4, 4, True),
         ("v5e-8", 1, 1, 8, False),
         ("v5p-8", 4, 4, 4, False),
         ("v6e-8", 1, 1, 8, False),
-        ("v6e-16", 2, 8, 4, True),
+        ("v6e-16", 1, 4, 4, True),
     ],
 )
 def test_slices(tpu: str, slices: int, tasks: int, chips: int, gang: bool) -> None:
@@ -116,10 +115,10 @@ class _Choice(ResourceConfig):
 
 
 def test_alternatives() -> None:
-    both = _Choice(accelerators=["v4-16", "v5p-16"], replicas=2)
+    both = _Choice(accelerators=["v4-16", "v5p-16"])
     body = sent(JobRequest("train", TRUE, both))
     assert body["resources"]["device"] == {"tpu": {"variant": "v4-16", "count": 4}}
-    assert (body["replicas"], body["coscheduling"]) == (4, {"groupBy": "tpu-name"})
+    assert (body["replicas"], body["coscheduling"]) == (2, {"groupBy": "tpu-name"})
     values = [{"stringValue": "v4-16"}, {"stringValue": "v5p-16"}]
     assert body["constraints"] == [{"key": "device-variant", "op": "CONSTRAINT_OP_IN", "values": values}]
     check(JobRequest("train", TRUE, both), "alice")
@@ -132,6 +131,17 @@ def test_alternatives() -> None:
     ):
         with pytest.raises(InvalidRequestError, match="in common"):
             check(JobRequest("train", TRUE, _Choice(accelerators=others)), "alice")
+
+
+def test_several_slices() -> None:
+    for resources, tasks in (
+        (ResourceConfig.with_tpu("v4-16", slice_count=2), 1),
+        (ResourceConfig.with_tpu("v4-16"), 4),
+    ):
+        with pytest.raises(InvalidRequestError, match="launch one job for each slice"):
+            check(JobRequest("train", TRUE, resources, num_tasks=tasks), "alice")
+    check(JobRequest("train", TRUE, ResourceConfig.with_tpu("v4-8", slice_count=4)), "alice")
+    check(JobRequest("train", TRUE, ResourceConfig.with_tpu("v4-16"), num_tasks=2), "alice")
 
 
 def test_gpus() -> None:
@@ -442,12 +452,12 @@ def test_identity_is_accepted_by_tls(tmp_path: Path) -> None:
 
 def test_own_identity_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    path = own_identity("host:1", "alice/train")
+    path = own_identity("alice/train")
     content = Path(path).read_text()
     assert Path(path).stat().st_mode & 0o777 == 0o600
-    assert own_identity("host:1", "alice/train") == path
+    assert own_identity("alice/train") == path
     assert Path(path).read_text() == content
-    assert own_identity("host:1", "bob") != path
+    assert own_identity("bob") != path
     assert [each.name for each in Path(path).parent.iterdir() if each.suffix != ".pem"] == []
 
 

@@ -172,17 +172,6 @@ def test_iris_05_gang(cluster: IrisCluster, iris: Iris, flag: Flag) -> None:
     assert info.preemptions >= 1
 
 
-def test_iris_05_two_slices(cluster: IrisCluster) -> None:
-    script = "echo $FRAY_TASK_INDEX of $FRAY_NUM_TASKS, $IRIS_SLICE_COUNT slices of $IRIS_TASKS_PER_SLICE"
-    resources = ResourceConfig.with_tpu("v4-16", slice_count=2)
-    info = cluster.wait(cluster.launch(JobRequest("slices", shell(script), resources)), timeout=300)
-    assert info.status is JobStatus.SUCCEEDED
-    slices = [task.slice.rsplit("-", 2)[0] for task in info.tasks]  # without the number of the worker
-    assert slices[0] == slices[1] != slices[2] == slices[3]
-    lines = [cluster._jobs.logs(info.job_id).last(task, 0) for task in range(4)]
-    assert lines == [(f"{task} of 4, 2 slices of 2",) for task in range(4)]
-
-
 def test_iris_05_one_task_fails(cluster: IrisCluster, flag: Flag) -> None:
     go = flag("never")
     script = f'[ "$FRAY_TASK_INDEX" = 1 ] && exit 9; until [ -e {go} ]; do sleep 0.05; done'
@@ -193,11 +182,36 @@ def test_iris_05_one_task_fails(cluster: IrisCluster, flag: Flag) -> None:
     assert info.tasks[0].state is TaskState.KILLED
 
 
+def test_iris_06_no_gang_of_several_slices(iris: Iris, user: str) -> None:
+    """Iris itself would let it wait for ever, which is why it is rejected."""
+    body = {
+        "name": f"/{user}/slices",
+        "entrypoint": {"runCommand": {"argv": ["true"]}},
+        "environment": {},
+        "resources": {"cpuMillicores": 1000, "device": {"tpu": {"variant": "v4-16", "count": 4}}},
+        "replicas": 4,
+        "coscheduling": {"groupBy": "tpu-name"},
+        "clientRevisionDate": time.strftime("%Y-%m-%d"),
+    }
+    iris.call("LaunchJob", body)
+
+    def reason() -> str:
+        return str(iris.call("GetJobStatus", {"jobId": body["name"]})["job"].get("pendingReason"))
+
+    eventually(lambda: "job needs 4 tasks coscheduled but no matching group has num_vms=4" in reason())
+    iris.call("TerminateJob", {"jobId": body["name"]})
+
+
 @pytest.mark.short
 def test_iris_06_refused_before_sending(cluster: IrisCluster) -> None:
     request = JobRequest("odd", shell("true"), ResourceConfig(device=TpuConfig("v4-16")), num_tasks=3)
     with pytest.raises(InvalidRequestError, match="want a multiple of 2, this is 3"):
         cluster.launch(request)
+    two = ResourceConfig.with_tpu("v4-16", slice_count=2)
+    with pytest.raises(
+        InvalidRequestError, match="a slice of v4-16 has 2 hosts, not 4: launch one job for each slice"
+    ):
+        cluster.launch(JobRequest("odd", shell("true"), two))
     with pytest.raises(InvalidRequestError, match="bands only"):
         cluster.launch(JobRequest("odd", shell("true"), priority=3))
     assert cluster.list_jobs() == []

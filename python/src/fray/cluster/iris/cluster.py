@@ -328,7 +328,7 @@ class IrisCluster:
         A task has the one that was shipped with it. Another program has one of this user's on this machine,
         which is made when it is first needed.
         """
-        return os.environ.get("FRAY_ACTOR_IDENTITY", "") or own_identity(self.spec.target, namespace)
+        return os.environ.get("FRAY_ACTOR_IDENTITY", "") or own_identity(namespace)
 
     def end_session(self) -> None:
         """End the jobs that end with this process."""

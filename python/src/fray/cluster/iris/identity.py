@@ -37,16 +37,16 @@ _BASIC_CONSTRAINTS = "0603551d13"  # 2.5.29.19
 _SAFE = re.compile(r"[^A-Za-z0-9._-]")
 
 
-def own_identity(target: str, namespace: str) -> str:
-    """Return the file with the identity of a namespace on a cluster, which is made where there is none.
+def own_identity(namespace: str) -> str:
+    """Return the file with this user's identity for a namespace, which is made where there is none.
 
     It is in the directory of a user's own state, $XDG_STATE_HOME/fray/iris, or ~/.local/state/fray/iris.
     """
     home = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state")
-    path = home / "fray" / "iris" / f"{_SAFE.sub('_', target)}.{_SAFE.sub('_', namespace)}.pem"
+    path = home / "fray" / "iris" / f"{_SAFE.sub('_', namespace)}.pem"
     if not path.is_file():
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        _write_once(path, make_identity(f"fray://{target}/{namespace}"))
+        _write_once(path, make_identity(f"fray://iris/{namespace}"))
     return str(path)
 
 

@@ -18,6 +18,8 @@ from fray.cluster.types import JobInfo, JobStatus, Termination
 _RECORDED = (2, CONSTRUCTION_FAILED)  # exit statuses of fray's own programs that have recorded why
 _ARRIVAL = 3.0  # seconds for which what a task wrote last is awaited
 _PAGE = 500  # jobs, the most that Iris lists at once
+_LAST_OFFSET = 5000  # where Iris's last page begins
+_NEWEST_FIRST = {"sortField": "JOB_SORT_FIELD_DATE", "sortDirection": "SORT_DIRECTION_DESC"}
 _MOST_TASKS = 16  # of which all attempts are asked for
 _ACTOR_JOB = "actor-"
 
@@ -144,10 +146,11 @@ class Jobs:
 
 
 def listed(connection: Connection, query: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the JobStatus of each job that a query of ListJobs finds, of all pages."""
+    """Yield the JobStatus of jobs that a query of ListJobs finds, the newest first, as far as Iris lists."""
     offset = 0
-    while True:
-        answer = connection.call("ListJobs", {"query": {**query, "offset": offset, "limit": _PAGE}})
+    while offset <= _LAST_OFFSET:
+        page_of = {"offset": offset, "limit": _PAGE, **_NEWEST_FIRST}
+        answer = connection.call("ListJobs", {"query": {**query, **page_of}})
         page = answer.get("jobs", ())
         yield from page
         offset += len(page)

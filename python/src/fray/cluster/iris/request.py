@@ -61,6 +61,7 @@ def _misfits(request: JobRequest, user: str) -> Iterator[FieldError]:
     if request.labels:
         yield FieldError("labels", "Iris has no labels of jobs")
     yield from _misfits_of_places(request.resources)
+    yield from _misfits_of_slices(request)
 
 
 def _misfits_of_places(resources: ResourceConfig) -> Iterator[FieldError]:
@@ -74,6 +75,19 @@ def _misfits_of_places(resources: ResourceConfig) -> Iterator[FieldError]:
         yield FieldError(
             "resources.accelerators",
             f"alternatives on Iris have the number of machines and of chips of each in common, not ({each})",
+        )
+
+
+def _misfits_of_slices(request: JobRequest) -> Iterator[FieldError]:
+    devices = devices_of(request.resources)
+    if not devices or devices[0].hosts == 1:
+        return
+    own, tasks = devices[0], tasks_of(request)
+    if tasks > own.hosts:
+        yield FieldError(
+            "resources.replicas",
+            f"Iris places all tasks of a gang on one slice, and a slice of {own.variant} has {own.hosts} hosts, not "
+            f"{tasks}: launch one job for each slice",
         )
 
 
