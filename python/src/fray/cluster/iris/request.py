@@ -86,8 +86,8 @@ def _misfits_of_slices(request: JobRequest) -> Iterator[FieldError]:
     if tasks > own.hosts:
         yield FieldError(
             "resources.replicas",
-            f"Iris places all tasks of a gang on one slice, and a slice of {own.variant} has {own.hosts} hosts, "
-            f"not {tasks}: launch one job for each slice",
+            "Iris places all tasks of a gang on one slice, and a slice of "
+            f"{own.variant} has {own.hosts} hosts, not {tasks}: launch one job for each slice",
         )
 
 
