@@ -135,7 +135,7 @@ def test_what_is_no_controller() -> None:
         cluster.close()
 
 
-def test_nobody_there() -> None:
+def test_no_server_there() -> None:
     with controller(Controller()) as (address, _):
         pass
     cluster = IrisCluster(address, user="alice", timeout=0.3)

@@ -1,10 +1,10 @@
 """The key and certificate that the actors and callers of one namespace on an Iris cluster have in common.
 
 Iris has no authority that certifies its tasks. So the first client makes a key with a certificate that it
-signs itself, keeps them in a file of the user's, and ships them with the jobs that it launches. Whoever shows
-that very certificate is of the namespace, see `_transport.tls`. The certificate is one of P-256 (RFC 5480,
-RFC 5280), made with Python's integers: a library for that would be one more dependency of every program, and
-here a key is made once.
+signs itself, keeps them in a file of the user's, and ships them with the jobs that it launches. A peer that
+shows that very certificate is of the namespace, see `_transport.tls`. The certificate is one of P-256 (RFC
+5480, RFC 5280), made with Python's integers: a library for that would be one more dependency of every
+program, and here a key is made once.
 """
 
 from __future__ import annotations
