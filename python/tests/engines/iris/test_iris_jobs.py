@@ -89,7 +89,6 @@ def test_iris_01_monitor_prints(cluster: IrisCluster, capsys: pytest.CaptureFixt
     assert capsys.readouterr().out == f"it is {job_id} 0 1\n"
 
 
-@pytest.mark.short
 def test_iris_02_names(cluster: IrisCluster, flag: Flag) -> None:
     go = flag("go")
     first = cluster.launch(JobRequest("train", waiting(go)))
@@ -112,7 +111,6 @@ def test_iris_02_odd_names(cluster: IrisCluster) -> None:
         cluster.launch(JobRequest("12", shell("true")))
 
 
-@pytest.mark.short
 def test_iris_03_budgets(cluster: IrisCluster, iris: Iris) -> None:
     request = JobRequest("retried", shell("exit 3"), max_retries_failure=2, max_retries_preemption=5)
     info = cluster.wait(cluster.launch(request), timeout=300)
@@ -233,7 +231,6 @@ def test_iris_07_terminate(cluster: IrisCluster, flag: Flag) -> None:
     assert not Path(f"{flag('other')}.started").exists()
 
 
-@pytest.mark.short
 def test_iris_08_logs_follow(cluster: IrisCluster, capsys: pytest.CaptureFixture[str]) -> None:
     script = (
         "for i in $(seq 300); do echo line $i; done; sleep 1; for i in $(seq 301 400); do echo line $i; done"
@@ -248,7 +245,6 @@ def test_iris_08_logs_follow(cluster: IrisCluster, capsys: pytest.CaptureFixture
     assert capsys.readouterr().out == "once\n"
 
 
-@pytest.mark.short
 def test_iris_09_pending_reason(cluster: IrisCluster, flag: Flag) -> None:
     fill(cluster, flag)
     job_id = cluster.launch(JobRequest("big", shell("true"), MACHINE))
@@ -300,7 +296,6 @@ def test_iris_10_region_that_no_worker_has(cluster: IrisCluster) -> None:
         cluster.launch(JobRequest("far", shell("true"), ResourceConfig(regions=["mars-1", "mars-2"])))
 
 
-@pytest.mark.short
 def test_iris_11_children(cluster: IrisCluster, flag: Flag) -> None:
     out = flag("out")
 
