@@ -359,6 +359,19 @@ def test_iris_15_release(cluster: IrisCluster, iris: Iris) -> None:
     assert (not dialect.leases, dialect.wants_date) == (iris.is_june, iris.is_june)
 
 
+def test_iris_15_date_gate(cluster: IrisCluster, iris: Iris) -> None:
+    body = {
+        "name": f"/{cluster.spec.user}/old",
+        "entrypoint": {"runCommand": {"argv": ["true"]}},
+        "environment": {},
+        "resources": {"cpuMillicores": 1000},
+        "clientRevisionDate": "2026-01-01",
+    }
+    with pytest.raises(RefusedError, match="client is too old"):
+        iris.call("LaunchJob", body)
+    cluster.launch(JobRequest("new", shell("true")))  # which gets through
+
+
 def test_iris_commands_that_are_not_there(cluster: IrisCluster) -> None:
     info = cluster.wait(
         cluster.launch(JobRequest("none", Entrypoint(Command(("no-such-program",))))), timeout=300
