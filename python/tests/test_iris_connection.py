@@ -15,6 +15,7 @@ from fray.cluster import (
     ClusterUnavailableError,
     Entrypoint,
     InvalidRequestError,
+    JobGroupConfig,
     JobRequest,
     JobStatus,
     NotFoundError,
@@ -100,6 +101,22 @@ def test_second_launch_sends_no_bundle() -> None:
     sent = [body for path, body in calls if path.endswith("/LaunchJob")]
     assert ["bundleBlob" in body for body in sent] == [True, False]
     assert len(sent[1]["bundleId"]) == 64
+
+
+def test_group_is_launched_as_a_whole_or_not() -> None:
+    def answer(path: str, request: dict[str, Any]) -> Answer:
+        if path.endswith("/LaunchJob") and request["name"].endswith("b"):
+            return 400, {"code": "failed_precondition", "message": "no matching scaling group"}
+        return 200, {"jobId": request.get("name", "")}
+
+    requests = [JobRequest(name, Entrypoint.from_command(["true"])) for name in ("a", "b")]
+    with controller(answer) as (address, calls):
+        cluster = IrisCluster(address, user="alice")
+        assert cluster.launch_group(requests[:1], JobGroupConfig("one")) == ["/alice/a"]
+        with pytest.raises(RefusedError, match="no matching scaling group"):
+            cluster.launch_group(requests, JobGroupConfig("both"))
+        cluster.close()
+    assert [body["jobId"] for path, body in calls if path.endswith("/TerminateJob")] == ["/alice/a"]
 
 
 @pytest.mark.parametrize(

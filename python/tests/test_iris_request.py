@@ -113,8 +113,8 @@ def test_alternatives() -> None:
     assert (body["replicas"], body["coscheduling"]) == (2, {"groupBy": "tpu-name"})
     values = [{"stringValue": "v4-16"}, {"stringValue": "v5p-16"}]
     assert body["constraints"] == [{"key": "device-variant", "op": "CONSTRAINT_OP_IN", "values": values}]
-    check(JobRequest("train", TRUE, both), "alice")
-    check(JobRequest("train", TRUE, _Choice(accelerators=["h100:8", "h200:8"])), "alice")
+    check(JobRequest("train", TRUE, both), "alice", "alice")
+    check(JobRequest("train", TRUE, _Choice(accelerators=["h100:8", "h200:8"])), "alice", "alice")
     for others in (
         ["v4-8", "v4-16"],
         ["v5litepod-8", "v5litepod-4"],
@@ -122,7 +122,7 @@ def test_alternatives() -> None:
         ["h100:8", "h100:4"],
     ):
         with pytest.raises(InvalidRequestError, match="in common"):
-            check(JobRequest("train", TRUE, _Choice(accelerators=others)), "alice")
+            check(JobRequest("train", TRUE, _Choice(accelerators=others)), "alice", "alice")
 
 
 def test_several_slices() -> None:
@@ -131,9 +131,9 @@ def test_several_slices() -> None:
         (ResourceConfig.with_tpu("v4-16"), 4),
     ):
         with pytest.raises(InvalidRequestError, match="launch one job for each slice"):
-            check(JobRequest("train", TRUE, resources, num_tasks=tasks), "alice")
-    check(JobRequest("train", TRUE, ResourceConfig.with_tpu("v4-8", slice_count=4)), "alice")
-    check(JobRequest("train", TRUE, ResourceConfig.with_tpu("v4-16"), num_tasks=2), "alice")
+            check(JobRequest("train", TRUE, resources, num_tasks=tasks), "alice", "alice")
+    check(JobRequest("train", TRUE, ResourceConfig.with_tpu("v4-8", slice_count=4)), "alice", "alice")
+    check(JobRequest("train", TRUE, ResourceConfig.with_tpu("v4-16"), num_tasks=2), "alice", "alice")
 
 
 def test_gpus() -> None:
@@ -150,7 +150,9 @@ def test_zones() -> None:
     (zone,) = sent(JobRequest("train", TRUE, ResourceConfig(regions=["us-central2-b"])))["constraints"]
     assert (zone["key"], zone["value"]) == ("zone", {"stringValue": "us-central2-b"})
     with pytest.raises(InvalidRequestError, match="some of each"):
-        check(JobRequest("train", TRUE, ResourceConfig(regions=["us-central2-b", "us-east1"])), "alice")
+        check(
+            JobRequest("train", TRUE, ResourceConfig(regions=["us-central2-b", "us-east1"])), "alice", "alice"
+        )
 
 
 def test_cpu() -> None:
@@ -202,9 +204,10 @@ def test_misfits_are_all_named() -> None:
         health_check=HealthCheck(tcp=True),
         stop_grace_seconds=3,
         reservation_id="r",  # type: ignore[arg-type]
+        namespace="other",  # type: ignore[arg-type]
     )
     with pytest.raises(InvalidRequestError, match="Iris cannot run this job") as raised:
-        check(request, "alice")
+        check(request, "alice", "alice")
     fields = {each.field for each in raised.value.fields}
     assert fields == {
         "name",
@@ -214,8 +217,9 @@ def test_misfits_are_all_named() -> None:
         "health_check",
         "stop_grace_seconds",
         "labels",
+        "namespace",
     }
-    check(JobRequest("train", TRUE, user="alice"), "alice")
+    check(JobRequest("train", TRUE, user="alice"), "alice", "alice")
 
 
 # Names

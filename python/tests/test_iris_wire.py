@@ -176,7 +176,7 @@ def test_what_iris_has_not(release: str) -> None:
     with replayed(release, "actor") as (cluster, calls):
         with pytest.raises(UnsupportedError, match="no reservations"):
             cluster.create_reservation(ReservationConfig(tpu, tpu))
-        requests = [JobRequest(name, shell("true")) for name in ("a", "b")]
-        with pytest.raises(UnsupportedError, match="cannot place several jobs together"):
+        requests = [JobRequest(name, shell("true"), tpu) for name in ("a", "b")]
+        with pytest.raises(UnsupportedError, match="cannot place several jobs with accelerators together"):
             cluster.launch_group(requests, JobGroupConfig("both"))
         assert calls == []

@@ -8,6 +8,7 @@ import os
 import time
 import uuid
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, overload
 
 from fray.cluster.attached import attached, close_attached
@@ -26,6 +27,7 @@ from fray.cluster.iris import request as requests
 from fray.cluster.iris import spec as specs
 from fray.cluster.iris.answer import status_of
 from fray.cluster.iris.connection import Connection, InterruptedCallError, Patience
+from fray.cluster.iris.devices import devices_of
 from fray.cluster.iris.dialect import CONTROLLER
 from fray.cluster.iris.identity import own_identity
 from fray.cluster.iris.jobs import Jobs
@@ -117,8 +119,7 @@ class IrisCluster:
 
     def launch(self, request: JobRequest) -> JobId:
         """Start a job, see Cluster.launch."""
-        check_request(request)
-        requests.check(request, self.spec.user)
+        self._check(request)
         job_id = self._names.job_id(request.name, request.detached)
         if _ACTOR in (request.environment.env_vars if request.environment else {}):
             there = self._same_actor(request, job_id)
@@ -181,16 +182,39 @@ class IrisCluster:
         group: JobGroupConfig,
         reservation_id: ReservationId | None = None,
     ) -> list[JobId]:
-        """Raise UnsupportedError: Iris places the tasks of one job together, and no jobs.
+        """Start jobs without accelerators, all or none; each is placed for itself. See Cluster.launch_group.
 
-        A group of one job is launched as such.
+        Raises:
+            UnsupportedError: several have accelerators, or there is a reservation. Iris places the tasks of
+                one job together, and no jobs.
         """
         check_group(requests, group)
-        if len(requests) > 1 or reservation_id:
+        self._check_group(requests, group, reservation_id)
+        ids: list[JobId] = []
+        try:
+            for request in requests:
+                ids.append(self.launch(request))
+        except ClusterError:
+            for job_id in ids:
+                self.terminate(job_id)
+            raise
+        return ids
+
+    def _check_group(
+        self, group: Sequence[JobRequest], config: JobGroupConfig, reservation_id: ReservationId | None
+    ) -> None:
+        if reservation_id:
+            raise UnsupportedError("Iris has no reservations, for groups of jobs neither")
+        if len(group) > 1 and any(devices_of(request.resources) for request in group):
             raise UnsupportedError(
-                "Iris cannot place several jobs together: make them tasks of one job by num_tasks"
+                "Iris cannot place several jobs with accelerators together: make them tasks of one job"
             )
-        return [self.launch(request) for request in requests]
+        for request in group:
+            self._check(replace(request, namespace=request.namespace or config.namespace))
+
+    def _check(self, request: JobRequest) -> None:
+        check_request(request)
+        requests.check(request, self.spec.user, self._namespace)
 
     def poll(self, job_id: JobId) -> JobInfo:
         """Return how a job stands, see Cluster.poll."""

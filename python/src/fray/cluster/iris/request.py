@@ -38,9 +38,12 @@ _SCOPED_VMEM = (("v5", 50000), ("v6e", 98304))  # KiB by which libtpu is set up,
 Body = dict[str, Any]
 
 
-def check(request: JobRequest, user: str) -> None:
+def check(request: JobRequest, user: str, namespace: str) -> None:
     """Raise InvalidRequestError, with all that does not fit, unless Iris can carry the request out."""
     found = list(_misfits(request, user))
+    if request.namespace not in (None, namespace):
+        why = f"this client launches in {namespace}; another namespace has a client of its own"
+        found.append(FieldError("namespace", why))
     if found:
         raise InvalidRequestError("Iris cannot run this job", found)
 

@@ -11,6 +11,7 @@ import functools
 import hashlib
 import io
 import json
+import logging
 import os
 import shlex
 import threading
@@ -53,6 +54,8 @@ _RUN = (
     f'cd "$IRIS_WORKDIR"; export PYTHONPATH="$IRIS_WORKDIR/{FOLDER}${{PYTHONPATH:+:$PYTHONPATH}}"; '
     'exec "${IRIS_PYTHON:-python}" -u -m fray.cluster.iris.task "$@"'
 )
+
+_log = logging.getLogger("fray")
 
 Body = dict[str, Any]
 
@@ -208,10 +211,11 @@ def script(wanted: EnvironmentConfig, project: str | None) -> str:
         InvalidRequestError: extras or groups are asked for, and no uv.lock has them.
     """
     locked = project is not None and (Path(project) / "uv.lock").is_file()
-    if _asks(wanted) and not locked:
-        what = f"the project {project} has" if project else "without a project there is"
+    if _asks(wanted) and project is None:
+        _log.warning("no project is shipped, so that extras and groups of environments are left out")
+    elif _asks(wanted) and not locked:
         raise InvalidRequestError.of(
-            "environment", f"{what} no uv.lock, which extras and groups need; run uv lock"
+            "environment", f"the project {project} has no uv.lock, which extras and groups need; run uv lock"
         )
     python = wanted.python or _pickling.python_version()
     lines = [
