@@ -66,11 +66,15 @@ def import_backend(spec: str) -> Callable[[str], Cluster]:
         from fray.cluster.remote import FrayCluster
 
         return FrayCluster.from_spec
+    if spec.startswith("iris:"):
+        from fray.cluster.iris import IrisCluster
+
+        return IrisCluster.from_spec
     if spec.startswith("ray:"):
         from fray.cluster.ray import RayCluster
 
         return RayCluster.from_spec
     raise ValueError(
-        f'"{spec}" names no cluster; set FRAY_CLUSTER_SPEC to "local", "fray://host:port", "ray:auto", '
-        '"ray:host:port" or "ray://host:port"'
+        f'"{spec}" names no cluster; set FRAY_CLUSTER_SPEC to "local", "fray://host:port", "iris://host:port", '
+        '"ray:auto", "ray:host:port" or "ray://host:port"'
     )

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from fray.rpc.handle import ActorHandle
     from fray.rpc.waiting import as_completed, wait
     from fray.v2.actor import ActorCreationError, ActorGroup, ActorStatus
+    from fray.v2.iris_backend import FrayIrisClient
     from fray.v2.ray_backend import RayClient
     from fray.v2.template import Actor
 
@@ -67,6 +68,7 @@ __all__ = [
     "Entrypoint",
     "EnvironmentConfig",
     "FrayClient",
+    "FrayIrisClient",
     "GpuConfig",
     "JobFailedError",
     "JobHandle",
@@ -101,6 +103,10 @@ def __getattr__(name: str) -> Any:
         from fray.v2.ray_backend import RayClient
 
         return RayClient
+    if name == "FrayIrisClient":
+        from fray.v2.iris_backend import FrayIrisClient
+
+        return FrayIrisClient
     if name == "Actor":
         from fray.v2.template import Actor
 

@@ -409,6 +409,10 @@ def _client_of(spec: str) -> Client:
         return client
     if spec.startswith("fray:"):
         return FrayClient(spec)
+    if spec.startswith("iris:"):
+        from fray.v2.iris_backend import FrayIrisClient
+
+        return FrayIrisClient(spec)
     if spec.startswith("ray:"):
         from fray.v2.ray_backend import RayClient
 

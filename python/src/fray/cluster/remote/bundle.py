@@ -72,6 +72,19 @@ def packed(project: str, max_size: int = MAX_SIZE) -> Iterator[Blob]:
         yield Blob(frame.digest.hexdigest(), frame.size, content)
 
 
+def files_of(project: str) -> list[str]:
+    """Return the files and links of a directory that belong into its bundle, as paths within it, sorted.
+
+    Raises:
+        InvalidRequestError: it is no directory, or has a link that leads out of it.
+    """
+    root = Path(project).resolve()
+    if not root.is_dir():
+        raise InvalidRequestError.of(_FIELD, f"{project} is not a directory")
+    entries = _entries(root, "", rules_above(root))
+    return [entry.path for entry in entries if not stat.S_ISDIR(entry.mode)]
+
+
 def _entries(root: Path, below: str, above: Sequence[Rule]) -> Iterator[_Entry]:
     """Yield what belongs into a bundle, sorted within each directory, without directories that are empty."""
     rules = [*above, *rules_in(root, below)]
