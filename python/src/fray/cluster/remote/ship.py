@@ -6,6 +6,7 @@ import hashlib
 import io
 import logging
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -64,6 +65,8 @@ class Shipper:
                 self._upload(blob)
                 message.bundle = blob.sha256
         uv = _uv(wanted, project, in_job)
+        if uv is not None and project is not None and isinstance(request.entrypoint.kind, PythonCall):
+            _check_lock(Path(project) / "uv.lock")
         if uv is None and _asks(wanted) and not self._warned:
             self._warned = True
             _log.warning(
@@ -121,6 +124,25 @@ def _uv(wanted: EnvironmentConfig, project: str | None, in_job: bool) -> pb.UV |
     if in_job and wanted.inherit and "UV_PROJECT_ENVIRONMENT" in os.environ:
         return message  # of the parent's project
     return None
+
+
+_LOCKED = re.compile(r'^name = "(fray|marin-fray|fray-ml)"$', re.MULTILINE)
+
+
+def _check_lock(lock: Path) -> None:
+    """Check that a project has this package, where it has another one that is imported by the same name.
+
+    Raises:
+        InvalidRequestError: it has another one only, so that no callable could run.
+    """
+    found = set(_LOCKED.findall(lock.read_text()))
+    if found and "fray-ml" not in found:
+        other = " and ".join(sorted(found))
+        problem = (
+            f"{lock} has {other}, which is another project's, and not fray-ml, which runs callables: "
+            f"uv remove {other}, then uv add fray-ml"
+        )
+        raise InvalidRequestError.of("environment", problem)
 
 
 def _asks(wanted: EnvironmentConfig) -> bool:
