@@ -62,7 +62,9 @@ def test_one_that_was_installed_before_is_reported(site: Path) -> None:
     _install(site, "marin_fray", {"fray/device_flops.py": ""})
     errors = _run(site, "import fray.v2; print(fray.v2.LocalClient)")
     assert "RuntimeWarning: marin-fray has put files among those of fray-ml" in errors
-    assert f"both install the package {site / 'fray'}. Uninstall marin-fray (pip uninstall marin-fray)" in errors
+    assert (
+        f"both install the package {site / 'fray'}. Uninstall marin-fray (pip uninstall marin-fray)" in errors
+    )
     assert "Error:" not in errors
 
 

@@ -58,8 +58,8 @@ _MARIN = {
     "current_client": "current_client set_current_client",
     "local_backend": "LocalActorHandle LocalActorMethod LocalClient LocalJobHandle",
     "types": "ActorConfig BinaryEntrypoint CallableEntrypoint CpuConfig DeviceConfig DeviceKind Entrypoint"
-    " EnvironmentConfig GpuConfig GpuType JobRequest JobStatus ResourceConfig TpuConfig TpuTopologyInfo TpuType"
-    " create_environment get_tpu_topology",
+    " EnvironmentConfig GpuConfig GpuType JobRequest JobStatus ResourceConfig TpuConfig TpuTopologyInfo"
+    " TpuType create_environment get_tpu_topology",
 }
 
 _distribution.warn_of_others()

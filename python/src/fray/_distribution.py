@@ -1,8 +1,8 @@
-"""Detects that another distribution has put its files into this package, as any other package named `fray` does.
+"""Detects files of another distribution in this package, as any whose package is called `fray` puts there.
 
-`fray` on PyPI is another project, and marin-fray installs an import package `fray` too. pip writes the files of
-two distributions into one directory, and each overwrites what both have. Where only the other one is found, no
-code of this package runs; the agent of a host reports that (PACKAGE_MISSING).
+`fray` on PyPI is another project, and marin-fray installs an import package `fray` too. pip writes the files
+of two distributions into one directory, and each overwrites what both have. Where only the other one is
+found, no code of this package runs; the agent of a host reports that (PACKAGE_MISSING).
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ NAME = "fray-ml"
 MARK = "__fray_ml__"
 """An attribute that `fray/__init__.py` of this distribution has, and no other."""
 
-OWN = frozenset(
-    "__init__.py __pycache__ _callable.py _distribution.py _host_class.py _host_run.py _host_serve.py _latch.py"
-    " _locks.py _marin _own_package.py _pb _pickling.py _termination.py actor.py client.py cluster current_client.py"
-    " host.py local_backend.py mypy_plugin.py py.typed rpc types.py v2".split()
-)
+_NAMES = """
+__init__.py __pycache__ _callable.py _distribution.py _host_class.py _host_run.py _host_serve.py _latch.py
+_locks.py _marin _own_package.py _pb _pickling.py _termination.py actor.py client.py cluster
+current_client.py host.py local_backend.py mypy_plugin.py py.typed rpc types.py v2
+"""
+OWN = frozenset(_NAMES.split())
 """All that this distribution has in its directory."""
 
 
@@ -64,6 +65,6 @@ def others_in(package: Path) -> list[str]:
 def _remedy(package: Path, others: Sequence[str]) -> str:
     them = " ".join(others) or "it"
     return (
-        f"both install the package {package}. Uninstall {them} (pip uninstall {them}), then install fray-ml again "
-        "(pip install --force-reinstall fray-ml)"
+        f"both install the package {package}. Uninstall {them} (pip uninstall {them}), then install fray-ml "
+        "again (pip install --force-reinstall fray-ml)"
     )

@@ -1,4 +1,4 @@
-"""Fails to be imported where `fray/__init__.py` is another distribution's, which each room of the package imports."""
+"""Fails to be imported where `fray/__init__.py` is of another distribution. Each room imports it first."""
 
 import fray
 from fray import _distribution

@@ -144,6 +144,8 @@ def wait_all(
         if len(ended) == len(jobs):
             return [ended[i] for i in range(len(jobs))]
         if until is not None and time.monotonic() >= until:
-            raise TimeoutError(f"{len(jobs) - len(ended)} of {len(jobs)} jobs had not ended after {timeout} s")
+            raise TimeoutError(
+                f"{len(jobs) - len(ended)} of {len(jobs)} jobs had not ended after {timeout} s"
+            )
         time.sleep(pause if until is None else max(0.0, min(pause, until - time.monotonic())))
         pause = min(_LONGEST_PAUSE, pause * 1.5)

@@ -149,7 +149,9 @@ class ResourceConfig:
         if factor is not None and (cpu, ram, disk) != (None, None, None):
             raise ValueError("give one factor for all, or one each for cpu, ram and disk; not both")
         every = 1.0 if factor is None else factor
-        by = {name: every if own is None else own for name, own in (("cpu", cpu), ("ram", ram), ("disk", disk))}
+        by = {
+            name: every if own is None else own for name, own in (("cpu", cpu), ("ram", ram), ("disk", disk))
+        }
         return replace(
             self,
             cpu=self.cpu * by["cpu"],
@@ -169,7 +171,9 @@ class ResourceConfig:
             raise ValueError("tpu_type is empty; give a type such as v5litepod-16")
         shapes = {(found.vm_count, found.chips_per_vm) for found in map(get_tpu_topology, types)}
         if len(shapes) > 1:
-            raise ValueError(f"{', '.join(types)} differ in how many machines, or chips of a machine, they have")
+            raise ValueError(
+                f"{', '.join(types)} differ in how many machines, or chips of a machine, they have"
+            )
         machines = get_tpu_topology(types[0]).vm_count
         amounts = {"cpu": 32, "ram": "128g", "disk": "50g", **kwargs}
         return ResourceConfig(
@@ -208,8 +212,8 @@ class ActorConfig:
     max_concurrency: int = 1
     """Calls at a time."""
     max_restarts: int | None = None
-    """How often it is started again after it failed, unless `max_task_retries` is given; None: always. One that
-    lost its machine is always started again."""
+    """How often it is started again after it failed, unless `max_task_retries` is given; None: always. One
+    that lost its machine is always started again."""
     max_task_retries: int | None = None
     """How often it is started again after it failed."""
     priority: int = 0
@@ -245,7 +249,7 @@ def create_environment(
     sync_packages: Sequence[str] | None = None,
     secrets: Mapping[str, str] | None = None,
 ) -> EnvironmentConfig:
-    """Return an environment, whose workspace is the working directory unless another, or an image, is given."""
+    """Return an environment, of the working directory unless another workspace or an image is given."""
     defaults = {"HF_DATASETS_TRUST_REMOTE_CODE": "1", "TOKENIZERS_PARALLELISM": "false"}
     return EnvironmentConfig(
         workspace=str(os.getcwd()) if workspace is None and docker_image is None else workspace,  # noqa: PTH109

@@ -93,9 +93,15 @@ class Backend:
         environment: EnvironmentConfig | None = None,
         **kwargs: Any,
     ) -> Group:
-        """Begin to create `count` actors, called NAME_0, NAME_1 and so on; in this process they are made now."""
+        """Begin to create `count` actors, called NAME_0, NAME_1 and so on; in this process, make them."""
         actors = self._actors.create_all(
-            _spec(Place(f"{name}_{i}", name, i), (actor_class, args, kwargs), resources, actor_config, environment)
+            _spec(
+                Place(f"{name}_{i}", name, i),
+                (actor_class, args, kwargs),
+                resources,
+                actor_config,
+                environment,
+            )
             for i in range(count)
         )
         if isinstance(self.cluster, LocalCluster):

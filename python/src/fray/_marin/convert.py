@@ -53,13 +53,17 @@ def resources(given: types.ResourceConfig, replicas: int | None = None) -> clust
             if count == 1:  # of a device that was given without builders
                 count = machines
             if count % machines:
-                problem = f"{count} replicas are no whole number of slices: a {variant} has {machines} machines"
+                problem = (
+                    f"{count} replicas are no whole number of slices: a {variant} has {machines} machines"
+                )
                 raise InvalidRequestError.of("replicas", problem)
             return cluster.ResourceConfig.with_tpu(
                 variant, slice_count=count // machines, preemptible=given.preemptible, regions=regions
             )
         case types.GpuConfig(variant=variant):
-            raise InvalidRequestError.of("resources", f"GPUs ({variant}) cannot be asked for by these names yet")
+            raise InvalidRequestError.of(
+                "resources", f"GPUs ({variant}) cannot be asked for by these names yet"
+            )
         case _:
             return cluster.ResourceConfig.with_cpu(
                 cpu=given.cpu,
@@ -85,7 +89,9 @@ def environment(given: types.EnvironmentConfig | None, image: str | None) -> clu
     )
 
 
-def actor_options(config: types.ActorConfig, given: types.EnvironmentConfig | None, image: str | None) -> ActorOptions:
+def actor_options(
+    config: types.ActorConfig, given: types.EnvironmentConfig | None, image: str | None
+) -> ActorOptions:
     """Return how an actor lives."""
     limits = (config.max_task_retries, config.max_restarts)
     return ActorOptions(

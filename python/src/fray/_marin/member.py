@@ -28,14 +28,18 @@ class Place:
     index: int = 0
 
 
-def make(place: Place, actor_class: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+def make(
+    place: Place, actor_class: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Any:
     """Make an actor in the process that hosts it, whose constructor may call current_actor."""
     has_process = place.name in json.loads(os.environ.get("FRAY_ACTOR_NAMES") or "[]")
     over = threading.Event() if has_process else None
     context = ActorContext(Handle(handle_of(current_cluster(), place.name)), place.index, place.group, over)
     actor = construct(context, actor_class, args, kwargs)
     if over is not None:
-        threading.Thread(target=_end_process, args=[context, over], name="fray actor's end", daemon=True).start()
+        threading.Thread(
+            target=_end_process, args=[context, over], name="fray actor's end", daemon=True
+        ).start()
     return actor
 
 
