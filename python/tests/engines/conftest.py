@@ -47,9 +47,13 @@ class Stack:
         self._copy = threading.Thread(target=shutil.copyfileobj, args=(self._watch.stdout, self._log))
         self._copy.start()
 
-    def run(self, words: list[str], cwd: Path, environ: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, words: list[str], cwd: Path, environ: Mapping[str, str]
+    ) -> subprocess.CompletedProcess[str]:
         """Run a program whose FRAY_CLIENT_SPEC names this stack."""
-        shell = 'FRAY_CLIENT_SPEC=$FRAY_CLUSTER_SPEC; unset FRAY_CLUSTER_SPEC; export FRAY_CLIENT_SPEC; exec "$@"'
+        shell = (
+            'FRAY_CLIENT_SPEC=$FRAY_CLUSTER_SPEC; unset FRAY_CLUSTER_SPEC; export FRAY_CLIENT_SPEC; exec "$@"'
+        )
         return run(
             [PROGRAM, "run", "-C", str(self.directory), "--", "sh", "-c", shell, "sh", *words],
             cwd,
