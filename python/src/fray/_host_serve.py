@@ -24,7 +24,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0  # seconds between two tries to register
 _TICK = 0.5  # seconds
 _NO_LIMIT = 1e6  # seconds; the agent kills the task when its stop grace is over
 _FIRST_HOPE, _LONGEST_HOPE = 1.0, 10.0  # the same, while no controller leads
-_left = Latch()  # set when the actor itself asks for the end of this process
+_left = threading.Event()
 
 
 def begin_connecting() -> threading.Thread:
@@ -50,10 +50,10 @@ def serve(actor: Any, hosting: Hosting) -> int:
     """Serve an actor until SIGTERM, drain, and return the exit status."""
     cluster = current_cluster()
     _lend_worker(cluster)
-    registration = _Registration(actor, hosting, _left)
+    registration = _Registration(actor, hosting)
     hosted = HostCluster(cluster, registration.rejected)
     server = ActorServer(
-        hosted, host=own_address(), allow_pickle=hosting.allow_pickle, created=hosting.created
+        hosted, host=_own_address(), allow_pickle=hosting.allow_pickle, created=hosting.created
     )
     if hosting.created:
         server.allow_kill()
@@ -61,7 +61,9 @@ def serve(actor: Any, hosting: Hosting) -> int:
     sys.stderr.write(f"fray: {', '.join(hosting.names)} at {server.address}\n")
     registration.begin(server)
     with _stopped_by_sigterm(registration.over):
-        while not registration.over.wait(_TICK):  # so that a thread can be stopped, too
+        while (
+            not registration.over.wait(_TICK) and not _left.is_set()
+        ):  # so that a thread can be stopped, too
             continue
         hosted.stop()
         server.shutdown(_NO_LIMIT)
@@ -73,7 +75,7 @@ def leave() -> None:
     _left.set()
 
 
-def own_address() -> str:
+def _own_address() -> str:
     """Return where to listen: on this machine's slices, which share it, at the address of their own."""
     address = os.environ.get("FRAY_HOST_ADDRESS", "")
     return address if address.startswith("127.") else "0.0.0.0"
@@ -108,10 +110,10 @@ def _lend_worker(cluster: Cluster) -> None:
 class _Registration:
     """Registers an actor by all its names; a permanent rejection ends the host."""
 
-    def __init__(self, actor: Any, hosting: Hosting, over: Latch) -> None:
+    def __init__(self, actor: Any, hosting: Hosting) -> None:
         self._actor, self._hosting = actor, hosting
         self.status = 0
-        self.over = over
+        self.over = Latch()
         """Set when the server is to end."""
 
     def begin(self, server: ActorServer) -> None:

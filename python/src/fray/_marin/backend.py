@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from fray._host_serve import own_address
+from fray._host_serve import _own_address
 from fray._marin import convert
 from fray._marin.group import Group
 from fray._marin.handle import Handle
@@ -57,7 +57,7 @@ class Backend:
         """Make an actor in this process, which others call."""
         handle = Handle(handle_of(self.cluster, name))
         actor = construct(ActorContext(handle, 0, name), actor_class, args, kwargs)
-        host = "127.0.0.1" if isinstance(self.cluster, LocalCluster) else own_address()
+        host = "127.0.0.1" if isinstance(self.cluster, LocalCluster) else _own_address()
         server = ActorServer(self.cluster, host=host, created=True)
         server.serve_background()
         try:

@@ -6,7 +6,7 @@ import importlib.util
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -48,7 +48,7 @@ def fray(stack: Any) -> Run:
 
 
 @pytest.fixture(scope="module")
-def ray(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Run:
+def ray(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     """Return what runs a program on a Ray cluster of one node."""
     if not importlib.util.find_spec("ray") or not importlib.util.find_spec("fray.cluster.ray"):
         pytest.skip("Ray is not installed here")
@@ -56,13 +56,13 @@ def ray(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
     from ray_cluster import Nodes
 
     nodes = Nodes(tmp_path_factory.mktemp("ray"), {"num_cpus": 2})
-    request.addfinalizer(nodes.close)
     spec = {**nodes.environ, "FRAY_CLIENT_SPEC": f"ray:{nodes.address}"}
-    return lambda words, cwd, environ: _run(words, cwd, _environ(**spec, **environ))
+    yield lambda words, cwd, environ: _run(words, cwd, _environ(**spec, **environ))
+    nodes.close()
 
 
 @pytest.fixture(scope="module")
-def iris(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Run:
+def iris(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     """Return what runs a program on an Iris cluster in a process of its own."""
     if not importlib.util.find_spec("iris") or not importlib.util.find_spec("fray.cluster.iris"):
         pytest.skip("Iris is not installed here")
@@ -79,13 +79,9 @@ def iris(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReques
     assert server.stdin is not None
     assert server.stdout is not None
     url = json.loads(server.stdout.readline())["url"]
-
-    def end() -> None:
-        server.communicate(timeout=WAIT)
-
-    request.addfinalizer(end)
     spec = {"FRAY_CLIENT_SPEC": url.replace("http://", "iris://")}
-    return lambda words, cwd, environ: _run(words, cwd, _environ(**spec, **environ))
+    yield lambda words, cwd, environ: _run(words, cwd, _environ(**spec, **environ))
+    server.communicate(timeout=WAIT)
 
 
 def _printed(run: Run, program: Path, cwd: Path, start: str) -> str:

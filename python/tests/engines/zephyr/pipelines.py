@@ -14,9 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from fray import ResourceConfig
 from zephyr.dataset import Dataset
 from zephyr.runners import InlineRunner
+
+from fray import ResourceConfig
 
 try:
     from zephyr.context import ZephyrContext
