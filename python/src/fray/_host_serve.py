@@ -61,9 +61,7 @@ def serve(actor: Any, hosting: Hosting) -> int:
     sys.stderr.write(f"fray: {', '.join(hosting.names)} at {server.address}\n")
     registration.begin(server)
     with _stopped_by_sigterm(registration.over):
-        while (
-            not registration.over.wait(_TICK) and not _left.is_set()
-        ):  # so that a thread can be stopped, too
+        while not registration.over.wait(_TICK) and not _left.is_set():  # a thread can be stopped, too
             continue
         hosted.stop()
         server.shutdown(_NO_LIMIT)

@@ -1,4 +1,4 @@
-"""Pipelines of the real marin-zephyr over our clients: it imports the names of marin-fray from this package."""
+"""Pipelines of the real marin-zephyr, which imports marin-fray's names from this package."""
 
 from __future__ import annotations
 

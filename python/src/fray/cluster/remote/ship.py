@@ -6,7 +6,6 @@ import hashlib
 import io
 import logging
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from fray import _pickling
 from fray._pb import cluster_pb2 as pb
 from fray.cluster.context import context_of
 from fray.cluster.errors import InvalidRequestError
+from fray.cluster.lockfile import check_lock
 from fray.cluster.remote.bundle import Blob, packed
 from fray.cluster.remote.connection import Connection
 from fray.cluster.types import Command, Entrypoint, EnvironmentConfig, JobRequest, PythonCall
@@ -61,12 +61,12 @@ class Shipper:
             image=wanted.image or "", env_vars=dict(wanted.env_vars), inherit=in_job and wanted.inherit
         )
         if project is not None:
+            if isinstance(request.entrypoint.kind, PythonCall):
+                check_lock(Path(project, "uv.lock"))
             with packed(project) as blob:
                 self._upload(blob)
                 message.bundle = blob.sha256
         uv = _uv(wanted, project, in_job)
-        if uv is not None and project is not None and isinstance(request.entrypoint.kind, PythonCall):
-            _check_lock(Path(project) / "uv.lock")
         if uv is None and _asks(wanted) and not self._warned:
             self._warned = True
             _log.warning(
@@ -124,25 +124,6 @@ def _uv(wanted: EnvironmentConfig, project: str | None, in_job: bool) -> pb.UV |
     if in_job and wanted.inherit and "UV_PROJECT_ENVIRONMENT" in os.environ:
         return message  # of the parent's project
     return None
-
-
-_LOCKED = re.compile(r'^name = "(fray|marin-fray|fray-ml)"$', re.MULTILINE)
-
-
-def _check_lock(lock: Path) -> None:
-    """Check that a project has this package, where it has another one that is imported by the same name.
-
-    Raises:
-        InvalidRequestError: it has another one only, so that no callable could run.
-    """
-    found = set(_LOCKED.findall(lock.read_text()))
-    if found and "fray-ml" not in found:
-        other = " and ".join(sorted(found))
-        problem = (
-            f"{lock} has {other}, which is another project's, and not fray-ml, which runs callables: "
-            f"uv remove {other}, then uv add fray-ml"
-        )
-        raise InvalidRequestError.of("environment", problem)
 
 
 def _asks(wanted: EnvironmentConfig) -> bool:
