@@ -85,17 +85,15 @@ func (t *Task) packageMissing(exit hostdir.ExitRecord, written string) *schema.T
 	if !ok {
 		return nil
 	}
+	var message string
 	switch end.ExitCode() {
 	case pythonLacksFray:
-		return t.lacksPackage(python + " does not have the package fray; install it there (pip install fray-ml), or add fray-ml to the project's uv.lock")
+		message = python + " does not have the package fray; install it there (pip install fray-ml), or add fray-ml to the project's uv.lock"
 	case pythonHasOther:
-		return t.lacksPackage(otherPackage(python, output))
+		message = otherPackage(python, output)
 	default:
 		return nil
 	}
-}
-
-func (t *Task) lacksPackage(message string) *schema.Termination {
 	return &schema.Termination{Cause: schema.TerminationPackageMissing, Message: t.hidden().String(message)}
 }
 

@@ -45,7 +45,8 @@ class Curriculum:
             return None
         if self.waiting[0].step > self.step:
             return (-1, 0)
-        return tuple(self.waiting.pop(0))
+        lesson = self.waiting.pop(0)
+        return lesson.step, lesson.seed
 
 
 class Exchange:

@@ -68,7 +68,7 @@ def test_one_that_was_installed_before_is_reported(site: Path) -> None:
     assert "Error:" not in errors
 
 
-def test_a_file_of_nobody_is_not_reported(site: Path) -> None:
+def test_a_file_of_no_distribution_is_not_reported(site: Path) -> None:
     (site / "fray" / "scratch.py").touch()
     assert _run(site, "import fray.v2") == ""
 
