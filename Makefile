@@ -3,7 +3,7 @@
 
 SHELL := bash
 .DEFAULT_GOAL := build
-.PHONY: build test soak lint generate bench demo golden release
+.PHONY: build test test-engines soak lint generate bench demo golden release
 
 VERSION := $(shell scripts/version)
 LDFLAGS := -s -w -X github.com/fray-ml/fray/release.version=$(VERSION)
@@ -19,6 +19,9 @@ build: ## one static binary, ./fray
 
 test: ## set up and run every test
 	scripts/test
+
+test-engines: ## tests against real Ray, Iris and marin-zephyr, each in environments of its own
+	scripts/test-engines
 
 soak: ## model-based tests at full length, with their step counts
 	scripts/soak

@@ -23,20 +23,38 @@ func programMissing(reason string) *outcome.Early {
 }
 
 // askPython has a Python exit with pythonLacksFray if a program in the directory
-// sys.argv[1] could not import the package fray.
-const askPython = "import importlib.util, os, sys; os.chdir(sys.argv[1]); " +
-	"sys.exit(3 if importlib.util.find_spec('fray') is None else 0)"
+// sys.argv[1] would find no package fray, and with pythonHasOther if it would find one of
+// another distribution; it prints the names of that, and where its package is. A directory
+// without code is no package: files of a configuration may be in one called fray.
+const askPython = `
+import importlib.util, os, sys
+os.chdir(sys.argv[1])
+found = importlib.util.find_spec("fray")
+if found is None:
+    sys.exit(3)
+places = list(found.submodule_search_locations or [os.path.dirname(found.origin)])
+if any(os.path.exists(os.path.join(place, "_callable.py")) for place in places):
+    sys.exit(0)
+if found.origin is None:
+    sys.exit(3)
+from importlib.metadata import packages_distributions
+print(" ".join(sorted(set(packages_distributions().get("fray", ())))), places[0], sep="\t")
+sys.exit(4)
+`
 
-const pythonLacksFray = 3
+const (
+	pythonLacksFray = 3
+	pythonHasOther  = 4
+)
 
 // pythonPatience bounds how long a Python may take to answer that.
 const pythonPatience = time.Minute
 
 // packageMissing returns that the Python of a task that failed lacks the package
-// fray, nil if it has it, or is not known to lack it. Python itself answers, and it is
+// fray, or has another one of that name, nil if it has it, or is not known to lack it. Python itself answers, and it is
 // asked only where the program is one of that package or stumbled over an import. The
 // Python of a container is gone with it.
-func (t *Task) packageMissing(exit hostdir.ExitRecord, output string) *schema.Termination {
+func (t *Task) packageMissing(exit hostdir.ExitRecord, written string) *schema.Termination {
 	select {
 	case <-t.runSeen:
 	default:
@@ -49,7 +67,7 @@ func (t *Task) packageMissing(exit hostdir.ExitRecord, output string) *schema.Te
 	if err != nil || !strings.HasPrefix(filepath.Base(argv[0]), "python") {
 		return nil
 	}
-	if !runsFray(argv) && !outcome.LacksModule(output, "fray") {
+	if !runsFray(argv) && !outcome.LacksModule(written, "fray") {
 		return nil
 	}
 	env, err := t.environment()
@@ -62,12 +80,33 @@ func (t *Task) packageMissing(exit hostdir.ExitRecord, output string) *schema.Te
 	}
 	ctx, cancel := context.WithTimeout(t.host.Work, pythonPatience)
 	defer cancel()
-	_, err = command.Run(ctx, []string{python, "-c", askPython, t.in.WorkDir}, env)
-	if end, ok := errors.AsType[*exec.ExitError](err); !ok || end.ExitCode() != pythonLacksFray {
+	output, err := command.Run(ctx, []string{python, "-c", askPython, t.in.WorkDir}, env)
+	end, ok := errors.AsType[*exec.ExitError](err)
+	if !ok {
 		return nil
 	}
-	message := python + " does not have the package fray; install it there (pip install fray), or add it to the project's uv.lock"
+	var message string
+	switch end.ExitCode() {
+	case pythonLacksFray:
+		message = python + " does not have the package fray; install it there (pip install fray-ml), or add fray-ml to the project's uv.lock"
+	case pythonHasOther:
+		message = otherPackage(python, output)
+	default:
+		return nil
+	}
 	return &schema.Termination{Cause: schema.TerminationPackageMissing, Message: t.hidden().String(message)}
+}
+
+// otherPackage is the message for a Python that has another distribution's package fray,
+// as askPython has described it.
+func otherPackage(python, described string) string {
+	last := strings.Join(command.LastLines(described, 1), "") // after warnings of Python
+	names, place, _ := strings.Cut(last, "\t")
+	if names == "" {
+		return python + " imports another package as fray, from " + place + ", than that of fray-ml; rename or remove it there, and install fray-ml"
+	}
+	return python + " imports the package fray of another distribution, " + names + ", from " + place +
+		"; remove that from the project's dependencies, or uninstall it there (pip uninstall " + names + "), and install fray-ml"
 }
 
 // runsFray reports whether a command runs a module of the package fray.

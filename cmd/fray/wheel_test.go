@@ -38,7 +38,7 @@ func TestWheel(t *testing.T) {
 	platform := strings.NewReplacer("-", "_", ".", "_").Replace(strings.TrimSpace(
 		run(nil, "python3", "-c", "import sysconfig; print(sysconfig.get_platform())")))
 	run([]string{"FRAY_WHEEL_PROGRAMS=" + fray, "FRAY_WHEEL_PLATFORM=" + platform}, uv, "build", "--quiet", "--wheel", "--out-dir", "dist", source)
-	wheels, err := filepath.Glob(filepath.Join(dir, "dist", "fray-*-py3-none-"+platform+".whl"))
+	wheels, err := filepath.Glob(filepath.Join(dir, "dist", "fray_ml-*-py3-none-"+platform+".whl"))
 	if err != nil || len(wheels) != 1 {
 		t.Fatalf("built %v, %v, want one wheel for %s", wheels, err, platform)
 	}
@@ -64,7 +64,7 @@ func TestWheel(t *testing.T) {
 	}
 
 	// The README's lines: in the directory of a wheel, with an environment that has pip.
-	run([]string{"VIRTUAL_ENV=" + filepath.Join(dir, "env")}, uv, "pip", "uninstall", "--quiet", "fray")
+	run([]string{"VIRTUAL_ENV=" + filepath.Join(dir, "env")}, uv, "pip", "uninstall", "--quiet", "fray-ml")
 	readme, err := os.ReadFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import pytest
 from controller import TOKEN, Controller
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "cluster"
+CLIENT = EXAMPLES.parent / "client"
 RUN_LOCALLY = """
 import importlib, sys
 sys.path.insert(0, sys.argv[1])
@@ -60,3 +61,39 @@ def test_programs_run(
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert want in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "want"),
+    [
+        ("training", "result: training succeeded: [{'slope': 3.0, 'offset': -1.0}, "),
+        ("processing", "result: 120 documents, 2880 words, 8 tries"),
+        ("rl", "result: arm 1 pays most; weights ["),
+        ("inference", """result: ["llama on 'Hello, world!'", """),
+    ],
+)
+def test_programs_of_clients_run(tmp_path: Path, name: str, want: str) -> None:
+    """The others are compared with this, by scripts/test-engines."""
+    done = _run_client(tmp_path, name, {})
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert want in done.stdout
+
+
+def test_a_program_of_clients_elsewhere(serve: Callable[..., Controller], tmp_path: Path) -> None:
+    spec = f"fray://{serve(runs=True).address}?namespace=rl"
+    done = _run_client(tmp_path, "inference", {"FRAY_CLIENT_SPEC": spec, "FRAY_CLUSTER_TOKEN": TOKEN})
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert """result: ["llama on 'Hello, world!'", """ in done.stdout
+
+
+def _run_client(tmp_path: Path, name: str, variables: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TMPDIR": str(tmp_path), **variables}
+    return subprocess.run(
+        [sys.executable, str(CLIENT / f"{name}.py")],
+        env=environ,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )

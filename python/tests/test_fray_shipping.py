@@ -149,3 +149,19 @@ def test_children_start_from_the_environment_of_their_parent(
     got = launched(controller)
     assert (got.environment if got.HasField("environment") else None) == want
     assert not controller.uploaded
+
+
+@pytest.mark.parametrize("other", ["fray", "marin-fray"])
+def test_a_project_with_another_package_of_the_name(
+    tmp_path: Path, controller: Controller, remote: FrayCluster, other: str
+) -> None:
+    lock = tmp_path / "uv.lock"
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "rl"\n')
+    lock.write_text(f'[[package]]\nname = "{other}"\nversion = "1"\n')
+    environment = EnvironmentConfig.create(project=str(tmp_path))
+    with pytest.raises(InvalidRequestError, match=f"has {other}, which is another project's.*uv add fray-ml"):
+        remote.launch(JobRequest("f", Entrypoint.from_callable(add, args=(1, 2)), environment=environment))
+    remote.launch(JobRequest("program", COMMAND, environment=environment))
+    lock.write_text(f'{lock.read_text()}\n[[package]]\nname = "fray-ml"\nversion = "1"\n')
+    remote.launch(JobRequest("f", Entrypoint.from_callable(add, args=(1, 2)), environment=environment))
+    assert sorted(job.info.name for job in controller.jobs.values()) == ["f", "program"]

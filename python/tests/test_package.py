@@ -42,6 +42,10 @@ def test_the_current_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FRAY_CLUSTER_SPEC", "slurm://head:1")
     with pytest.raises(ValueError, match='"slurm://head:1" names no cluster'):
         current_cluster()
+    monkeypatch.delenv("FRAY_CLUSTER_SPEC")
+    monkeypatch.setenv("FRAY_CLIENT_SPEC", "slurm://head")  # which is what users set
+    with pytest.raises(ValueError, match='"slurm://head" names no cluster'):
+        current_cluster()
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from actors import PATIENCE
 from fray._pb import actor_pb2
 from fray.cluster import LocalCluster
-from fray.rpc import ActorServer, ConnectionSettings, FixedResolver, method
+from fray.rpc import ActorServer, ConnectionSettings, FixedResolver, method, stream
 from fray.rpc.codec import encode_result
 from fray.rpc.errors import MaybeExecutedError
 from identities import make_identity
@@ -200,3 +200,13 @@ def test_items_of_no_call_are_ignored() -> None:
 
     with Scripted(on_call) as server:
         assert FixedResolver(server.address).lookup("counter").add(0) == 1
+
+
+def test_a_process_without_streams_ends_where_no_thread_can_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From Python 3.12 on none can at the end of a process."""
+
+    def none() -> None:
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    monkeypatch.setattr("fray.rpc._transport.background.finalizers", none)
+    stream._leave_all()

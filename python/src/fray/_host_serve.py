@@ -24,6 +24,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0  # seconds between two tries to register
 _TICK = 0.5  # seconds
 _NO_LIMIT = 1e6  # seconds; the agent kills the task when its stop grace is over
 _FIRST_HOPE, _LONGEST_HOPE = 1.0, 10.0  # the same, while no controller leads
+_left = threading.Event()
 
 
 def begin_connecting() -> threading.Thread:
@@ -80,11 +81,16 @@ class Serving:
         """Wait for SIGTERM or `end`, drain, and return the exit status."""
         over = self._registration.over
         with _stopped_by_sigterm(over):
-            while not over.wait(_TICK):  # so that a thread can be stopped, too
+            while not over.wait(_TICK) and not _left.is_set():  # so that a thread can be stopped, too
                 continue
             self._hosted.stop()
             self._server.shutdown(_NO_LIMIT)
         return self._registration.status
+
+
+def leave() -> None:
+    """End this process, which hosts an actor, as SIGTERM does: for an actor that has done its work."""
+    _left.set()
 
 
 def _own_address() -> str:

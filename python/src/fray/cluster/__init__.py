@@ -21,6 +21,7 @@ calling them.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from fray import _own_package as _own_package
 from fray.cluster.context import JobContext, job_context
 from fray.cluster.current import current_cluster
 from fray.cluster.errors import (

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 def current_cluster() -> Cluster:
     """Return the cluster that this code is to use.
 
-    In a job of a LocalCluster it is that cluster. Otherwise FRAY_CLUSTER_SPEC names it:
+    In a job of a LocalCluster it is that cluster. Otherwise FRAY_CLUSTER_SPEC names it, or FRAY_CLIENT_SPEC,
+    which is what a user sets to run a program elsewhere:
 
     - "local", or not set: a LocalCluster, the same one for the whole process;
     - "fray://host:port": the fray cluster at that address, see FrayCluster.from_spec;
@@ -32,8 +33,8 @@ def current_cluster() -> Cluster:
 
 
 def spec_of_environment() -> str:
-    """Return FRAY_CLUSTER_SPEC, "" where it is not set."""
-    return os.environ.get("FRAY_CLUSTER_SPEC", "")
+    """Return FRAY_CLUSTER_SPEC or, where it is not set, FRAY_CLIENT_SPEC; "" where neither is."""
+    return os.environ.get("FRAY_CLUSTER_SPEC") or os.environ.get("FRAY_CLIENT_SPEC", "")
 
 
 @functools.cache

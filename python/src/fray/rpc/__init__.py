@@ -21,6 +21,8 @@ Start with ActorServer, Resolver and ActorHandle, and with `fray.rpc.errors` for
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from fray import _own_package as _own_package
+
 if TYPE_CHECKING:
     from fray.rpc import errors as errors
     from fray.rpc.actor_pool import ActorPool as ActorPool

@@ -183,7 +183,8 @@ def _leave_all() -> None:
     for stream in list(_live):
         with suppress(Exception):
             stream.close()
-    _background.finalizers().flush(_LAST)
+    with suppress(RuntimeError):  # without their thread so far none can be started now, and none is needed
+        _background.finalizers().flush(_LAST)
 
 
 atexit.register(_leave_all)

@@ -16,6 +16,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from fray import _own_package as _own_package
 from fray.cluster import (
     CpuConfig,
     DeviceConfig,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -55,15 +55,20 @@ class Actors:
         if spec.options.get_if_exists:
             raise ValueError("get_if_exists is for single actors; a group is always created")
         check_spec(spec)
+        actors = self.create_all(replace(spec, name=f"{spec.name}_{i}", pool=spec.name) for i in range(count))
+        return ActorGroup(spec.name, actors)
+
+    def create_all(self, specs: Iterable[ActorSpec]) -> list[PendingActor]:
+        """Begin to create actors, all or none. Raises as `create_group` does."""
         actors: list[PendingActor] = []
         try:
-            for i in range(count):
-                actor, _ = self._begin(replace(spec, name=f"{spec.name}_{i}", pool=spec.name))
+            for spec in specs:
+                actor, _ = self._begin(spec)
                 actors.append(actor)
         except Exception:
             _end(actors)
             raise
-        return ActorGroup(spec.name, actors)
+        return actors
 
     def _begin(self, spec: ActorSpec) -> tuple[PendingActor, bool]:
         check_spec(spec)

@@ -7,10 +7,12 @@ import io
 import logging
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 from fray import _pickling
 from fray._pb import cluster_pb2 as pb
 from fray.cluster.context import context_of
+from fray.cluster.lockfile import check_lock
 from fray.cluster.project import asks, nearest_project, uv_of
 from fray.cluster.remote.bundle import Blob, packed
 from fray.cluster.remote.connection import Connection
@@ -59,6 +61,8 @@ class Shipper:
             image=wanted.image or "", env_vars=dict(wanted.env_vars), inherit=in_job and wanted.inherit
         )
         if project is not None:
+            if isinstance(request.entrypoint.kind, PythonCall):
+                check_lock(Path(project, "uv.lock"))
             with packed(project) as blob:
                 self._upload(blob)
                 message.bundle = blob.sha256
