@@ -27,6 +27,7 @@ from fray.cluster.errors import InvalidRequestError
 from fray.cluster.iris.dialect import Dialect
 from fray.cluster.iris.request import variables_of
 from fray.cluster.iris.spec import Task
+from fray.cluster.project import nearest_project
 from fray.cluster.types import Command, EnvironmentConfig, JobRequest, PythonCall
 
 MAX_BUNDLE = 25 << 20
@@ -101,7 +102,7 @@ class Shipper:
         """
         wanted = request.environment or EnvironmentConfig()
         inherits = self._task is not None and wanted.inherit
-        project = wanted.project or (None if self._task else self._workspace or _nearest_project())
+        project = wanted.project or (None if self._task else self._workspace or nearest_project())
         setup = self._setup(wanted, project, inherits)
         variables = variables_of(request.resources) | (_passed_on(self._task) if inherits else {})
         variables |= {**wanted.env_vars, **own, SETUP: json.dumps([list(setup.scripts), setup.image])}
@@ -268,12 +269,6 @@ def _setup_of(environ: Mapping[str, str]) -> Setup | None:
 
 def _asks(wanted: EnvironmentConfig) -> bool:
     return bool(wanted.extras or wanted.groups)
-
-
-def _nearest_project() -> str | None:
-    """Return the nearest directory with a pyproject.toml at or above the working directory."""
-    here = Path.cwd()
-    return next((str(each) for each in (here, *here.parents) if (each / "pyproject.toml").is_file()), None)
 
 
 def _id_of(data: bytes) -> str:
