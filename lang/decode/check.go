@@ -39,7 +39,7 @@ func (e *Decoder) TPU(s eval.RepetitionData, x *configs.Expression) string {
 // that cannot be had.
 func (e *Decoder) checkShape(b *configs.Block, r *schema.Resources) {
 	if x := b.Attr("tpu"); x != nil && r.TPU != "" && len(r.Accelerators) == 0 {
-		e.checkOneAccelerator(b)
+		checkOneAccelerator(e.Reporter, b)
 		for _, name := range []string{"cpu", "memory", "disk", "machine_type"} {
 			if other := b.Attr(name); other != nil {
 				e.ErrorAt(other.Range, "TPU and "+name, fmt.Sprintf("A TPU slice brings its own machines: remove %s, or remove tpu for a machine without TPU.", name))
@@ -55,7 +55,7 @@ func (e *Decoder) checkShape(b *configs.Block, r *schema.Resources) {
 		}
 	case schema.ProviderGCP:
 		if gpu := b.Child("gpu"); gpu != nil {
-			e.checkGPUs(gpu, r.GPU)
+			checkGPUs(e.Reporter, gpu, r.GPU)
 		}
 		e.checkZones(b, r)
 	case schema.ProviderRay:

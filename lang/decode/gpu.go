@@ -45,13 +45,13 @@ func gpuType(v cty.Value) (string, error) {
 }
 
 // checkGPUs reports GPUs that no machine of Google Cloud has.
-func (e *Decoder) checkGPUs(b *configs.Block, gpu schema.GPU) {
+func checkGPUs(report eval.Reporter, b *configs.Block, gpu schema.GPU) {
 	if gpu.Count == 0 {
 		return
 	}
 	if gpu.Type == "" {
 		if b.Attr("type") == nil { // else wrong, and reported
-			e.ErrorAt(b.Range(), "GPU type missing", "Google Cloud has machines with GPUs of many types: write type = \"h100\", or another one, in the gpu block.")
+			report.ErrorAt(b.Range(), "GPU type missing", "Google Cloud has machines with GPUs of many types: write type = \"h100\", or another one, in the gpu block.")
 		}
 		return
 	}
@@ -60,13 +60,13 @@ func (e *Decoder) checkGPUs(b *configs.Block, gpu schema.GPU) {
 		err = known.CheckCount(gpu.Count)
 	}
 	if err != nil {
-		e.ErrorAt(b.Range(), "No such machine", fmt.Sprintf("On Google Cloud, %v.", err))
+		report.ErrorAt(b.Range(), "No such machine", fmt.Sprintf("On Google Cloud, %v.", err))
 	}
 }
 
 // checkOneAccelerator reports GPUs beside a TPU.
-func (e *Decoder) checkOneAccelerator(b *configs.Block) {
+func checkOneAccelerator(report eval.Reporter, b *configs.Block) {
 	if gpu := b.Child("gpu"); gpu != nil {
-		e.ErrorAt(gpu.Range(), "TPU and gpu", "A machine has a TPU or GPUs: remove tpu or the gpu block.")
+		report.ErrorAt(gpu.Range(), "TPU and gpu", "A machine has a TPU or GPUs: remove tpu or the gpu block.")
 	}
 }

@@ -79,7 +79,7 @@ func (e *Decoder) settlePlaces(b *configs.Block, r *schema.Reservation, places s
 	places.TPU, places.GPU = r.Max.TPU, r.Max.GPU
 	e.checkShape(b, &places)
 	if gpu := cmp.Or(b.Child("min").Child("gpu"), b.Child("max").Child("gpu")); gpu != nil && r.Provider == schema.ProviderGCP {
-		e.checkGPUs(gpu, places.GPU)
+		checkGPUs(e.Reporter, gpu, places.GPU)
 	}
 	e.checkPlaced(b, &places)
 	settleCloud(e.Reporter, b, &places.Cloud, places.TPU)
@@ -98,7 +98,7 @@ func (e *Decoder) capacity(b *configs.Block) schema.Capacity {
 		Slices: eval.Get(e, nil, b.Attr("slices"), as.WholeNumber(0, 100_000), 1),
 	}
 	if c.TPU != "" {
-		e.checkOneAccelerator(b)
+		checkOneAccelerator(e.Reporter, b)
 		for _, name := range []string{"cpu", "memory", "disk"} {
 			if x := b.Attr(name); x != nil {
 				e.ErrorAt(x.Range, "TPU and "+name, fmt.Sprintf("A TPU slice brings its own machines: remove %s, or remove tpu for machines without TPU.", name))

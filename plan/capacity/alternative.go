@@ -76,8 +76,8 @@ func (d *Zones) tooLarge(want *schema.Job, a schema.Accelerator) plan.Reason {
 	return plan.Reason{}
 }
 
-// ZonesOfAny are the zones of all alternatives of a job, those of better ones first.
-func (d *Pools) ZonesOfAny(want *schema.Job) []string {
+// zonesOfAny are the zones of all alternatives of a job, those of better ones first.
+func zonesOfAny(d *Pools, want *schema.Job) []string {
 	var all []string
 	for _, a := range want.Resources.Alternatives() {
 		for _, zone := range d.ZonesOf(&want.As(a).Resources) {
@@ -134,7 +134,7 @@ func (d *Zones) MayChooseAgain(want *schema.Job) bool {
 func (d *Zones) Better(jobs, stay []*schema.Job) map[schema.Address]Place {
 	held := make(map[schema.Address]Place, len(jobs))
 	for _, want := range jobs {
-		held[want.Addr] = Place{Accelerator: d.AcceleratorOf(want)}
+		held[want.Addr] = Place{Accelerator: snapshot.AcceleratorOf(d.Next, want)}
 	}
 	chosen, why := d.ChoosePlaces(jobs, stay)
 	if len(why) > 0 || !isBetter(jobs, chosen, held) {
@@ -148,12 +148,12 @@ func (d *Zones) NoteChoice(want *schema.Job) {
 	if len(want.Resources.Accelerators) == 0 {
 		return
 	}
-	c := state.Choice{Accelerator: d.AcceleratorOf(want), Reason: state.ChoiceFirst, At: d.Now}
+	c := state.Choice{Accelerator: snapshot.AcceleratorOf(d.Next, want), Reason: state.ChoiceFirst, At: d.Now}
 	j := d.Next.Jobs[want.Addr]
 	isIdle := slices.ContainsFunc(j.Slices, func(name string) bool { return d.Taking[name] == want.Addr })
 	for _, a := range want.Resources.Accelerators[:rankOf(want, c.Accelerator)] {
 		passed := state.PassedAlternative{Accelerator: a, Cause: state.PassedIdle}
-		if why := d.blockedFor(want, a); !why.None() {
+		if why := blockedFor(d, want, a); !why.None() {
 			passed.Cause, passed.Text = passedCause(why), why.Text
 		}
 		c.Passed = append(c.Passed, passed)
@@ -170,9 +170,9 @@ func (d *Zones) NoteChoice(want *schema.Job) {
 
 // SuitsStaged reports whether all slices that wait to take over for a job with alternatives
 // are of one of them.
-func (d *Zones) SuitsStaged(want *schema.Job) bool {
-	return len(want.Resources.Accelerators) == 0 || !slices.ContainsFunc(d.Next.Jobs[want.Addr].Staged, func(name string) bool {
-		s := d.Next.Slices[name]
+func SuitsStaged(doc *state.Document, want *schema.Job) bool {
+	return len(want.Resources.Accelerators) == 0 || !slices.ContainsFunc(doc.Jobs[want.Addr].Staged, func(name string) bool {
+		s := doc.Slices[name]
 		return s == nil || !want.Resources.IsAlternative(s.Spec.Accelerator())
 	})
 }
@@ -186,7 +186,7 @@ func (d *Zones) NoteFound(j *state.Job) {
 }
 
 // blockedFor is the first reason why an alternative is not to be had, none if it is.
-func (d *Zones) blockedFor(want *schema.Job, a schema.Accelerator) plan.Reason {
+func blockedFor(d *Zones, want *schema.Job, a schema.Accelerator) plan.Reason {
 	if why := d.tooLarge(want, a); !why.None() {
 		return why
 	}
@@ -220,7 +220,7 @@ func passedCause(why plan.Reason) state.PassedCause {
 
 // zonelessPlace is where a job is whose provider has no zones: on the first alternative that
 // its limits leave room for.
-func (d *Zones) zonelessPlace(want *schema.Job) Place {
+func zonelessPlace(d *Zones, want *schema.Job) Place {
 	place, _, _ := d.OpenPlace(want, Anywhere)
 	return Place{Accelerator: cmp.Or(place.Accelerator, want.Resources.Accelerator())}
 }

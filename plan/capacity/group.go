@@ -170,7 +170,7 @@ func (g *group) memberZones() [][]string {
 		all = append(all, g.d.poolZones(r))
 	}
 	for _, want := range g.jobs {
-		all = append(all, g.d.ZonesOfAny(want))
+		all = append(all, zonesOfAny(g.d, want))
 	}
 	return all
 }

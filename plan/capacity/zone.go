@@ -77,7 +77,7 @@ func (d *Zones) ChoosePlaces(fresh, stay []*schema.Job) (map[schema.Address]Plac
 			return false
 		}
 		if len(want.Resources.Accelerators) > 0 {
-			zoneless = with(zoneless, want.Addr, d.zonelessPlace(want))
+			zoneless = with(zoneless, want.Addr, zonelessPlace(d, want))
 		}
 		return true
 	})
@@ -128,7 +128,7 @@ func (d *Zones) ScopesOf(group *schema.JobGroup, fresh, stay []*schema.Job) []st
 			return []string{scope}
 		}
 	} else {
-		for _, zone := range d.ZonesOfAny(fresh[0]) {
+		for _, zone := range zonesOfAny(d.Pools, fresh[0]) {
 			add(zone)
 		}
 	}

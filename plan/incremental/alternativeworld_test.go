@@ -56,7 +56,7 @@ func (m market) change(t *rapid.T) {
 		zones = []string{west, central, south}
 	}
 	a := rapid.SampledFrom([]schema.Accelerator{"v5litepod-16", "v5litepod-4", "v5p-8", "h100:8"}).Draw(t, "of")
-	err := rapid.SampledFrom([]error{nil, errStockout, errQuota}).Draw(t, "refusal")
+	err := rapid.SampledFrom([]error{nil, errStockout, errQuota}).Draw(t, "rejection")
 	for _, zone := range zones {
 		m[zone+"/"+string(a)] = err
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/capacity"
 	planchange "github.com/fray-ml/fray/plan/change"
 	"github.com/fray-ml/fray/plan/snapshot"
 	"github.com/fray-ml/fray/schema"
@@ -159,7 +160,7 @@ func (d *Jobs) carryOut(want *schema.Job, j *state.Job, change *plan.Change) {
 				d.watchAttempt(j)
 				return
 			}
-			if len(j.Staged) > 0 && d.SuitsStaged(want) { // it has been ended, or ended by itself
+			if len(j.Staged) > 0 && capacity.SuitsStaged(d.Next, want) { // it has been ended, or ended by itself
 				d.HandOver(want)
 				return
 			}

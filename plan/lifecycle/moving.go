@@ -23,7 +23,7 @@ func (d *Jobs) outgrows(want *schema.Job, j *state.Job) plan.Reason {
 		return plan.Reason{}
 	}
 	s := d.Accounts()
-	to := capacity.Holding{Load: snapshot.Load{}.Plus(d.EachLoad(j.Spec), n), Band: capacity.BandOrder(want.Band), Space: capacity.SpaceOf(s, capacity.RecordAs(want, j)), User: want.User}
+	to := capacity.Holding{Load: snapshot.Load{}.Plus(d.LoadOf(d.Running(j.Spec)), n), Band: capacity.BandOrder(want.Band), Space: capacity.SpaceOf(s, capacity.RecordAs(want, j)), User: want.User}
 	was := s.Held(want.Addr)
 	if was.Moves && was.ToSpace == to.Space && was.ToUser == to.User {
 		return plan.Reason{}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/snapshot"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
@@ -63,7 +64,7 @@ func (d *Attempts) acceleratorOn(j *state.Job, name string) schema.Accelerator {
 	if s := d.Next.Slices[name]; s != nil {
 		return s.Spec.Accelerator()
 	}
-	return d.AcceleratorOf(j.Spec)
+	return snapshot.AcceleratorOf(d.Next, j.Spec)
 }
 
 // endedBefore is how the attempt before a job's last one ended, nil if there was none.

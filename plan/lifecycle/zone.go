@@ -38,7 +38,7 @@ func (d *Jobs) MoveOn(unit []*schema.Job) bool {
 	// are up, come back once none tries, and never run.
 	group := d.GroupOf(unit)
 	if len(stranded) == 0 {
-		d.chooseAgain(&group, free)
+		chooseAgain(d, &group, free)
 	}
 	if len(stranded) == 0 || d.AwaitsOwnProbes(unit, stranded) {
 		return false
@@ -56,7 +56,7 @@ func (d *Jobs) MoveOn(unit []*schema.Job) bool {
 
 // chooseAgain has jobs give up what is left of slices none of which lives, where they may
 // have better alternatives than those: together, where their group is to be.
-func (d *Jobs) chooseAgain(group *schema.JobGroup, free []*schema.Job) {
+func chooseAgain(d *Jobs, group *schema.JobGroup, free []*schema.Job) {
 	if len(free) == 0 {
 		return
 	}

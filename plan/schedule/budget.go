@@ -166,7 +166,7 @@ func (d *Claims) addFreed(sums map[capacity.Bound]snapshot.Load, j *schema.Job, 
 	if n == 0 {
 		return
 	}
-	each := d.EachLoad(j)
+	each := d.LoadOf(d.Running(j))
 	switch each.Slices = 1; {
 	case j.Resources.Packed: // what it leaves is on hosts, see fitting
 	case j.Resources.Reservation != "":

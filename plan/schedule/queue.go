@@ -193,7 +193,7 @@ func (d *Claims) needs(u *capacity.Unit) int {
 	chips := 0
 	for _, want := range u.Jobs {
 		if j := d.Next.Jobs[want.Addr]; j != nil && len(j.Slices) == 0 {
-			chips += want.Resources.Slices * d.EachLoad(want).Chips
+			chips += want.Resources.Slices * d.LoadOf(d.Running(want)).Chips
 		}
 	}
 	return chips

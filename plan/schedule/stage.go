@@ -100,7 +100,7 @@ func (d *Placer) fitsStaged(want *schema.Job) bool {
 		}
 		return s == nil || s.Spec.Owner != owner || d.IsRejected(name) && d.stagedPlace(want) != placeOf(&s.Spec)
 	}
-	return len(j.Staged) == want.Resources.Slices && d.SuitsStaged(want) && !slices.ContainsFunc(j.Staged, foreign)
+	return len(j.Staged) == want.Resources.Slices && capacity.SuitsStaged(d.Next, want) && !slices.ContainsFunc(j.Staged, foreign)
 }
 
 // shortForBoth says why a unit cannot have its old and its new slices at the same

@@ -254,7 +254,7 @@ func (d *Victims) enlist(v *victim, j *state.Job, demoted bool) {
 	if j.Running() {
 		ran = d.Now.Sub(since)
 	}
-	each := d.EachLoad(j.Spec)
+	each := d.LoadOf(d.Running(j.Spec))
 	v.cost.chips += n * each.Chips
 	v.cost.milli += n * each.Milli
 	v.cost.ran = max(v.cost.ran, ran)

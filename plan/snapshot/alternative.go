@@ -7,17 +7,16 @@ import (
 	"github.com/fray-ml/fray/state"
 )
 
-// AcceleratorOf is which of its alternatives a job has: that of its slices, or the first
-// while it has none.
-func (d *Draft) AcceleratorOf(want *schema.Job) schema.Accelerator {
-	r := &want.Resources
-	if len(r.Accelerators) == 0 || d.Next == nil {
-		return r.Accelerator()
+// AcceleratorOf is which of its alternatives a job has by a document: that of its slices,
+// or the first while it has none.
+func AcceleratorOf(doc *state.Document, want *schema.Job) schema.Accelerator {
+	if doc == nil {
+		return want.Resources.Accelerator()
 	}
-	return AcceleratorIn(d.Next, want, d.Next.Jobs[want.Addr])
+	return AcceleratorIn(doc, want, doc.Jobs[want.Addr])
 }
 
-// AcceleratorIn is AcceleratorOf by the slices that a document has.
+// AcceleratorIn is AcceleratorOf of a job whose record is given.
 func AcceleratorIn(doc *state.Document, want *schema.Job, j *state.Job) schema.Accelerator {
 	r := &want.Resources
 	if len(r.Accelerators) > 0 && j != nil {
@@ -53,4 +52,4 @@ func HeldAccelerator(doc *state.Document, j *state.Job) schema.Accelerator {
 }
 
 // Running is a job as it is on the alternative that it has.
-func (d *Draft) Running(want *schema.Job) *schema.Job { return want.As(d.AcceleratorOf(want)) }
+func (d *Draft) Running(want *schema.Job) *schema.Job { return want.As(AcceleratorOf(d.Next, want)) }

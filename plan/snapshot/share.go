@@ -69,9 +69,6 @@ func (d *Draft) SliceLoad(spec *schema.SliceSpec) Load {
 	return l
 }
 
-// EachLoad is what each of a job's slices takes, on the alternative that it has.
-func (d *Draft) EachLoad(j *schema.Job) Load { return d.LoadOf(d.Running(j)) }
-
 // LoadOf is what each slice of a job takes by what its resources name.
 func (d *Draft) LoadOf(j *schema.Job) Load {
 	r := &j.Resources
