@@ -26,6 +26,7 @@ from fray.cluster import (
     TerminationCause,
 )
 from fray.cluster.ray import transitions
+from fray.cluster.ray.alternatives import chosen
 from fray.cluster.ray.demand import Bundle, demand_of, region_selector
 from fray.cluster.ray.job_table import JobTable
 from fray.cluster.ray.logs import Chunk, Lines
@@ -118,20 +119,49 @@ def test_demands(resources: ResourceConfig, tasks: int, bundle: Bundle, slices: 
     assert (demand.tasks, demand.bundle, demand.slices) == (tasks, bundle, slices)
 
 
-@pytest.mark.skipif(not hasattr(ResourceConfig, "with_gpu"), reason="resources name no GPUs yet")
 @pytest.mark.parametrize(
     ("kind", "resources"),
     [
         ("auto", {}),
         ("h100", {"accelerator_type:H100": 0.001}),
-        ("nvidia-h100-80gb", {"accelerator_type:H100": 0.001}),
+        ("NVIDIA H100 80GB HBM3", {"accelerator_type:H100": 0.001}),
+        ("nvidia-tesla-a100", {"accelerator_type:A100": 0.001}),
+        ("a100-80gb", {"accelerator_type:A100": 0.001}),
+        ("rtx-pro-6000", {"accelerator_type:RTX-PRO-6000": 0.001}),
+        ("rtx4090", {"accelerator_type:GeForce-RTX-4090": 0.001}),
     ],
 )
 def test_gpus(kind: str, resources: dict[str, float]) -> None:
-    asked: Any = getattr(ResourceConfig, "with_gpu")  # noqa: B009 - it may not be there
-    demand = demand_of(launch(resources=asked(kind, 8, replicas=2)).request)
+    demand = demand_of(launch(resources=ResourceConfig.with_gpu(kind, 8, replicas=2)).request)
     assert (demand.tasks, demand.bundle.gpu, demand.bundle.resources) == (2, 8.0, resources)
     assert demand.bundle.options()["num_gpus"] == 8.0
+
+
+def gpu_node(kind: str, count: int, free: int) -> Node:
+    typed = {f"accelerator_type:{kind}": 1.0, "CPU": 8.0, "memory": float(1 << 34)}
+    return Node(kind, True, total={**typed, "GPU": count}, free={**typed, "GPU": free})
+
+
+@pytest.mark.parametrize(
+    ("wanted", "free", "found"),
+    [
+        (["h100:8", "a100:8"], (8, 8), "h100"),  # the first
+        (["h100:8", "a100:8"], (2, 8), "a100"),  # the first that is free
+        (["b200:8", "h100:8", "a100:4"], (2, 2), "h100"),  # none is free: the first that is there
+        (["b200:8", "v5litepod-16"], (8, 8), "b200"),  # none is there: the first
+        (["h100:16", "a100:8"], (8, 8), "a100"),  # no node has so many
+    ],
+)
+def test_alternatives(wanted: list[str], free: tuple[int, int], found: str) -> None:
+    nodes = {"h": gpu_node("H100", 8, free[0]), "a": gpu_node("A100", 8, free[1])}
+    resources = chosen(ResourceConfig.with_accelerators(wanted), 1, nodes)
+    assert (getattr(resources.device, "type", ""), resources.alternatives) == (found, ())
+
+
+def test_a_type_of_gpus_that_no_node_has() -> None:
+    jobs, _ = table()
+    job = launched(jobs, launch("one", resources=ResourceConfig.with_gpu("b200")))
+    assert reasons(job, {"h": gpu_node("H100", 8, 8)}) == ("no node has GPUs of type B200",)
 
 
 def test_supervisors_take_the_place_of_a_single_task() -> None:

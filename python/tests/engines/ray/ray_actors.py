@@ -86,4 +86,11 @@ def use(counter: Any, by: int) -> None:
     assert counter.increment(by) == by
 
 
+class Devices:
+    """An actor that reports which GPUs it sees."""
+
+    def visible(self) -> str:
+        return os.environ["CUDA_VISIBLE_DEVICES"]
+
+
 cloudpickle.register_pickle_by_value(sys.modules[__name__])

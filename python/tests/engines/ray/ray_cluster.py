@@ -28,6 +28,8 @@ class Nodes:
             "RAY_AUTH_MODE": "token",
             "RAY_AUTH_TOKEN_PATH": str(self.token),
             "RAY_memory_monitor_refresh_ms": "0",
+            "RAY_agent_register_timeout_ms": "300000",  # on a loaded machine
+            "RAY_raylet_start_wait_time_s": "120",
             "RAY_USAGE_STATS_ENABLED": "0",
             "RAY_DISABLE_IMPORT_WARNING": "1",
         }

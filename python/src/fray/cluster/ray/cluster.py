@@ -94,7 +94,7 @@ class RayCluster(ClusterActors):
     def launch(self, request: JobRequest) -> JobId:
         """Start a job, see Cluster.launch."""
         check_request(request)
-        return self._launch([request], "")[0]
+        return self._launch([self._decided(request)], "")[0]
 
     def launch_group(
         self,
@@ -106,6 +106,7 @@ class RayCluster(ClusterActors):
         check_group(requests, group)
         if reservation_id is not None:
             raise UnsupportedError(_UNRESERVED)
+        requests = [self._decided(request) for request in requests]
         _check_hosts(requests)
         return self._launch(
             [replace(r, namespace=r.namespace or group.namespace) for r in requests], group.name
@@ -125,6 +126,13 @@ class RayCluster(ClusterActors):
                 self._shipper.send(lacking)
         finally:
             self._shipper.forget(launches)
+
+    def _decided(self, request: JobRequest) -> JobRequest:
+        """Return a request for one accelerator of those that it names."""
+        if not request.resources.alternatives:
+            return request
+        resources = self._calls.call("choose", request.resources, request.num_tasks)
+        return replace(request, resources=resources)
 
     def poll(self, job_id: JobId) -> JobInfo:
         """Return how a job stands, see Cluster.poll."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fray.cluster.check import tpu_types
+from fray.cluster.gpus import ANY_GPU, canonical_gpu
 from fray.cluster.ray.nodes import Node
 from fray.cluster.resources import ResourceConfig, parse_size
 from fray.cluster.types import JobRequest
@@ -13,7 +14,16 @@ from fray.cluster.types import JobRequest
 HEAD_NODE = "head_node"
 """The custom resource by which clusters mark nodes that are not preempted."""
 _SHARE = 0.0001  # of it, so that any number of jobs fits
+GPU_TYPE = "accelerator_type:"
+"""How the resource begins by which Ray marks nodes with the type of their GPUs."""
 _OF_TYPE = 0.001  # as Ray itself asks for its option accelerator_type
+_NAMES = {  # of Ray for types whose names are others there: those that drivers report
+    "a100-80gb": "A100",
+    "a6000": "RTX-A6000",
+    "rtx3090": "GeForce-RTX-3090",
+    "rtx4090": "GeForce-RTX-4090",
+    "rtx5090": "GeForce-RTX-5090",
+}
 REGION_LABELS = ("ray.io/region", "region", "topology.kubernetes.io/region")
 """Labels of nodes that name their region, the first that a node has."""
 SLICE_LABEL = "ray.io/tpu-slice-name"
@@ -73,19 +83,23 @@ class Demand:
 
 
 def demand_of(request: JobRequest) -> Demand:
-    """Return what a request asks for, which has been checked."""
-    resources = request.resources
+    """Return what a request asks for, which has been checked: of the first of its accelerators."""
+    return demand_for(request.resources, request.num_tasks)
+
+
+def demand_for(resources: ResourceConfig, num_tasks: int) -> Demand:
+    """Return what a job with these resources and so many tasks asks for."""
     pinned: dict[str, float] = {} if resources.preemptible else {HEAD_NODE: _SHARE}
     regions = tuple(resources.regions or ())
     if resources.tpu:
         kind = canonical(resources.tpu)
         hosts = tpu_types()[kind]
-        slices = max(resources.replicas, request.num_tasks // hosts, 1)
+        slices = max(resources.replicas, num_tasks // hosts, 1)
         bundle = Bundle(resources={"TPU": float(chips(kind) // hosts), **pinned})
         return Demand(bundle, hosts * slices, kind, slices, regions)
     gpus, of_type = _gpus(resources)
     bundle = Bundle(resources.cpu, parse_size(resources.ram), gpus, {**of_type, **pinned})
-    return Demand(bundle, max(request.num_tasks, resources.replicas), regions=regions)
+    return Demand(bundle, max(num_tasks, resources.replicas), regions=regions)
 
 
 def region_selector(regions: Sequence[str], nodes: Mapping[str, Node]) -> dict[str, str]:
@@ -97,11 +111,13 @@ def region_selector(regions: Sequence[str], nodes: Mapping[str, Node]) -> dict[s
 
 def _gpus(resources: ResourceConfig) -> tuple[float, dict[str, float]]:
     """Return how many GPUs each task takes, and the resource by which Ray marks nodes with their type."""
-    gpu = getattr(resources, "gpu", None)  # None without any
+    gpu = resources.gpu
     if gpu is None:
         return 0.0, {}
-    words = [word for word in gpu.type.upper().split("-") if word not in ("NVIDIA", "TESLA", "GEFORCE")]
-    return float(gpu.count), {} if gpu.type == "auto" else {f"accelerator_type:{words[0]}": _OF_TYPE}
+    if gpu.type == ANY_GPU:
+        return float(gpu.count), {}
+    kind = canonical_gpu(gpu.type)
+    return float(gpu.count), {GPU_TYPE + _NAMES.get(kind, kind.upper()): _OF_TYPE}
 
 
 def canonical(tpu: str) -> str:
