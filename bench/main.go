@@ -1,7 +1,7 @@
 // Command bench measures fray and prints each number beside what it is to be
 // compared with. It asserts nothing: numbers on a shared machine are for people.
 //
-//	go run ./bench [flags] [startup | quickstart | plan | apply | recovery | language | state | gcp | cluster | launch | failover | actors | python | actorlife | ray | sidebyside]...
+//	go run ./bench [flags] [startup | quickstart | plan | apply | recovery | language | state | gcp | cluster | launch | failover | actors | python | streams | actorlife | ray | engines | sidebyside]...
 //
 // Without names it runs everything, as `make bench` does. What needs much memory
 // runs in a process of its own, which is this program again (one.go): the peak
@@ -60,6 +60,7 @@ type part struct {
 func (b *bench) parts() []part {
 	columns := []string{"WHAT", "MEASURED", "TARGET", "BESIDE"}
 	language, cluster, actors, side := languageBench{b}, clusterBench{b}, actorBench{b}, sideBench{b}
+	engines := engineBench{actors}
 	return []part{
 		{"startup", columns, b.startup},
 		{"quickstart", columns, b.quickstart},
@@ -77,6 +78,7 @@ func (b *bench) parts() []part {
 		{"streams", columns, actors.streams},
 		{"actorlife", columns, actors.actorLife},
 		{"ray", columns, actors.besideRay},
+		{"engines", columns, engines.engines},
 		{"sidebyside", nil, side.sideBySide},
 	}
 }

@@ -1,7 +1,7 @@
 """Actors on a Ray cluster, ours beside Ray's own on the same nodes in the same run: `python on_ray.py`.
 
 The rows are those of Ray's own microbenchmark, and the time to create an actor with its first call. Each row
-is measured in turns, and printed as ours, theirs and the ratio: above 1 ours is faster, or takes less time.
+is measured in turns; told is the median of each, and a ratio: above 1 ours is faster, or takes less time.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 
 import cloudpickle
 import ray
+from rows import tell
 
 from fray.v2 import ActorHandle, ResourceConfig
 from fray.v2.ray_backend import RayClient
@@ -67,7 +68,9 @@ def row(name: str, ours: Callable[[], float], theirs: Callable[[], float], less:
     pairs = [(ours(), theirs()) for _ in range(TURNS)]
     mine, its = (statistics.median(each) for each in zip(*pairs, strict=True))
     ratio = its / mine if less else mine / its
-    print(f"{name:28} ours {mine:12.4g}  ray {its:12.4g}  ratio {ratio:.2f}", flush=True)
+    tell(f"{name}, fray", mine)
+    tell(f"{name}, ray", its)
+    tell(f"{name}, ratio", ratio)
 
 
 def main() -> None:
@@ -93,7 +96,7 @@ def main() -> None:
         return took
 
     create()
-    row("create and first call, s", create, create_native, less=True)
+    row("create and first call", create, create_native, less=True)
     ours = [client.create_actor(Server, name=f"server{n}", resources=NOTHING) for n in range(SERVERS)]
     theirs = [native.remote() for _ in range(SERVERS)]
     mine, its = ours[0], theirs[0]

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import cloudpickle
 import ray
+from rows import tell
 
 from fray.cluster import Entrypoint, JobRequest
 from fray.cluster.ray import RayCluster
@@ -45,7 +46,9 @@ def main() -> None:
     many = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
     os.environ.setdefault("RAY_AUTH_MODE", "disabled")
-    ray.init("local", num_cpus=CPUS, include_dashboard=False, log_to_driver=False, object_store_memory=80_000_000)
+    ray.init(
+        "local", num_cpus=CPUS, include_dashboard=False, log_to_driver=False, object_store_memory=80_000_000
+    )
     address = ray.get_runtime_context().gcs_address
     with tempfile.TemporaryDirectory() as scratch:
         os.chdir(scratch)
@@ -61,19 +64,19 @@ def main() -> None:
             job = cluster.launch(JobRequest("start", Entrypoint.from_callable(note, [path])))
             cluster.wait(job, raise_on_failure=True)
 
-        taken: dict[str, list[float]] = {"native": [], "fray": []}
+        taken: dict[str, list[float]] = {"ray": [], "fray": []}
         for _ in range(STARTS + 1):  # by turns, so that what else the machine does hits both
-            taken["native"].append(start(native, directory))
+            taken["ray"].append(start(native, directory))
             taken["fray"].append(start(ours, directory))
         p50 = {name: statistics.median(found[1:]) for name, found in taken.items()}
         for name, seconds in p50.items():
-            print(f"{name:8} submit to start: p50 {seconds:.3f} s, most {max(taken[name]):.3f} s", flush=True)
-        print(f"fray starts in {p50['fray'] / p50['native']:.2f} times native", flush=True)
-        totals = {"native": 0.0, "fray": 0.0}
+            tell(f"submit to start p50, {name}", seconds)
+            tell(f"submit to start longest, {name}", max(taken[name][1:]))
+        totals = {"ray": 0.0, "fray": 0.0}
         for turn in range(TURNS):
             began = time.monotonic()
             ray.get([task.remote() for _ in range(many // TURNS)])
-            totals["native"] += time.monotonic() - began
+            totals["ray"] += time.monotonic() - began
             began = time.monotonic()
             requests = (
                 JobRequest(f"nothing-{turn}-{i}", Entrypoint.from_callable(nothing))
@@ -81,10 +84,8 @@ def main() -> None:
             )
             cluster.wait([cluster.launch(request) for request in requests], raise_on_failure=True)
             totals["fray"] += time.monotonic() - began
-        ratio = totals["fray"] / totals["native"]
-        print(
-            f"{many}: native {totals['native']:.1f} s, fray {totals['fray']:.1f} s, {ratio:.2f} times native"
-        )
+        for name, seconds in totals.items():
+            tell(f"jobs that do nothing, {name}", seconds)
     ray.shutdown()
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from engines.ray import engine_programs as programs
 from fray.cluster import Entrypoint, JobRequest
 
-WAIT = float(os.environ.get("FRAY_TEST_WAIT", "120"))  # seconds; a busy machine keeps this
+WAIT = float(os.environ.get("FRAY_TEST_WAIT", "300"))  # seconds; a busy machine keeps this
 
 
 def until(ready: Callable[[], Any], what: str = "") -> Any:

@@ -75,7 +75,6 @@ assert "ray" not in sys.modules
 """
 
 
-@pytest.mark.short
 def test_ray_40_a_plain_process_calls(client: _ClusterClient, cluster: RayCluster) -> None:
     counter = client.create_actor(Counter, 40, name="counter", resources=SMALL)
     said = subprocess.run(

@@ -61,7 +61,6 @@ def read(path: Path) -> str:
     return path.read_text() if path.exists() else ""
 
 
-@pytest.mark.short
 def test_ray_32_calls(create: Create, client: _ClusterClient, tmp_path: Path) -> None:
     counter = create(40)
     assert counter.increment() == 41
@@ -128,7 +127,6 @@ def test_ray_34_names_are_of_a_namespace(create: Create, nodes: Any, cluster: Ra
         end_all(other)
 
 
-@pytest.mark.short
 def test_ray_35_a_constructor_that_raises(create: Create, cluster: RayCluster, tmp_path: Path) -> None:
     with pytest.raises(ActorCreationError) as caught:
         create(0, str(tmp_path))
@@ -283,7 +281,6 @@ def test_ray_41_a_handle_works_in_a_job(create: Create, client: _ClusterClient) 
     assert counter.increment(0) == 21
 
 
-@pytest.mark.short
 def test_ray_42_max_concurrency(create: Create, tmp_path: Path) -> None:
     counter = create(max_concurrency=3)
     calls = [counter.meet.remote(str(tmp_path), 3) for _ in range(3)]

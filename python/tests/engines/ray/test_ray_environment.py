@@ -18,7 +18,6 @@ from fray.cluster import EnvironmentConfig, JobStatus, TerminationCause
 SECRET = "s3cr3t-" + "x" * 20
 
 
-@pytest.mark.short
 def test_ray_22_variables(cluster: Any, capfd: pytest.CaptureFixture[str]) -> None:
     environment = EnvironmentConfig.create(env_vars={"LANG": "of-the-job", "PASSWORD": SECRET})
     show = 'echo "$LANG $PASSWORD $FRAY_JOB_NAME $FRAY_ATTEMPT ${RAY_JOB_ID-none} $(pwd)"'

@@ -8,14 +8,14 @@ import os
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from engines.ray.helpers import WAIT, command, gone, held, until
-from fray.cluster import JobStatus, ResourceConfig, TaskState
+from fray.cluster import JobRequest, JobStatus, ResourceConfig, TaskState
 
 ONE = ResourceConfig(cpu=1)
 
@@ -45,7 +45,6 @@ def shown(tmp_path: Path, count: int) -> list[dict[str, str]]:
     return [dict(line.partition("=")[::2] for line in text.splitlines()) for text in texts]
 
 
-@pytest.mark.short
 def test_ray_25_all_places_first(cluster: Any, tmp_path: Path) -> None:
     holds, _, gate = held(cluster, tmp_path, "holds")
     job = cluster.launch(command("gang", *shell(tmp_path, SHOW), num_tasks=2))
@@ -217,7 +216,21 @@ def tables() -> tuple[Any, ...]:
     return actors, groups, free
 
 
-@pytest.mark.parametrize("rounds", [int(os.environ.get("FRAY_TEST_ROUNDS", "50"))])
+KINDS: list[Callable[[int], JobRequest]] = [
+    lambda i: command(f"single-{i}", "true"),
+    lambda i: command(f"bad-{i}", "false"),
+    lambda i: command(f"gang-{i}", "true", num_tasks=2, resources=ResourceConfig(cpu=0.5)),
+    lambda i: command(f"large-{i}", "true", resources=ResourceConfig(cpu=64)),
+    lambda i: command(f"never-{i}", "true", num_tasks=3, resources=ResourceConfig(cpu=2)),
+    lambda i: command(f"slice-{i}", "true", resources=ResourceConfig.with_tpu("v4-16")),
+    lambda i: command(f"long-{i}", "sleep", "600", num_tasks=2, resources=ResourceConfig(cpu=0.5)),
+]
+
+
+@pytest.mark.parametrize(
+    "rounds",
+    [pytest.param(len(KINDS), marks=pytest.mark.short), int(os.environ.get("FRAY_TEST_ROUNDS", "50"))],
+)
 def test_ray_31_nothing_is_left(cluster: Any, rounds: int) -> None:
     """After ends, failures, terminations of jobs that run and that wait, Ray's tables are as before."""
     import ray
@@ -226,17 +239,8 @@ def test_ray_31_nothing_is_left(cluster: Any, rounds: int) -> None:
     until(lambda: sum(node["Alive"] for node in ray.nodes()) == 1)  # those of other tests have gone
     whole = {"CPU": 2.0, "memory": ray.cluster_resources()["memory"], "node:__internal_head__": 0.999}
     before = until(lambda: found if (found := tables())[2] == whole else None)
-    kinds = [
-        lambda i: command(f"single-{i}", "true"),
-        lambda i: command(f"bad-{i}", "false"),
-        lambda i: command(f"gang-{i}", "true", num_tasks=2, resources=ResourceConfig(cpu=0.5)),
-        lambda i: command(f"large-{i}", "true", resources=ResourceConfig(cpu=64)),
-        lambda i: command(f"never-{i}", "true", num_tasks=3, resources=ResourceConfig(cpu=2)),
-        lambda i: command(f"slice-{i}", "true", resources=ResourceConfig.with_tpu("v4-16")),
-        lambda i: command(f"long-{i}", "sleep", "600", num_tasks=2, resources=ResourceConfig(cpu=0.5)),
-    ]
     for i in range(rounds):
-        request = kinds[i % len(kinds)](i)
+        request = KINDS[i % len(KINDS)](i)
         job = cluster.launch(request)
         if request.name.startswith("long"):
             until(functools.partial(is_running, cluster, job))

@@ -1,4 +1,4 @@
-"""Check 17 of GPUs: how many, of which type, and which of them each task sees. The nodes only claim to have them."""
+"""Check 17 of GPUs: how many, of which type, and which each task sees, on nodes that only claim to have them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from engines.ray.test_ray_gangs import added, shell
 from fray.cluster import JobStatus, ResourceConfig
 from fray.v2.client import _ClusterClient
 
-SHOW = "echo $CUDA_VISIBLE_DEVICES > @/part-$FRAY_TASK_INDEX; mv @/part-$FRAY_TASK_INDEX @/saw-$FRAY_TASK_INDEX"
+SHOW = (
+    "echo $CUDA_VISIBLE_DEVICES > @/part-$FRAY_TASK_INDEX; mv @/part-$FRAY_TASK_INDEX @/saw-$FRAY_TASK_INDEX"
+)
 SMALL = {"cpu": 0.1, "ram": "8m"}
 
 
 @pytest.fixture
 def gpus(nodes: Any) -> Iterator[None]:
-    """Add a node with four H100, or what claims to be them."""
+    """Add a node of four H100."""
     with added(nodes, 1, num_cpus=1, num_gpus=4, resources={"accelerator_type:H100": 1}):
         yield
 

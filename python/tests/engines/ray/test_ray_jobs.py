@@ -51,7 +51,6 @@ def test_ray_07_exit_code(cluster: Any, tmp_path: Path) -> None:
     assert (info.failures, info.preemptions, len(counted.read_text().split())) == (3, 0, 3)
 
 
-@pytest.mark.short
 def test_ray_08_exception(cluster: Any) -> None:
     job = cluster.launch(call("key", programs.fail_with_key))
     with pytest.raises(JobFailedError) as err:
@@ -215,7 +214,6 @@ def test_ray_16_terminate_twice(cluster: Any, tmp_path: Path) -> None:
     assert gone(pid)
 
 
-@pytest.mark.short
 def test_ray_17_two_run_and_a_third_waits(cluster: Any, tmp_path: Path) -> None:
     first, _, one = held(cluster, tmp_path, "one")
     second, _, two = held(cluster, tmp_path, "two")
@@ -234,7 +232,6 @@ def test_ray_17_memory(cluster: Any) -> None:
     until(lambda: "no node has 4194304 MiB of memory" in "".join(cluster.poll(job).pending_reasons))
 
 
-@pytest.mark.short
 def test_ray_18_infeasible(cluster: Any) -> None:
     job = cluster.launch(command("large", "true", resources=ResourceConfig(cpu=64)))
     info = cluster.poll(job)

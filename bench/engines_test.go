@@ -1,0 +1,36 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestEnginesAreAPart(t *testing.T) {
+	got, err := parseOptions([]string{"engines"})
+	if err != nil || len(got.parts) != 1 {
+		t.Errorf("parseOptions(engines) = %v, %v, want that part", got.parts, err)
+	}
+	_, err = parseOptions([]string{"engine"})
+	if err == nil || !strings.Contains(err.Error(), `"engines"`) {
+		t.Errorf("parseOptions(engine): got error %v, want one that lists engines", err)
+	}
+}
+
+// What a row takes is what its program measures: under that name, of both.
+func TestEngineRowsAreMeasured(t *testing.T) {
+	for _, row := range engineRows() {
+		program := "ray_jobs.py"
+		if row.actors {
+			program = "on_ray.py"
+		}
+		text, err := os.ReadFile(filepath.Join("actors", program))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(text), `"`+row.name) {
+			t.Errorf("%s measures no %q", program, row.name)
+		}
+	}
+}
