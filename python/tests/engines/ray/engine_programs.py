@@ -21,6 +21,17 @@ def say(text: str) -> None:
     print(f"err {text}", file=sys.stderr)
 
 
+def check_compiled() -> None:
+    """Raise AssertionError where fray would be compiled by each process."""
+    import importlib.util
+    from pathlib import Path
+
+    import fray.rpc
+
+    for module in (fray, fray.rpc):
+        assert Path(importlib.util.cache_from_source(module.__file__ or "")).exists(), module
+
+
 def fail_with_key() -> None:
     raise KeyError("boom")
 

@@ -31,6 +31,7 @@ class Nodes:
             "RAY_agent_register_timeout_ms": "300000",  # on a loaded machine
             "RAY_raylet_start_wait_time_s": "120",
             "RAY_USAGE_STATS_ENABLED": "0",
+            "PYTHONDONTWRITEBYTECODE": "1",  # as in many images
             "RAY_DISABLE_IMPORT_WARNING": "1",
         }
         self._process = subprocess.Popen(

@@ -104,3 +104,8 @@ def test_ray_24_large_callable(cluster: Any, capfd: pytest.CaptureFixture[str]) 
     job = cluster.launch(call("large", programs.measure, b"x" * (50 << 20)))
     assert cluster.monitor(job).status is JobStatus.SUCCEEDED
     assert capfd.readouterr().out == "52428800\n"
+
+
+def test_ray_fray_is_compiled_once(cluster: Any) -> None:
+    """Nodes have PYTHONDONTWRITEBYTECODE here, as many images do."""
+    cluster.wait(cluster.launch(call("compiled", programs.check_compiled)), raise_on_failure=True)

@@ -22,6 +22,7 @@ def host_class() -> Any:
         """Hosts an object of fray."""
 
         def __init__(self, namespace: str, package: str, target: str, payload: bytes) -> None:
+            import compileall
             import gc
             import importlib
             import io
@@ -43,6 +44,8 @@ def host_class() -> Any:
                 parts = (internal_kv._internal_kv_get(f"{key}/{i}", namespace=b"fray") for i in range(count))
                 made = tempfile.mkdtemp(dir=os.path.dirname(directory))
                 zipfile.ZipFile(io.BytesIO(b"".join(parts))).extractall(made)
+                # Where PYTHONDONTWRITEBYTECODE is set, as in many images, each worker would do it again.
+                compileall.compile_dir(made, quiet=2)
                 try:
                     os.rename(made, directory)
                 except OSError:  # another process was faster
