@@ -76,7 +76,7 @@ class Nodes:
         """End it."""
         assert self._process.stdin is not None
         self._process.stdin.close()
-        self._process.wait(60)
+        self._process.wait(300)
 
 
 def main() -> None:

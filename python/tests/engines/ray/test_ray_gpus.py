@@ -39,7 +39,7 @@ def test_ray_17_gpus(cluster: Any, tmp_path: Path) -> None:
     holds, _, gate = held(cluster, tmp_path, resources=three)
     waits = cluster.launch(command("waits", *shell(tmp_path, SHOW), resources=gpus_of("h100", 2)))
     until(lambda: "2 GPU and GPUs of type H100" in cluster.poll(waits).reason)
-    assert "has 1 GPU" in cluster.poll(waits).reason
+    assert "and 1 GPU and GPUs of type H100 free" in cluster.poll(waits).reason
     gate.open()
     assert cluster.wait(waits, timeout=WAIT).status is JobStatus.SUCCEEDED
     assert len(saw(tmp_path)) == 2
