@@ -84,8 +84,8 @@ def main() -> None:
             )
             cluster.wait([cluster.launch(request) for request in requests], raise_on_failure=True)
             totals["fray"] += time.monotonic() - began
-        for name, seconds in totals.items():
-            tell(f"jobs that do nothing, {name}", seconds)
+            for name, seconds in totals.items():  # so far
+                tell(f"jobs that do nothing, {name}", seconds)
     ray.shutdown()
 
 
