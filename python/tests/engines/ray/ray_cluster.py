@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -84,6 +85,7 @@ def main() -> None:
 
     cluster = Cluster()
     nodes: dict[str, Any] = {}
+    directories: list[str] = []
     for line in sys.stdin:
         asked = json.loads(line)
         options = asked["options"]
@@ -91,6 +93,7 @@ def main() -> None:
         match asked["command"]:
             case "start":
                 directory = tempfile.mkdtemp(prefix="r-", dir="/tmp")
+                directories.append(directory)
                 node = cluster.add_node(
                     include_dashboard=options.pop("include_dashboard", False),
                     temp_dir=directory,
@@ -110,6 +113,8 @@ def main() -> None:
                 answer = {"pid": node.all_processes["raylet"][0].process.pid}
         print(json.dumps(answer), flush=True)
     cluster.shutdown()
+    for directory in directories:
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 if __name__ == "__main__":
