@@ -151,6 +151,10 @@ func TestPendingReasons(t *testing.T) {
 			func(s *schema.SliceSpec) { s.GPU = schema.GPU{Type: "h100", Count: 8} },
 			"Ray: no node has 1 CPU and 8 GPU and accelerator_type:H100; the most that one has is 0 GPU, 0 accelerator_type:H100",
 		},
+		"a100": { // Ray calls nodes with either size A100
+			func(s *schema.SliceSpec) { s.CPU = 0; s.GPU = schema.GPU{Type: "a100", Count: 1} },
+			"Ray: no node has 1 GPU and accelerator_type:A100; the most that one has is 0 GPU, 0 accelerator_type:A100",
+		},
 		"tpu": {func(s *schema.SliceSpec) { s.CPU = 0; s.TPU = "v4-16" }, "Ray: no node has 4 TPU and 1 TPU-v4-16-head; the most that one has is 0 TPU, 0 TPU-v4-16-head"},
 	} {
 		t.Run(name, func(t *testing.T) {
