@@ -24,7 +24,7 @@ func (p *Provider) Check(ctx context.Context, desired schema.Desired) []provider
 	}
 	ctx, cancel := context.WithTimeout(ctx, checkPatience)
 	defer cancel()
-	err := p.client.verify(ctx)
+	_, err := p.client.version(ctx)
 	var nodes []node
 	if err == nil {
 		nodes, err = p.client.nodes(ctx)

@@ -312,3 +312,42 @@ func TestHostReports(t *testing.T) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }
+
+// A slice that was seen in another session of the cluster is not gone by a direct read: its agents may run on. Once the
+// plan takes it for gone it is submitted anew.
+func TestAnotherSession(t *testing.T) {
+	noToken(t)
+	f := newFakeRay(t)
+	p, s := f.open(""), spec("one", 1)
+	if err := p.Create(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	read := func(p *ray.Provider) (bool, error) {
+		t.Helper()
+		if _, err := p.Inventory(t.Context(), s.Stack); err != nil {
+			t.Fatal(err)
+		}
+		_, found, err := p.Get(t.Context(), s)
+		return found, err
+	}
+	if found, err := read(p); !found || err != nil {
+		t.Fatalf("before the restart it is found: %v, %v", found, err)
+	}
+	f.restarts, f.jobs = 1, nil
+	if found, err := read(p); found || err == nil || providers.KindOf(err) != schema.ErrorUnavailable || !strings.Contains(err.Error(), f.server.URL) {
+		t.Errorf("after the restart it is found: %v, %v; want an error that names the address", found, err)
+	}
+	if found, err := read(f.open("")); found || err != nil {
+		t.Errorf("a process that has not seen it finds it: %v, %v", found, err)
+	}
+	if err := p.Create(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := read(p); !found || err != nil || f.jobs[0].ID != "fray_one_1" {
+		t.Errorf("created anew it is found: %v, %v as %s", found, err, f.jobs[0].ID)
+	}
+	f.jobs = nil
+	if found, err := read(p); found || err != nil {
+		t.Errorf("it is found without its job: %v, %v", found, err)
+	}
+}
