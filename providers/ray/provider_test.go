@@ -2,6 +2,7 @@ package ray_test
 
 import (
 	"context"
+	"errors"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -253,6 +254,26 @@ func TestProgramIsSentOnce(t *testing.T) {
 	}
 	if f.uploads != 1 {
 		t.Errorf("it was sent %d times", f.uploads)
+	}
+}
+
+// An upgrade that puts another program into the place of the one that was sent is sent itself.
+func TestAnotherProgramIsSent(t *testing.T) {
+	noToken(t)
+	f := newFakeRay(t)
+	file := filepath.Join(t.TempDir(), "fray")
+	p, err := ray.New(ray.Config{Address: f.server.URL, StoreLocation: "/s", Program: func() (string, error) { return file, nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n, name := range []string{"a", "b"} {
+		next := filepath.Join(t.TempDir(), "fray")
+		if err := errors.Join(os.WriteFile(next, []byte("program "+name), 0o700), os.Rename(next, file), p.Create(t.Context(), spec(name, 1))); err != nil {
+			t.Fatal(err)
+		}
+		if f.uploads != n+1 {
+			t.Errorf("after the slice %s there were %d uploads, want %d", name, f.uploads, n+1)
+		}
 	}
 }
 
