@@ -1,7 +1,6 @@
 package accelerators_test
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/fray-ml/fray/accelerators"
