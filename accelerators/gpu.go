@@ -13,41 +13,38 @@ import (
 type GPUType struct {
 	Name   string // canonical, "a100-80gb"
 	Memory int    // of one GPU, in GiB as its name states it
-	// Counts are how many of them machines of Google Cloud that run fray have, ascending;
-	// nil: none has them. Machines elsewhere may have any number.
-	Counts []int
 }
 
 // MaxGPUs bounds the GPUs of one machine.
 const MaxGPUs = 64
 
-// GPUTypes are the types that are known, the newest first. Memory and counts are
-// those of NVIDIA's data sheets and of Compute Engine's documentation ("GPU machine types").
+// GPUTypes are the types that are known, the newest first, with the memory of
+// NVIDIA's data sheets. Machines elsewhere may have any number of them, see [GPUCounts].
 func GPUTypes() []GPUType {
 	return []GPUType{
-		{"b300", 288, nil},
-		{"gb200", 186, nil},
-		{"b200", 180, []int{8}},
-		{"h200", 141, []int{8}},
-		{"gh200", 96, nil},
-		{"h100", 80, []int{1, 2, 4, 8}},
-		{"a100-80gb", 80, []int{1, 2, 4, 8}},
-		{"a100", 40, []int{1, 2, 4, 8, 16}},
-		{"rtx-pro-6000", 96, []int{1, 2, 4, 8}},
-		{"l40s", 48, nil},
-		{"l40", 48, nil},
-		{"l4", 24, []int{1, 2, 4, 8}},
-		{"a40", 48, nil},
-		{"a10g", 24, nil},
-		{"a10", 24, nil},
-		{"a6000", 48, nil},
-		{"rtx5090", 32, nil},
-		{"rtx4090", 24, nil},
-		{"rtx3090", 24, nil},
-		{"t4", 16, []int{1, 2, 4}},
-		{"v100", 16, []int{1, 2, 4, 8}},
-		{"p100", 16, []int{1, 2, 4}},
-		{"p4", 8, []int{1, 2, 4}},
+		{"b300", 288},
+		{"gb200", 186},
+		{"b200", 180},
+		{"h200", 141},
+		{"gh200", 96},
+		{"h100", 80},
+		{"a100-80gb", 80},
+		{"a100", 40},
+		{"rtx-pro-6000", 96},
+		{"l40s", 48},
+		{"l40", 48},
+		{"l4", 24},
+		{"a40", 48},
+		{"a10g", 24},
+		{"a10", 24},
+		{"a6000", 48},
+		{"rtx5090", 32},
+		{"rtx4090", 24},
+		{"rtx3090", 24},
+		{"t4", 16},
+		{"v100", 16},
+		{"p100", 16},
+		{"p4", 8},
 	}
 }
 
@@ -150,14 +147,15 @@ func gpuMeant(s string) (schema.GPU, bool) {
 
 // CheckCount reports a number of these GPUs that no machine of Google Cloud has.
 func (t GPUType) CheckCount(count int) error {
-	if slices.Contains(t.Counts, count) {
+	has := GPUCounts(t.Name)
+	if slices.Contains(has, count) {
 		return nil
 	}
-	if t.Counts == nil {
+	if len(has) == 0 {
 		return fmt.Errorf("no machine that fray knows has %s", t.Name)
 	}
 	var counts []string
-	for _, n := range t.Counts {
+	for _, n := range has {
 		counts = append(counts, strconv.Itoa(n))
 	}
 	return fmt.Errorf("machines with %s have %s of them, not %d", t.Name, strings.Join(counts, ", "), count)
@@ -167,6 +165,9 @@ func (t GPUType) CheckCount(count int) error {
 // budgets of namespaces count.
 func Chips(spec *schema.SliceSpec) int {
 	gpus := spec.GPU.Count * max(1, spec.Hosts)
+	if spec.TPU == "" {
+		return gpus
+	}
 	if shape, err := Parse(spec.TPU); err == nil {
 		return shape.Chips + gpus
 	}

@@ -41,13 +41,13 @@ func TestEveryGPUType(t *testing.T) {
 		if got, err := ParseGPU(is.Name); err != nil || got.Name != is.Name {
 			t.Errorf("ParseGPU(%q) = %+v, %v", is.Name, got, err)
 		}
-		if is.Memory <= 0 || !slices.IsSorted(is.Counts) {
+		if is.Memory <= 0 || !slices.IsSorted(GPUCounts(is.Name)) {
 			t.Errorf("%+v: want some memory and ascending counts", is)
 		}
 		if err := is.CheckCount(3); err == nil {
 			t.Errorf("%s: a machine has 3", is.Name)
 		}
-		for _, n := range is.Counts {
+		for _, n := range GPUCounts(is.Name) {
 			if err := is.CheckCount(n); err != nil {
 				t.Error(err)
 			}

@@ -1,7 +1,6 @@
 package accelerators_test
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/fray-ml/fray/accelerators"
@@ -35,15 +34,8 @@ func TestGPUMachineFor(t *testing.T) {
 	}
 }
 
-// TestGPUMachinesAgreeWithTypes: the numbers of GPUs of the table of types are those of
-// machine types, but for types whose machines have Arm processors.
+// TestGPUMachinesAgreeWithTypes: every machine type is of a known type of GPUs, and is found by its name.
 func TestGPUMachinesAgreeWithTypes(t *testing.T) {
-	for _, kind := range accelerators.GPUTypes() {
-		machines := accelerators.GPUCounts(kind.Name)
-		if !slices.Contains([]string{"b300", "gb200"}, kind.Name) && !slices.Equal(machines, kind.Counts) {
-			t.Errorf("machines have %v %s, and the table of types states %v", machines, kind.Name, kind.Counts)
-		}
-	}
 	for _, m := range accelerators.GPUMachines("") {
 		if _, err := accelerators.ParseGPU(m.Accelerator); err != nil && m.Name != "a3-megagpu-8g" {
 			t.Errorf("%s: %v", m.Name, err)

@@ -42,7 +42,7 @@ func GPUOffers(q Query) []GPUOffer {
 func (t GPUType) offers(q *Query) []GPUOffer {
 	var offers []GPUOffer
 	if q.Provider == schema.ProviderLocal {
-		counts := t.Counts
+		counts := GPUCounts(t.Name)
 		if len(counts) == 0 {
 			counts = []int{1}
 		}

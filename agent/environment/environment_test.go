@@ -120,6 +120,12 @@ func TestTaskEnvVariants(t *testing.T) {
 		{"a GPU beyond those that the agent sees", func(s *Setting) {
 			s.GPUs, s.Base = []int{1}, []string{"CUDA_VISIBLE_DEVICES=4"}
 		}, map[string]string{"CUDA_VISIBLE_DEVICES": ""}},
+		{"GPUs that an agent on a shared node was given by number", func(s *Setting) {
+			s.Simulated, s.GPUs, s.Base = false, []int{3}, []string{"CUDA_VISIBLE_DEVICES=3"}
+		}, map[string]string{"CUDA_VISIBLE_DEVICES": "3", "NVIDIA_VISIBLE_DEVICES": "3"}},
+		{"GPUs that an agent on a shared node was given by name", func(s *Setting) {
+			s.Simulated, s.GPUs, s.Base = false, []int{0}, []string{"CUDA_VISIBLE_DEVICES=GPU-8e1,GPU-9f2"}
+		}, map[string]string{"CUDA_VISIBLE_DEVICES": "GPU-8e1", "NVIDIA_VISIBLE_DEVICES": "GPU-8e1"}},
 		{"no GPU on a machine of many", func(s *Setting) { s.Base = []string{"CUDA_VISIBLE_DEVICES=4"} }, map[string]string{
 			"CUDA_VISIBLE_DEVICES": "", "NVIDIA_VISIBLE_DEVICES": "void", "CUDA_DEVICE_ORDER": "-",
 		}},

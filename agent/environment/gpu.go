@@ -14,7 +14,9 @@ func addGPU(env map[string]string, s Setting) {
 	switch {
 	case len(s.GPUs) > 0:
 		visible := indices(s.GPUs)
-		if listed := env[visibleDevices]; s.Simulated && listed != "" { // the agent sees but these
+		// The agent sees but these. Where it has a machine of its own and they are numbers,
+		// they are the same numbers.
+		if listed := env[visibleDevices]; listed != "" && (s.Simulated || !areNumbers(listed)) {
 			visible = within(strings.Split(listed, ","), s.GPUs)
 		}
 		env[visibleDevices] = strings.Join(visible, ",")
@@ -29,6 +31,16 @@ func addGPU(env map[string]string, s Setting) {
 
 // visibleDevices is CUDA's variable of the GPUs that a process sees.
 const visibleDevices = "CUDA_VISIBLE_DEVICES"
+
+// areNumbers reports whether a list has indices, and not the UUIDs of GPUs or parts of them.
+func areNumbers(listed string) bool {
+	for part := range strings.SplitSeq(listed, ",") {
+		if _, err := strconv.Atoi(strings.TrimSpace(part)); err != nil {
+			return false
+		}
+	}
+	return true
+}
 
 func indices(gpus []int) []string {
 	list := make([]string, 0, len(gpus))

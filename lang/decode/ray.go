@@ -45,6 +45,9 @@ func rayAddress(v cty.Value) (string, error) {
 
 // checkRay reports what only a cloud has.
 func checkRay(e *Decoder, b *configs.Block) {
+	if x := b.Attr("accelerators"); x != nil && !e.Options.Local {
+		e.ErrorAt(x.Range, "Not on Ray", "Alternatives are tried by the health of zones, and the provider ray has none: write the one that the cluster has, as tpu or as a gpu block.")
+	}
 	for _, name := range append([]string{"zones", "regions", "machine_type", "disk"}, cloudNames()...) {
 		if x := b.Attr(name); x != nil && !e.Options.Local {
 			e.ErrorAt(x.Range, "Not on Ray", fmt.Sprintf("The provider ray has no %s: Ray chooses among the nodes that it has. Remove it, or choose another provider.", name))

@@ -56,13 +56,17 @@ func on(want *schema.Job, a schema.Accelerator, reasons ...plan.Reason) []plan.R
 	return said
 }
 
-// tooLarge says why an alternative of several can never be had, whatever ends.
+// tooLarge is why an alternative of several can never be had, whatever ends.
 func (d *Zones) tooLarge(want *schema.Job, a schema.Accelerator) plan.Reason {
 	if len(want.Resources.Accelerators) == 0 {
 		return plan.Reason{}
 	}
 	as, n := want.As(a), want.Resources.Slices
-	limit := LimitOf(*d.Provider(want.Resources.Provider))
+	provider := d.Provider(want.Resources.Provider)
+	if !provider.GPU.Suits(a.GPU()) {
+		return plan.Because(plan.WaitConstraint, fmt.Sprintf("provider %s has %s", provider.Name, provider.GPU))
+	}
+	limit := LimitOf(*provider)
 	spec := plan.UnnamedSlice(d.Stack, as, 0)
 	if need := (plan.Amount{}).Times(d.AmountOf(&spec), n); need.Exceeds(plan.Amount{}, limit) {
 		return plan.Because(plan.WaitLimit, fmt.Sprintf("provider %s: %s", want.Resources.Provider, shortage(need, plan.Amount{}, limit)))

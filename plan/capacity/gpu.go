@@ -7,7 +7,7 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-// gpus refuses what asks for GPUs of another type than its provider has.
+// gpus rejects what asks for GPUs of another type than its provider has.
 func (c *checker) gpus(desired *schema.Desired) {
 	has := map[schema.ProviderName]schema.GPU{}
 	for i := range desired.Providers {
@@ -27,8 +27,8 @@ func (c *checker) gpus(desired *schema.Desired) {
 	}
 	for i := range desired.Jobs {
 		r := &desired.Jobs[i].Resources
-		if r.Reservation == "" {
-			check(desired.Jobs[i].Addr, "resources.gpu", r.Provider, r.GPU)
+		if r.Reservation == "" { // of alternatives, it is enough that the machine has one
+			check(desired.Jobs[i].Addr, "resources.gpu", r.Provider, smallEnough(desired, &desired.Jobs[i]).Resources.GPU)
 		}
 	}
 }

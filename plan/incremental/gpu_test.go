@@ -45,3 +45,23 @@ func TestGPUsAreChips(t *testing.T) {
 	w.wantJob(jobAddr("a"), schema.JobRunning, 1, 0, 0)
 	w.wantReason(jobAddr("b"), "needs 4 more chips, 6 of its max_chips 8 are held")
 }
+
+// onAny puts a job on the first of several accelerators that its machine has.
+func onAny(all ...schema.Accelerator) jobOption {
+	return func(j *schema.Job) {
+		j.Resources.Accelerators, j.Resources.TPU, j.Resources.GPU = all, all[0].TPU(), all[0].GPU()
+	}
+}
+
+// TestAlternativeOfAnotherGPU: a job runs on the first alternative of which its machine has GPUs.
+func TestAlternativeOfAnotherGPU(t *testing.T) {
+	w := newWorld(t)
+	w.accept(machineOf(configuration(newJob("a", onAny("h100:1", "t4:2"))), "t4", 8))
+	w.run(20 * time.Second)
+	w.wantJob(jobAddr("a"), schema.JobRunning, 1, 0, 0)
+	for name, s := range w.doc.Slices {
+		if want := (schema.GPU{Type: "t4", Count: 2}); s.Spec.GPU != want {
+			t.Errorf("slice %s has %s, want %s", name, s.Spec.GPU, want)
+		}
+	}
+}

@@ -150,6 +150,8 @@ func TestSemantics06GangThatNeverFitsIsRefused(t *testing.T) {
 		"pool and provider":  {limited(withPools(configuration(), newPool("p", "", 3)), 2), "Larger than its provider"},
 		"GPUs and provider":  {machineOf(configuration(newJob("a", onGPUs("h100", 2), onSlices(5))), "h100", 8), "Larger than its provider"},
 		"another GPU":        {machineOf(configuration(newJob("a", onGPUs("h100", 1))), "t4", 8), "No such GPU"},
+		"no alternative":     {machineOf(configuration(newJob("a", onAny("h100:1", "l4:1"))), "t4", 8), "No such GPU"},
+		"an alternative":     {machineOf(configuration(newJob("a", onAny("h100:1", "t4:8"))), "t4", 8), ""},
 		"any GPU":            {machineOf(configuration(newJob("a", onGPUs("", 8)), newJob("b", onGPUs("t4", 8))), "t4", 8), ""},
 		"GPUs of any type":   {machineOf(configuration(newJob("a", onGPUs("h100", 8))), "", 8), ""},
 		"GPUs without limit": {limited(configuration(newJob("a", onGPUs("h100", 64))), 1), ""},

@@ -17,15 +17,20 @@ const mostGPUs = 4096
 
 func (p *Provider) gpuClaims() string { return filepath.Join(p.config.Root, "gpus") }
 
-// claimGPUs returns the GPUs of this machine that are a slice's own, by index: the first
-// that no other slice has, the same ones whenever it is asked. How many there are is
-// plan's to know. The caller has the slice's lock.
+// claimGPUs returns the GPUs of this machine that are the own ones of a slice without a record,
+// by index: the first that no other slice has. How many there are is plan's to know. The
+// caller has the slice's lock.
 func (p *Provider) claimGPUs(spec schema.SliceSpec) ([]int, error) {
 	if spec.GPU.Count == 0 {
 		return nil, nil
 	}
 	if err := os.MkdirAll(p.gpuClaims(), 0o700); err != nil {
 		return nil, fmt.Errorf("claim GPU: %w", err)
+	}
+	// Those of a maker that died are too many once a lower one is free: others would be given
+	// GPUs that the machine does not have.
+	if err := releaseFrom(p.gpuClaims(), spec.Name); err != nil {
+		return nil, err
 	}
 	var own []int
 	for n := 0; len(own) < spec.GPU.Count; n++ {

@@ -93,3 +93,27 @@ func TestGPUsAfterACrash(t *testing.T) {
 		t.Errorf("the task sees the GPUs %q, want %q", got, want)
 	}
 }
+
+// TestGPUsOfAMakerThatDied: a slice that is made again keeps no claim beyond the GPUs that it
+// has, else the next one would get a GPU that the machine does not have.
+func TestGPUsOfAMakerThatDied(t *testing.T) {
+	p := newPlace(t)
+	provider := p.provider()
+	for dir, file := range map[string]string{"gpus": "1", "slices/first": ""} {
+		path := filepath.Join(p.config().Root, dir)
+		if err := os.MkdirAll(path, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if file == "" {
+			continue
+		}
+		if err := os.WriteFile(filepath.Join(path, file), []byte("first/gpu"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, test := range []struct{ name, want string }{{"first", "0 0"}, {"second", "1 1"}} {
+		if got := p.seen(provider, test.name, 1); got != test.want {
+			t.Errorf("the task of %s sees the GPUs %q, want %q", test.name, got, test.want)
+		}
+	}
+}

@@ -31,7 +31,8 @@ func (c *client) job(ctx context.Context, id string) (job, bool, error) {
 	var found job
 	err := c.call(ctx, http.MethodGet, "/api/jobs/"+url.PathEscape(id), nil, &found)
 	if hasCode(err, http.StatusNotFound) {
-		return job{}, false, c.verify(ctx)
+		_, err := c.version(ctx)
+		return job{}, false, err
 	}
 	if err == nil && found.SubmissionID != id {
 		err = failf(schema.ErrorUnavailable, "Ray at %s returned job %q for %q", c.address, found.SubmissionID, id)
@@ -39,14 +40,14 @@ func (c *client) job(ctx context.Context, id string) (job, bool, error) {
 	return found, err == nil, err
 }
 
-// verify returns an error unless Ray answers at the address.
-func (c *client) verify(ctx context.Context) error {
+// version reads which Ray answers at the address. What answers and is no Ray is an error.
+func (c *client) version(ctx context.Context) (version, error) {
 	var v version
 	err := c.call(ctx, http.MethodGet, "/api/version", nil, &v)
 	if hasCode(err, http.StatusNotFound) || err == nil && v.RayVersion == "" {
-		return failf(schema.ErrorUnavailable, "what answers at %s is not Ray's dashboard: correct address in provider \"ray\"", c.address)
+		err = failf(schema.ErrorUnavailable, "what answers at %s is not Ray's dashboard: correct address in provider \"ray\"", c.address)
 	}
-	return err
+	return v, err
 }
 
 // submit asks for a job. It reports false where a submission has the id: Ray answers that, like

@@ -157,7 +157,7 @@ func (p *Provider) stopAll(ctx context.Context, h history) error {
 
 // HostReports are what drivers report of agents that do not run, by their logs.
 func (p *Provider) HostReports(ctx context.Context, spec schema.SliceSpec, hosts []int) ([]providers.HostReport, error) {
-	logs, err := p.client.logs(ctx, idOf(spec.Name, p.lastOf(spec.Name)))
+	logs, err := p.client.logs(ctx, idOf(spec.Name, p.seen.newest(spec.Name)))
 	if err != nil {
 		return nil, classified("read reports of", spec.Name, err)
 	}

@@ -24,7 +24,7 @@ func (p *Provider) Check(ctx context.Context, desired schema.Desired) []provider
 	}
 	ctx, cancel := context.WithTimeout(ctx, checkPatience)
 	defer cancel()
-	err := p.client.verify(ctx)
+	_, err := p.client.version(ctx)
 	var nodes []node
 	if err == nil {
 		nodes, err = p.client.nodes(ctx)
@@ -73,6 +73,7 @@ func shapes(desired schema.Desired) []shape {
 	for i := range desired.Jobs {
 		j := &desired.Jobs[i]
 		if r := &j.Resources; r.Provider == schema.ProviderRay && r.Reservation == "" {
+			// Of several alternatives it is the first: the provider has no zones, so that no other one is tried.
 			add(j.Addr, "resources", schema.SliceSpec{TPU: r.TPU, GPU: r.GPU, CPU: r.CPU, Memory: r.Memory})
 		}
 	}

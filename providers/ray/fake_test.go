@@ -43,6 +43,7 @@ type fakeRay struct {
 	fail     map[string]string // answers with status 500, by method and path
 	logs     map[string]string
 	started  int64
+	restarts int // of the head
 	calls    []string
 }
 
@@ -51,7 +52,7 @@ func newFakeRay(t *testing.T) *fakeRay {
 	f := &fakeRay{t: t, packages: map[string]int{}, groups: map[string]string{}, fail: map[string]string{}, logs: map[string]string{}, started: 1_790_000_000_000}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /api/version", func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprint(w, `{"version": "4", "ray_version": "2.60.0", "ray_commit": "b7f4259", "session_name": "session_2026"}`)
+		fmt.Fprintf(w, `{"version": "4", "ray_version": "2.60.0", "ray_commit": "b7f4259", "session_name": "session_2026_%d"}`, f.restarts)
 	})
 	mux.HandleFunc("GET /api/jobs/{$}", f.list)
 	mux.HandleFunc("POST /api/jobs/{$}", f.submit)

@@ -33,13 +33,16 @@ const (
 	aLittle         = 0.001
 )
 
-// gpuName is Ray's name of a type of GPUs (ray.util.accelerators).
+// gpuName is Ray's name of a type of GPUs: that which a node finds by NVIDIA's name of its product. Only A100-80G is one
+// that people give to nodes, for Ray calls them all A100 (ray.util.accelerators).
 func gpuName(gpu string) string {
 	switch gpu {
-	case "a100":
-		return "A100-40G"
 	case "a100-80gb":
 		return "A100-80G"
+	case "a6000":
+		return "RTX-A6000"
+	case "rtx3090", "rtx4090", "rtx5090":
+		return "GeForce-RTX-" + strings.TrimPrefix(gpu, "rtx")
 	}
 	return strings.ToUpper(gpu)
 }

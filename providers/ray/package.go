@@ -20,6 +20,7 @@ import (
 type shipped struct {
 	mu     sync.Mutex
 	file   string // of the program that it was measured of, "" before
+	is     os.FileInfo
 	digest string // of the program
 	pkg    string
 }
@@ -28,21 +29,26 @@ type shipped struct {
 func (s *shipped) name(file string) (name, digest string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.file == file {
-		return s.pkg, s.digest, nil
-	}
 	f, err := os.Open(file)
 	if err != nil {
 		return "", "", fmt.Errorf("read fray's program: %w", err)
 	}
 	defer f.Close()
+	is, err := f.Stat()
+	if err != nil {
+		return "", "", fmt.Errorf("read fray's program: %w", err)
+	}
+	// An upgrade puts another program into its place while this process runs.
+	if s.file == file && os.SameFile(is, s.is) && is.ModTime().Equal(s.is.ModTime()) && is.Size() == s.is.Size() {
+		return s.pkg, s.digest, nil
+	}
 	sum := sha256.New()
 	if _, err := io.Copy(sum, f); err != nil {
 		return "", "", fmt.Errorf("read fray's program: %w", err)
 	}
 	s.digest = hex.EncodeToString(sum.Sum(nil))
 	sum.Write(driver.Source)
-	s.file, s.pkg = file, "fray-"+hex.EncodeToString(sum.Sum(nil))[:32]+".zip"
+	s.file, s.is, s.pkg = file, is, "fray-"+hex.EncodeToString(sum.Sum(nil))[:32]+".zip"
 	return s.pkg, s.digest, nil
 }
 

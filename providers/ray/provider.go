@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/fray-ml/fray/providers"
@@ -33,8 +32,7 @@ type Provider struct {
 	client  *client
 	shipped shipped
 
-	mu   sync.Mutex
-	last map[string]int // the number of the newest submission seen, by slice
+	seen seen
 }
 
 var (
@@ -55,7 +53,7 @@ func New(c Config) (*Provider, error) {
 		c.Namespace = "fray"
 	}
 	return &Provider{
-		config: c, last: map[string]int{},
+		config: c, seen: seen{last: map[string]int{}, former: map[string]bool{}},
 		client: &client{address: address, token: tokenSource{file: c.TokenFile}, http: &http.Client{}},
 	}, nil
 }
@@ -71,12 +69,15 @@ func (p *Provider) Inventory(ctx context.Context, stack string) (schema.Inventor
 
 // read reads the jobs, and what else is needed to tell how the slices of a stack stand.
 func (p *Provider) read(ctx context.Context, stack string) (*cluster, error) {
+	if err := p.meet(ctx); err != nil {
+		return nil, err
+	}
 	jobs, err := p.client.jobs(ctx)
 	if err != nil {
 		return nil, err
 	}
 	c := &cluster{slices: histories(jobs)}
-	p.remember(c.slices)
+	p.seen.add(c.slices)
 	return c, p.complete(ctx, c, stack)
 }
 
@@ -101,20 +102,6 @@ func (p *Provider) complete(ctx context.Context, c *cluster, stack string) error
 	return err
 }
 
-func (p *Provider) remember(all map[string]history) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for name, h := range all {
-		p.last[name] = max(p.last[name], h.newest().n)
-	}
-}
-
-func (p *Provider) lastOf(name string) int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return max(p.last[name], 1)
-}
-
 // history reads the submissions of one slice: those of the list, and directly the newest that is
 // known and those after it. It is nil where Ray says that there are none.
 func (p *Provider) history(ctx context.Context, name string) (history, error) {
@@ -123,12 +110,12 @@ func (p *Provider) history(ctx context.Context, name string) (history, error) {
 		return nil, err
 	}
 	listed := histories(jobs)
-	p.remember(listed)
+	p.seen.add(listed)
 	known := map[string]job{}
 	for _, a := range listed[name] {
 		known[a.SubmissionID] = a.job
 	}
-	for n := p.lastOf(name); ; n++ {
+	for n := p.seen.newest(name); ; n++ {
 		found, there, err := p.client.job(ctx, idOf(name, n))
 		if err != nil {
 			return nil, err
@@ -144,7 +131,7 @@ func (p *Provider) history(ctx context.Context, name string) (history, error) {
 		jobs = append(jobs, j)
 	}
 	read := histories(jobs)
-	p.remember(read)
+	p.seen.add(read)
 	return read[name], nil
 }
 
@@ -163,8 +150,11 @@ func (p *Provider) get(ctx context.Context, spec schema.SliceSpec) (schema.Slice
 		return none, false, failf(schema.ErrorInvalid, "%q is no slice's name", spec.Name)
 	}
 	h, err := p.history(ctx, spec.Name)
-	if err != nil || len(h) == 0 {
+	if err != nil {
 		return none, false, err
+	}
+	if len(h) == 0 {
+		return none, false, p.checkSession(ctx, spec.Name)
 	}
 	of := h.subject()
 	switch {

@@ -2,6 +2,7 @@ package ray_test
 
 import (
 	"context"
+	"errors"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -151,6 +152,10 @@ func TestPendingReasons(t *testing.T) {
 			func(s *schema.SliceSpec) { s.GPU = schema.GPU{Type: "h100", Count: 8} },
 			"Ray: no node has 1 CPU and 8 GPU and accelerator_type:H100; the most that one has is 0 GPU, 0 accelerator_type:H100",
 		},
+		"a100": { // Ray calls nodes with either size A100
+			func(s *schema.SliceSpec) { s.CPU = 0; s.GPU = schema.GPU{Type: "a100", Count: 1} },
+			"Ray: no node has 1 GPU and accelerator_type:A100; the most that one has is 0 GPU, 0 accelerator_type:A100",
+		},
 		"tpu": {func(s *schema.SliceSpec) { s.CPU = 0; s.TPU = "v4-16" }, "Ray: no node has 4 TPU and 1 TPU-v4-16-head; the most that one has is 0 TPU, 0 TPU-v4-16-head"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -252,6 +257,26 @@ func TestProgramIsSentOnce(t *testing.T) {
 	}
 }
 
+// An upgrade that puts another program into the place of the one that was sent is sent itself.
+func TestAnotherProgramIsSent(t *testing.T) {
+	noToken(t)
+	f := newFakeRay(t)
+	file := filepath.Join(t.TempDir(), "fray")
+	p, err := ray.New(ray.Config{Address: f.server.URL, StoreLocation: "/s", Program: func() (string, error) { return file, nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n, name := range []string{"a", "b"} {
+		next := filepath.Join(t.TempDir(), "fray")
+		if err := errors.Join(os.WriteFile(next, []byte("program "+name), 0o700), os.Rename(next, file), p.Create(t.Context(), spec(name, 1))); err != nil {
+			t.Fatal(err)
+		}
+		if f.uploads != n+1 {
+			t.Errorf("after the slice %s there were %d uploads, want %d", name, f.uploads, n+1)
+		}
+	}
+}
+
 // Errors name the address, how to start a cluster and where a token belongs, and never a token.
 func TestErrorsSayWhatToDo(t *testing.T) {
 	noToken(t)
@@ -306,5 +331,44 @@ func TestHostReports(t *testing.T) {
 	want := []providers.HostReport{{Host: 1, Status: "failed: the agent ended with status 1: permission denied"}}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+// A slice that was seen in another session of the cluster is not gone by a direct read: its agents may run on. Once the
+// plan takes it for gone it is submitted anew.
+func TestAnotherSession(t *testing.T) {
+	noToken(t)
+	f := newFakeRay(t)
+	p, s := f.open(""), spec("one", 1)
+	if err := p.Create(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	read := func(p *ray.Provider) (bool, error) {
+		t.Helper()
+		if _, err := p.Inventory(t.Context(), s.Stack); err != nil {
+			t.Fatal(err)
+		}
+		_, found, err := p.Get(t.Context(), s)
+		return found, err
+	}
+	if found, err := read(p); !found || err != nil {
+		t.Fatalf("before the restart it is found: %v, %v", found, err)
+	}
+	f.restarts, f.jobs = 1, nil
+	if found, err := read(p); found || err == nil || providers.KindOf(err) != schema.ErrorUnavailable || !strings.Contains(err.Error(), f.server.URL) {
+		t.Errorf("after the restart it is found: %v, %v; want an error that names the address", found, err)
+	}
+	if found, err := read(f.open("")); found || err != nil {
+		t.Errorf("a process that has not seen it finds it: %v, %v", found, err)
+	}
+	if err := p.Create(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := read(p); !found || err != nil || f.jobs[0].ID != "fray_one_1" {
+		t.Errorf("created anew it is found: %v, %v as %s", found, err, f.jobs[0].ID)
+	}
+	f.jobs = nil
+	if found, err := read(p); found || err != nil {
+		t.Errorf("it is found without its job: %v, %v", found, err)
 	}
 }

@@ -4,19 +4,21 @@ import (
 	"context"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/fray-ml/fray/providers"
 	"github.com/fray-ml/fray/providers/providertest"
+	"github.com/fray-ml/fray/providers/ray"
 	"github.com/fray-ml/fray/providers/ray/raytest"
 	"github.com/fray-ml/fray/schema"
 )
 
 // TestRealSlice has a slice of two hosts run a task on a real Ray cluster: the short form.
 func TestRealSlice(t *testing.T) {
-	c := raytest.Start(t, python(t), raytest.Node{CPUs: 2}, raytest.Node{CPUs: 2})
+	c := raytest.Start(t, python(t), raytest.Node{CPUs: 2}, raytest.Node{CPUs: 2, GPUs: 2})
 	p := newPlace(t, c)
 	provider, s := p.provider(), spec("one", 2)
 	p.up(provider, s)
@@ -39,9 +41,37 @@ func TestRealSlice(t *testing.T) {
 		return st.Waiting && strings.Contains(st.Reason, "no node has 64 CPU; the most that one has is 2 CPU")
 	})
 	p.down(provider, large)
+	sharedGPUs(p, provider)
 	p.down(provider, s)
 	if left := p.left(s.Name, 2); len(left) > 0 {
 		t.Errorf("it is gone but left %v", left)
+	}
+}
+
+// sharedGPUs has two slices on one node with two GPUs: no GPU is given out twice.
+func sharedGPUs(p *place, provider *ray.Provider) {
+	p.t.Helper()
+	both := []schema.SliceSpec{spec("first", 1), spec("second", 1)}
+	for i := range both { // at once, which takes half the time
+		both[i].CPU, both[i].GPU = 0, schema.GPU{Count: 1}
+		if err := provider.Create(p.t.Context(), both[i]); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+	seen := map[string]bool{}
+	for _, slice := range both {
+		p.up(provider, slice)
+		file := filepath.Join(p.t.TempDir(), "gpus")
+		p.assign(slice, 1, `echo "$CUDA_VISIBLE_DEVICES" >`+file+`.new && mv `+file+`.new `+file)
+		p.eventually("the task of "+slice.Name, func() bool {
+			text, err := os.ReadFile(file)
+			seen[strings.TrimSpace(string(text))] = true
+			return err == nil
+		})
+		delete(seen, "") // of readings before there was a file
+	}
+	if !seen["0"] || !seen["1"] {
+		p.t.Errorf("the tasks see the GPUs %v, want 0 and 1", seen)
 	}
 }
 

@@ -59,6 +59,7 @@ type runtimeEnv struct {
 type version struct {
 	Version    string `json:"version"`
 	RayVersion string `json:"ray_version"`
+	Session    string `json:"session_name"` // of the cluster, another one after each start of its head
 }
 
 // listing is an answer of the state API.

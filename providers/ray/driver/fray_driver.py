@@ -79,14 +79,18 @@ def place_program(source, digest):
     return place
 
 
-def agent_environment():
-    """The node's environment, without what Ray's workers and fray's commands have for themselves."""
+def agent_environment(gpus):
+    """The node's environment, without what Ray's workers and fray's commands have for themselves, and with the GPUs.
+
+    One that has none sees none: the node's belong to other actors.
+    """
     env = {k: v for k, v in os.environ.items() if not k.startswith(("RAY_", "FRAY_", "__RAY"))}
     package = os.getcwd()
     paths = [p for p in env.get("PYTHONPATH", "").split(os.pathsep) if p and not p.startswith(package)]
     env.pop("PYTHONPATH", None)
     if paths:
         env["PYTHONPATH"] = os.pathsep.join(paths)
+    env["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
     return env
 
 
@@ -97,6 +101,15 @@ def task_grace(directory):
             return float(json.load(f).get("grace", 0))
     except (OSError, ValueError):
         return 0.0
+
+
+def gpu_args(ids):
+    """The agent's arguments for the GPUs that Ray gave its actor: other actors of the node have the others.
+
+    Ray numbers them, or names them as CUDA_VISIBLE_DEVICES of the node does. GPUs with other names the agent finds
+    in that variable.
+    """
+    return ["--gpus", ",".join(ids)] if ids and all(n.isdigit() for n in ids) else []
 
 
 class Watcher:
@@ -143,13 +156,12 @@ class Watcher:
             return subprocess.Popen(
                 [self.order["program"], *self.order["args"], *more],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-                env=agent_environment(), cwd="/", preexec_fn=self.die_together,
+                env=agent_environment(self.order["gpus"]), cwd="/", preexec_fn=self.die_together,
             )
 
     def die_together(self):
         """Have the system end an agent whose watcher was killed, in the child before it becomes the agent."""
         self.libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-
 
     def end_agent(self, agent):
         patience = task_grace(self.directory) + 10
@@ -194,9 +206,10 @@ class Host:
         order["dir"] = os.path.join(base_dir(), "hosts", order["id"], str(order["host"]))
         import ray
 
+        order["gpus"] = [str(n) for n in ray.get_gpu_ids()]
         order["args"] += [
             "--dir", order["dir"], "--cache-dir", os.path.join(base_dir(), "cache"),
-            "--address", ray.util.get_node_ip_address(),
+            "--address", ray.util.get_node_ip_address(), *gpu_args(order["gpus"]),
         ]
         if order["tpu"] and not has_tpu_chips():
             order["args"].append("--simulated")
@@ -260,9 +273,14 @@ class Driver:
 
         jobs = self.read_jobs(JobSubmissionClient("auto"))
         for job in jobs:
-            metadata = job.metadata or {}
-            if metadata.get("fray-slice") == self.name and int(metadata.get("fray-attempt", 0)) > self.attempt:
+            if self.is_later(job.submission_id, job.metadata or {}):
                 raise Ended(WITHDRAWN, f"this submission was withdrawn by {job.submission_id}")
+
+    def is_later(self, submission_id, metadata):
+        """Whether a job is a later submission of this slice. A copy of such a job's metadata is none, as for the provider."""
+        number = metadata.get("fray-attempt", "")
+        is_submission = metadata.get("fray-slice") == self.name and submission_id == f"fray_{self.name}_{number}"
+        return is_submission and number.isdigit() and int(number) > self.attempt
 
     def read_jobs(self, client):
         """The jobs of this cluster. Where several clusters run on one machine, Ray may have found another."""
@@ -351,9 +369,10 @@ class Driver:
             self.read_statuses()
 
     def check_nodes(self, nodes):
-        alive = {n["NodeID"] for n in nodes if n["Alive"]}
+        """End if Ray lists a node of the slice as dead. One that it does not list says nothing: a list may be short."""
+        dead = {n["NodeID"] for n in nodes if not n["Alive"]}
         for node, host in self.nodes.items():
-            if node not in alive:
+            if node in dead:
                 raise Ended(LOST, f"node {node[:12]} of host {host} died")
 
     def check_host(self, host):
