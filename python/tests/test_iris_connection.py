@@ -204,14 +204,14 @@ def shown_tokens() -> Iterator[tuple[str, list[str]]]:
 def test_a_watch_outlives_a_controller_that_is_away() -> None:
     away = iter([True] * 3)
 
-    def answer(path: str, request: dict[str, Any]) -> Answer | None:
+    def answer(path: str, _request: dict[str, Any]) -> Answer | None:
         if path.endswith("/GetJobState"):
             return None if next(away, False) else (200, {"states": {"/alice/train": "JOB_STATE_RUNNING"}})
         return 200, {}
 
     with controller(answer) as (address, _):
         cluster = IrisCluster(address, user="alice", timeout=0.1)
-        watch = cluster.metadata.watch("counter", job_id=JobId("/alice/train"))
+        watch = cluster.metadata_of("alice").watch("counter", job_id=JobId("/alice/train"))
         assert next(iter(watch)).reset
         watch.close()
         cluster.close()

@@ -62,7 +62,7 @@ class Exceptions:
 
 
 @pytest.fixture
-def ray(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def ray(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Return a module ray with a key-value store, without actors."""
 
     def none(*_: object, **__: object) -> None:
@@ -77,7 +77,7 @@ def ray(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     experimental.internal_kv = KeyValues()
     monkeypatch.setitem(sys.modules, "ray", module)
     monkeypatch.setitem(sys.modules, "ray.experimental", experimental)
-    yield module
+    return module
 
 
 def launch(name: str = "job", **options: Any) -> Launch:

@@ -171,7 +171,7 @@ def unreachable(*_: object) -> None:
 
 
 def test_a_node_that_cannot_be_reached_is_dead_once_ray_finds_it_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launcher.socket, "create_connection", unreachable)
+    monkeypatch.setattr(socket, "create_connection", unreachable)
     monkeypatch.setattr(launcher, "_PAUSE", 0.0)
     monkeypatch.setattr(launcher, "_SETTLED", 0.0)
     monkeypatch.setattr(launcher, "_DOUBT", 300.0)
@@ -180,6 +180,6 @@ def test_a_node_that_cannot_be_reached_is_dead_once_ray_finds_it_so(monkeypatch:
 
 
 def test_a_node_that_is_never_reached_is_a_loss(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launcher.socket, "create_connection", unreachable)
+    monkeypatch.setattr(socket, "create_connection", unreachable)
     monkeypatch.setattr(launcher, "_DOUBT", 0.0)
     assert loss(Table(node(1))) == "Ray's node 127.0.0.1 cannot be reached"

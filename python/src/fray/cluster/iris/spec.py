@@ -137,7 +137,7 @@ def task_of(environ: Mapping[str, str]) -> Task | None:
 
 
 def is_own(spec: Spec, environ: Mapping[str, str]) -> bool:
-    """Return whether a controller is that of the Iris task with these variables, which has the task's token."""
+    """Return whether a controller is that of the Iris task with these variables."""
     own = environ.get("IRIS_CONTROLLER_ADDRESS", "")
     return bool(own) and (spec.host, spec.port) == _address(own)[:2]
 

@@ -1,7 +1,8 @@
 """What outlives the registry's process: Ray's internal key-value store, which the head keeps.
 
-Keys are "NAMESPACE/KIND/NAME" in a space of fray's own, with "%2F" for a "/" of the namespace. Blobs, which may be large, are cut into parts, whose
-number is written last. Values are not shown in Ray's dashboard, so secrets of jobs may be among them.
+Keys are "NAMESPACE/KIND/NAME" in a space of fray's own, with "%2F" for a "/" of the namespace. Blobs, which
+may be large, are cut into parts, whose number is written last. Values are not shown in Ray's dashboard, so
+secrets of jobs may be among them.
 """
 
 from __future__ import annotations
