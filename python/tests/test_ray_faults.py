@@ -13,6 +13,9 @@ import pytest
 
 from fray.cluster import Entrypoint, JobRequest, NameClash, Namespace, TaskState
 from fray.cluster.ray import places, reach, registry, task
+from fray.cluster.ray.actors import session
+from fray.cluster.ray.actors.session import RaySession
+from fray.cluster.ray.calls import Calls
 from fray.cluster.ray.job_table import JobTable, Started
 from fray.cluster.ray.nodes import Node
 from fray.cluster.ray.private import write_private
@@ -248,3 +251,21 @@ def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="there"):
         write_private(tmp_path / "there", b"x")
     assert [each.name for each in tmp_path.iterdir()] == ["there"]
+
+
+def test_a_program_that_ends_does_not_wait_for_a_registry_that_is_away(
+    ray: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ray.is_initialized = lambda: True
+    names = ("RayActorError", "GetTimeoutError", "RaySystemError", "RpcError")
+    ray.exceptions = SimpleNamespace(**dict.fromkeys(names, Exceptions.RayError))
+    monkeypatch.setattr(session, "_LAST", 0.0)
+    monkeypatch.setattr(RaySession, "_hold", lambda _: None)
+
+    def find() -> None:
+        asked.append(True)
+        raise ValueError("there is no registry")
+
+    asked: list[bool] = []
+    RaySession(Calls(find, "Ray", timeout=1e9)).close()
+    assert asked == [True]
