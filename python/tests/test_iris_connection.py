@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +18,17 @@ from fray.cluster import (
     Entrypoint,
     InvalidRequestError,
     JobGroupConfig,
+    JobId,
     JobRequest,
     JobStatus,
+    NameClash,
     NotFoundError,
     RefusedError,
     UnsupportedError,
     WaitTimeoutError,
 )
 from fray.cluster.iris import IrisCluster
+from fray.cluster.iris.identity import own_identity
 from fray.cluster.iris.leases import Lease, Leases, granted
 from iris_replay import Answer, controller
 from waiting import eventually
@@ -117,6 +122,105 @@ def test_group_is_launched_as_a_whole_or_not() -> None:
             cluster.launch_group(requests, JobGroupConfig("both"))
         cluster.close()
     assert [body["jobId"] for path, body in calls if path.endswith("/TerminateJob")] == ["/alice/a"]
+
+
+class Keeping:
+    """A controller at which a job lives that another program has launched, and that launches no job b."""
+
+    def __call__(self, path: str, request: dict[str, Any]) -> Answer:
+        match path.rpartition("/")[2]:
+            case "LaunchJob" if request["name"].endswith("b"):
+                return 400, {"code": "failed_precondition", "message": "no matching scaling group"}
+            case "LaunchJob":
+                return 200, {"jobId": request["name"]}
+            case "GetJobStatus":
+                theirs = {"environment": {"envVars": {"FRAY_IRIS_LAUNCH": "of another program"}}}
+                return 200, {"job": {"jobId": request["jobId"]}, "request": theirs}
+            case _:
+                return 200, {}
+
+
+def kept(name: str, **options: Any) -> JobRequest:
+    return JobRequest(name, Entrypoint.from_command(["true"]), name_clash=NameClash.KEEP, **options)
+
+
+def test_a_job_that_was_kept_is_not_ended_with_this_process() -> None:
+    with controller(Keeping()) as (address, calls):
+        cluster = IrisCluster(address, user="alice")
+        assert cluster.launch(kept("a", session=cluster.session())) == "/alice/a"
+        cluster.close()
+    assert not [body for path, body in calls if path.endswith("/TerminateJob")]
+
+
+def test_a_job_that_was_kept_is_not_ended_with_a_group() -> None:
+    with controller(Keeping()) as (address, calls):
+        cluster = IrisCluster(address, user="alice")
+        with pytest.raises(RefusedError, match="no matching scaling group"):
+            cluster.launch_group([kept("a"), kept("b")], JobGroupConfig("both"))
+        cluster.close()
+    assert not [body for path, body in calls if path.endswith("/TerminateJob")]
+
+
+@pytest.mark.parametrize(("own", "token"), [(True, "Bearer secret"), (False, "")])
+def test_the_token_of_a_task_is_for_its_own_controller(
+    monkeypatch: pytest.MonkeyPatch, own: bool, token: str
+) -> None:
+    monkeypatch.setenv("IRIS_TASK_ID", "/alice/train/0:0")
+    monkeypatch.setenv("IRIS_TASK_TOKEN", "secret")
+    with shown_tokens() as (address, tokens):
+        monkeypatch.setenv("IRIS_CONTROLLER_ADDRESS", f"http://{address if own else 'controller:10000'}")
+        cluster = IrisCluster(address)
+        cluster.terminate(JobId("/alice/train"))
+        cluster.close()
+    assert tokens == [token]
+
+
+@contextmanager
+def shown_tokens() -> Iterator[tuple[str, list[str]]]:
+    """Serve a controller; yields its address and the authorization of each call."""
+    tokens: list[str] = []
+
+    class Server(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            tokens.append(self.headers.get("Authorization", ""))
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Server) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        try:
+            yield f"127.0.0.1:{server.server_address[1]}", tokens
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_a_watch_outlives_a_controller_that_is_away() -> None:
+    away = iter([True] * 3)
+
+    def answer(path: str, _request: dict[str, Any]) -> Answer | None:
+        if path.endswith("/GetJobState"):
+            return None if next(away, False) else (200, {"states": {"/alice/train": "JOB_STATE_RUNNING"}})
+        return 200, {}
+
+    with controller(answer) as (address, _):
+        cluster = IrisCluster(address, user="alice", timeout=0.1)
+        watch = cluster.metadata_of("alice").watch("counter", job_id=JobId("/alice/train"))
+        assert next(iter(watch)).reset
+        watch.close()
+        cluster.close()
+    assert next(away, None) is None
+
+
+def test_namespaces_have_identities_of_their_own() -> None:
+    assert own_identity("rl/a") != own_identity("rl_a")
+    assert Path(own_identity("rl/a")).stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize(

@@ -26,9 +26,11 @@ from fray.cluster import (
     NotFoundError,
     RefusedError,
 )
+from fray.cluster.context import JobContext
 from fray.cluster.ray.actors.certificates import Authority, new_key, server_certificate
 from fray.cluster.ray.actors.endpoint_registry import EndpointRegistry, Fate
 from fray.cluster.ray.actors.endpoint_table import Change, EndpointTable, Registration, Selection
+from fray.cluster.ray.actors.metadata import RayMetadata
 from fray.cluster.ray.actors.metadata_service import Access, MetadataService
 from fray.rpc import ActorServer, ClusterResolver
 from fray.rpc.errors import ActorDeadError
@@ -144,7 +146,7 @@ class Jobs:
     """The jobs that host actors."""
 
     def __init__(self) -> None:
-        self.all = {JOB: JobInfo(JOB, "actor-counter", RL, JobStatus.RUNNING, attempt=1)}
+        self.all = {JOB: JobInfo(JOB, "actor-counter", RL, JobStatus.RUNNING, attempt=1, ready=True)}
         self.fates: dict[str, Fate] = {}
 
     def job(self, job_id: JobId) -> JobInfo | None:
@@ -174,6 +176,38 @@ def test_a_registry_knows_after_a_restart_what_it_has_answered() -> None:
 
     run(first)
     run(second)
+
+
+@pytest.mark.parametrize(("attempt", "ready"), [(2, True), (1, False)], ids=["replaced", "lost"])
+def test_an_attempt_that_is_over_takes_no_name(attempt: int, ready: bool) -> None:
+    async def part() -> None:
+        jobs = Jobs()
+        registry = EndpointRegistry(Kept(), jobs)
+        registry.register(RL, endpoint(), unique=True, caller=1)
+        jobs.all[JOB] = replace(jobs.all[JOB], attempt=attempt, ready=ready)
+        with pytest.raises(RefusedError, match=f"attempt 1 of job {JOB} is over"):
+            registry.register(RL, endpoint(port=2), unique=True, caller=1)
+        assert [e.address for e in registry.lookup_all(RL, "counter")] == ["127.0.0.1:1"]
+
+    run(part)
+
+
+@pytest.mark.parametrize(("job_id", "want"), [(JOB, 3), ("other-job", 0), ("", 0)])
+def test_a_host_registers_as_the_attempt_that_it_is(
+    monkeypatch: pytest.MonkeyPatch, job_id: str, want: int
+) -> None:
+    class Sent:
+        def call(self, method: str, *args: Any) -> Any:
+            assert method == "actors"
+            self.args = args
+            return "actor-1"
+
+    for name, value in JobContext(JOB, "actor-counter", RL, attempt=3).variables().items():
+        monkeypatch.setenv(name, value)
+    sent: Any = Sent()
+    RayMetadata(sent, RL).register("counter", "127.0.0.1:1", JobId(job_id))
+    assert sent.args[0] == "register"
+    assert sent.args[-1] == want
 
 
 def test_a_poll_waits_for_what_it_asks_for_only() -> None:

@@ -176,6 +176,20 @@ def test_a_preemption_that_only_the_nodes_show_ends_the_attempt() -> None:
     run(part)
 
 
+def test_the_end_of_the_registry_ends_no_actor() -> None:
+    cluster: list[Cluster] = []
+
+    async def part() -> None:
+        cluster.append(Cluster())
+        await cluster[0].host(cluster[0].launch(), 1)
+        await asyncio.sleep(0)
+
+    run(part)  # whose end cancels all that goes on
+    (host,) = cluster[0].started.values()
+    assert not host.killed, "a living actor was killed"
+    assert not cluster[0].ended, "a living actor has lost its name"
+
+
 def test_the_status_of_an_exit_that_was_reported_counts() -> None:
     async def part() -> None:
         cluster = Cluster()

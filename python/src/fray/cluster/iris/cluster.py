@@ -120,11 +120,15 @@ class IrisCluster:
     def launch(self, request: JobRequest) -> JobId:
         """Start a job, see Cluster.launch."""
         self._check(request)
+        return self._launch(request)[0]
+
+    def _launch(self, request: JobRequest) -> tuple[JobId, str]:
+        """Start a job, and return its id, and by which mark it is this launch's, see `_is_new`."""
         job_id = self._names.job_id(request.name, request.detached)
         if _ACTOR in (request.environment.env_vars if request.environment else {}):
             there = self._same_actor(request, job_id)
             if there is not None:
-                return there
+                return there, ""
         launch_id = uuid.uuid4().hex
         region = self._task.region if self._task else ""
         body = requests.launch_of(request, job_id, region)
@@ -137,9 +141,17 @@ class IrisCluster:
         self._shipper.complete(body, request, dialect, own, self.identity_of(self._namespace) or "")
         answered = self._send(body, launch_id)
         self._shipper.sent(body)
-        if request.session and not request.detached:
+        if request.session and not request.detached and self._is_new(request, answered, launch_id):
             self._session.append(answered)
-        return answered
+        return answered, launch_id
+
+    def _is_new(self, request: JobRequest, job_id: JobId, launch_id: str) -> bool:
+        """Report whether a launch made its job: one that keeps a name may have found another's."""
+        if request.name_clash is not NameClash.KEEP:
+            return True
+        with contextlib.suppress(ClusterError):  # in doubt it is the other's
+            return bool(launch_id) and self._jobs.launch_of(job_id) == launch_id
+        return False
 
     def _same_actor(self, request: JobRequest, job_id: str) -> JobId | None:
         """Return the job that hosts the same actor elsewhere in the namespace, None if there is none.
@@ -190,15 +202,17 @@ class IrisCluster:
         """
         check_group(requests, group)
         self._check_group(requests, group, reservation_id)
-        ids: list[JobId] = []
+        launched: list[tuple[JobId, str]] = []
         try:
             for request in requests:
-                ids.append(self.launch(request))
-        except ClusterError:
-            for job_id in ids:
-                self.terminate(job_id)
+                launched.append(self._launch(request))
+        except Exception:
+            for request, (job_id, launch_id) in zip(requests, launched, strict=False):
+                with contextlib.suppress(ClusterError):
+                    if self._is_new(request, job_id, launch_id):
+                        self.terminate(job_id)
             raise
-        return ids
+        return [job_id for job_id, _ in launched]
 
     def _check_group(
         self, group: Sequence[JobRequest], config: JobGroupConfig, reservation_id: ReservationId | None

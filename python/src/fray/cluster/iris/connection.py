@@ -25,7 +25,7 @@ from fray.cluster.errors import (
     UnsupportedError,
 )
 from fray.cluster.iris.dialect import CONTROLLER, JUNE, OCTOBER, Dialect
-from fray.cluster.iris.spec import Spec, is_loopback, task_of
+from fray.cluster.iris.spec import Spec, is_loopback, is_own, task_of
 from fray.cluster.watch import Ending
 
 _FIRST, _LONGEST = 0.1, 5.0  # seconds between two tries
@@ -77,7 +77,7 @@ class Connection:
                 f"the token of FRAY_CLUSTER_TOKEN would leave this machine in plain text: {spec.host} is "
                 "another one; add ?tls=1 for a controller behind TLS, or use a tunnel to localhost"
             )
-        self._token = given or (task.token if task else "")
+        self._token = given or (task.token if task and is_own(spec, os.environ) else "")
         self._idle = _Idle()
         self._gone = weakref.finalize(self, self._idle.close)
         self._dialect: Dialect | None = None

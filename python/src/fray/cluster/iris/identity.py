@@ -13,10 +13,10 @@ import base64
 import contextlib
 import hashlib
 import os
-import re
 import secrets
 import ssl
 import tempfile
+import urllib.parse
 from pathlib import Path
 
 # The curve P-256: SP 800-186, 3.2.1.3.
@@ -34,7 +34,6 @@ _ECDSA_SHA256 = "06082a8648ce3d040302"  # 1.2.840.10045.4.3.2
 _COMMON_NAME = "0603550403"  # 2.5.4.3
 _ALTERNATIVE_NAME = "0603551d11"  # 2.5.29.17
 _BASIC_CONSTRAINTS = "0603551d13"  # 2.5.29.19
-_SAFE = re.compile(r"[^A-Za-z0-9._-]")
 
 
 def own_identity(namespace: str) -> str:
@@ -43,7 +42,7 @@ def own_identity(namespace: str) -> str:
     It is in the directory of a user's own state, $XDG_STATE_HOME/fray/iris, or ~/.local/state/fray/iris.
     """
     home = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state")
-    path = home / "fray" / "iris" / f"{_SAFE.sub('_', namespace)}.pem"
+    path = home / "fray" / "iris" / f"{urllib.parse.quote(namespace, safe='')}.pem"
     if not path.is_file():
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         _write_once(path, make_identity(f"fray://iris/{namespace}"))

@@ -241,8 +241,8 @@ def _changes(
     known: dict[ActorId, ActorEndpoint] | None = None
     pause = _FIRST
     while not ending.over:
-        over = _end_of(connection, job_id) if job_id else ""
         try:
+            over = _end_of(connection, job_id, ending) if job_id else ""
             found = listed(connection, namespace, name or prefix, exact=bool(name), ending=ending)
         except ClusterUnavailableError:
             continue  # it has waited already
@@ -262,9 +262,9 @@ def _changes(
         ending.wait(pause)
 
 
-def _end_of(connection: Connection, job_id: str) -> str:
+def _end_of(connection: Connection, job_id: str, ending: Ending) -> str:
     """Return how a job has ended, "" if it has not."""
-    states = connection.call("GetJobState", {"jobIds": [job_id]}).get("states", {})
+    states = connection.call("GetJobState", {"jobIds": [job_id]}, ending=ending).get("states", {})
     if job_id not in states:
         raise NotFoundError(f"there is no job {job_id}")
     status = status_of(states[job_id])

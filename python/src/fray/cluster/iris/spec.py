@@ -136,6 +136,12 @@ def task_of(environ: Mapping[str, str]) -> Task | None:
     )
 
 
+def is_own(spec: Spec, environ: Mapping[str, str]) -> bool:
+    """Return whether a controller is that of the Iris task with these variables."""
+    own = environ.get("IRIS_CONTROLLER_ADDRESS", "")
+    return bool(own) and (spec.host, spec.port) == _address(own)[:2]
+
+
 def is_loopback(host: str) -> bool:
     """Return whether a host is this machine."""
     if host == "localhost":

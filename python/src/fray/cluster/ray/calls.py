@@ -29,8 +29,10 @@ class Calls:
             self._handle = self._find()
         return self._handle
 
-    def call(self, method: str, *args: Any, waits: float = 0.0) -> Any:
+    def call(self, method: str, *args: Any, waits: float = 0.0, within: float | None = None) -> Any:
         """Return what a method returned, which may wait for `waits` seconds itself.
+
+        `within` are the seconds for which it is tried, None: those of this object.
 
         Raises:
             ClusterUnavailableError: the registry did not answer in time.
@@ -38,13 +40,14 @@ class Calls:
         import ray
 
         began, tries, payload = time.monotonic(), 0, payload_of(*args)
+        patience, margin = (self._timeout, _MARGIN) if within is None else (within, 0.0)
         while True:
             tries += 1
             try:
                 if self._handle is None:
                     self._handle = self._find()
                 reference = self._handle.call.remote(method, payload)
-                reply = ray.get(reference, timeout=self._timeout + waits + _MARGIN)
+                reply = ray.get(reference, timeout=patience + waits + margin)
                 break
             except (
                 ray.exceptions.RayActorError,
@@ -56,7 +59,7 @@ class Calls:
             ) as err:
                 self._handle = None
                 elapsed = time.monotonic() - began
-                if elapsed > self._timeout:
+                if elapsed >= patience:
                     last = str(err).strip().partition("\n")[0]
                     raise ClusterUnavailableError(self._target, tries, elapsed, last) from err
                 time.sleep(min(_LONGEST, _PAUSE * 2 ** min(tries - 1, 8)))

@@ -39,7 +39,7 @@ def host_class() -> Any:
             directory = os.path.join(home, "packages", package)
             if not os.path.isdir(directory):
                 os.makedirs(os.path.dirname(directory), exist_ok=True)
-                key = f"{namespace}/blob/{package}"
+                key = f"{namespace.replace('/', '%2F')}/blob/{package}"  # as Store has it
                 count = int(internal_kv._internal_kv_get(key, namespace=b"fray") or 0)
                 parts = (internal_kv._internal_kv_get(f"{key}/{i}", namespace=b"fray") for i in range(count))
                 made = tempfile.mkdtemp(dir=os.path.dirname(directory))

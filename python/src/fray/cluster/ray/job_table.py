@@ -41,7 +41,8 @@ class JobTable:
 
     def load(self, jobs: Iterable[Job]) -> None:
         """Take over what was stored before this process began."""
-        for job in sorted(jobs, key=lambda job: job.submitted_at):
+        # Those of a group have one time, and the order of their places.
+        for job in sorted(jobs, key=lambda job: (job.submitted_at, job.shared.first if job.shared else 0)):
             self._jobs[job.job_id] = job
             if job.asked:
                 self._requests.setdefault(job.asked, []).append(job.job_id)
@@ -96,7 +97,7 @@ class JobTable:
             RefusedError: the job that launches them has ended, or another attempt of it has begun.
         """
         if request_id in self._requests:
-            return self._requests[request_id], [], []
+            return self._answered(launches, self._requests[request_id]), [], []
         ids: list[JobId] = []
         clashing: list[Job] = []
         new: list[Job] = []
@@ -124,6 +125,14 @@ class JobTable:
             self._put(job)
         self._requests[request_id] = ids
         return ids, new, []
+
+    def _answered(self, launches: Sequence[Launch], ids: list[JobId]) -> list[JobId]:
+        """Return the ids of launches that are asked for again, of which `ids` were new."""
+        if len(ids) == len(launches):
+            return ids
+        known = {job.launch.request.name: job_id for job_id, job in self._jobs.items()}  # the last of a name
+        known |= self._living | {self._jobs[job_id].launch.request.name: job_id for job_id in ids}
+        return [known[launch.request.name] for launch in launches if launch.request.name in known]
 
     def _new_id(self, name: str) -> JobId:
         while True:

@@ -7,6 +7,7 @@ is, and the second takes all hosts of that. Groups have names, so that a later p
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,7 @@ from fray.cluster.ray.nodes import Node, read
 from fray.cluster.ray.records import Shared
 from fray.cluster.types import JobId
 
+_log = logging.getLogger("fray")
 _LOOK = 0.5  # seconds between two questions whether the gang is still wanted
 
 
@@ -34,11 +36,18 @@ def names_of(job_id: JobId, demand: Demand) -> list[str]:
     return [f"fray-job {job_id}", *(f"fray-job {job_id} slice {k}" for k in heads)]
 
 
-def remove(ray: Any, names: Sequence[str]) -> None:
-    """Remove groups by their names, those that there are."""
+def remove(ray: Any, names: Sequence[str]) -> bool:
+    """Remove groups by their names, those that there are; False: Ray could not be asked about all."""
+    asked = True
     for name in names:
-        with contextlib.suppress(ValueError):
+        try:
             ray.util.remove_placement_group(ray.util.get_placement_group(name))
+        except ValueError:
+            continue  # there is none
+        except Exception as err:
+            _log.warning("the placement group %s is not removed yet: %r", name, err)
+            asked = False
+    return asked
 
 
 class Places:

@@ -17,6 +17,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from fray.cluster.ray.private import write_private
+
 
 @dataclass(frozen=True)
 class Reach:
@@ -66,9 +68,7 @@ def main(arguments: Sequence[str]) -> int:
         cluster = RayCluster.from_spec(given.spec)
         found = cluster.reach()
         if given.remote:
-            file = Path(given.remote)
-            file.touch(mode=0o600)
-            file.write_bytes(cluster.identity())
+            write_private(Path(given.remote), cluster.identity())
     except (ClusterError, ValueError, ImportError, OSError) as err:
         sys.stderr.write(f"fray: {err}\n")
         return 1

@@ -78,7 +78,12 @@ class Registry:
     def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(coroutine)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            _log.error("the registry could not finish what it began", exc_info=task.exception())
 
     def _resume(self) -> None:
         """Take up the jobs that lived when another process was the registry."""
@@ -377,10 +382,8 @@ class Registry:
             await asyncio.wait_for(_awaited(handle.leave.remote()), _SLACK)
         except (ValueError, problems.ActorDiedError):
             return
-        except (TimeoutError, problems.RayError) as err:
-            _log.warning(
-                "job %s: its supervisor is killed, as it did not end: %s", job.job_id, type(err).__name__
-            )
+        except Exception as err:
+            _log.warning("job %s: its supervisor is killed, as it did not end: %r", job.job_id, err)
         self._kill(job)
 
     def _remove_places(self, job: Job) -> None:
@@ -397,7 +400,8 @@ class Registry:
     async def _remove_again(self, names: Sequence[str]) -> None:
         """Remove placement groups that a supervisor was about to make when it was killed."""
         await asyncio.sleep(_LOOK)
-        places.remove(self._ray, names)
+        while not places.remove(self._ray, names):
+            await asyncio.sleep(_LOOK)
 
     async def _end_supervisor(self, job: Job) -> None:
         """Have the processes of a job end that was stopped, by force if they take too long."""
@@ -410,11 +414,12 @@ class Registry:
             else:
                 self._kill(job)
             return
-        problems = self._ray.exceptions
-        with contextlib.suppress(ValueError, problems.RayActorError, asyncio.TimeoutError):
+        try:
             handle = self._ray.get_actor(_name_of(job), namespace=job.namespace)
             reply = handle.call.remote("stop", payload_of(job.attempt, job.grace))
             value_of(await asyncio.wait_for(_awaited(reply), job.grace + _SLACK))
+        except Exception as err:  # it has gone, or goes below: those that wait for the job are not to hang
+            _log.info("job %s: its supervisor did not stop in order: %r", job.job_id, err)
         self._remove_places(job)
         self._jobs.drained(job.job_id)
         await self._leave(job)
@@ -426,7 +431,11 @@ class Registry:
             running = [job for job in self._jobs.living() if job.running]
             if not running:
                 continue
-            await self._nodes.refresh(_LOOK / 2)
+            try:
+                await self._nodes.refresh(_LOOK / 2)
+            except Exception as err:  # Ray answers again later
+                _log.warning("the nodes of the cluster cannot be read: %r", err)
+                continue
             for job in running:
                 why = self._nodes.loss(job.places)
                 if why:

@@ -1,7 +1,8 @@
 """What outlives the registry's process: Ray's internal key-value store, which the head keeps.
 
-Keys are "NAMESPACE/KIND/NAME" in a space of fray's own. Blobs, which may be large, are cut into parts, whose
-number is written last. Values are not shown in Ray's dashboard, so secrets of jobs may be among them.
+Keys are "NAMESPACE/KIND/NAME" in a space of fray's own, with "%2F" for a "/" of the namespace. Blobs, which
+may be large, are cut into parts, whose number is written last. Values are not shown in Ray's dashboard, so
+secrets of jobs may be among them.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ class Store:
         from ray.experimental import internal_kv
 
         self._kv: Any = internal_kv
-        self._prefix = f"{namespace}/"
+        self._prefix = prefix_of(namespace)
 
     def put(self, kind: str, name: str, value: bytes) -> None:
         """Write a value."""
@@ -79,6 +80,11 @@ class Store:
         self.delete("blob", sha256)
         for name in self.names("blob", f"{sha256}/"):
             self.delete("blob", name)
+
+
+def prefix_of(namespace: str) -> str:
+    """Return what the keys of a namespace begin with, and those of no other, such as "team/job" of "team"."""
+    return namespace.replace("/", "%2F") + "/"
 
 
 def parts_of(content: bytes) -> Iterator[bytes]:

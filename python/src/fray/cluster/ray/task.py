@@ -54,7 +54,11 @@ class Task:
         name = f"{self._job.job_id.replace('/', '_')}.{self._started.attempt}.{self._index}"
         directory = home / name
         shutil.rmtree(directory, ignore_errors=True)
-        directory.mkdir(parents=True)
+        try:
+            home.mkdir(parents=True, exist_ok=True)
+            directory.mkdir(mode=0o700)  # the project, the callable and the identity are the user's
+        except OSError as err:
+            return TaskEnd(self._index, TaskState.FAILED, f"set-up failed: {err}")
         try:
             return self._run(directory)
         finally:
@@ -79,6 +83,10 @@ class Task:
             shipping.write(f"fray: {err}\n".encode())
             termination = Termination(err.cause, str(err)) if err.cause else None
             return self._end(TaskState.FAILED, f"set-up failed: {err}", None, shipping, termination)
+        except Exception as err:  # such as a disk that is full: another attempt may do better
+            what = f"{type(err).__qualname__}: {err}"
+            shipping.write(f"fray: {what}\n".encode())
+            return self._end(TaskState.FAILED, f"set-up failed: {what}", None, shipping, None)
         finally:
             if self._process is None:
                 shipping.close()

@@ -79,12 +79,18 @@ class EndpointRegistry:
         self._expire()
 
     def register(
-        self, namespace: Namespace, endpoint: ActorEndpoint, unique: bool = False, ttl: float | None = None
+        self,
+        namespace: Namespace,
+        endpoint: ActorEndpoint,
+        unique: bool = False,
+        ttl: float | None = None,
+        caller: int = 0,
     ) -> ActorId:
         """Make an endpoint known, see fray.cluster.Metadata.register.
 
         A job's endpoint belongs to the job's namespace, others to that of the caller. One without an id gets
-        one.
+        one. `caller` is the attempt of the job that calls, 0 for another program: an attempt that is over,
+        whose process may live on, takes no name from the one that follows.
         """
         _check(endpoint)
         attempt = 0
@@ -96,6 +102,8 @@ class EndpointRegistry:
                 raise RefusedError(
                     f"job {job.job_id} is {job.status}; only those of a job that lives register"
                 )
+            if caller and (caller != job.attempt or not job.ready):
+                raise RefusedError(f"attempt {caller} of job {job.job_id} is over; it registers no actors")
             namespace, attempt = job.namespace, job.attempt
         made = ActorEndpoint(
             endpoint.actor_id or ActorId(_PREFIX + secrets.token_hex(_ID_SIZE // 2)),

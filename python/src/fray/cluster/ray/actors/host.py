@@ -27,6 +27,7 @@ from fray.cluster.ray.calls import Calls
 from fray.cluster.ray.host import payload_of, value_of
 from fray.cluster.ray.output import Shipping
 from fray.cluster.ray.prepare import prepare
+from fray.cluster.ray.private import write_private
 from fray.cluster.ray.records import Environment, Job, Place, TaskEnd
 from fray.cluster.ray.variables import Seat, variables_of
 from fray.cluster.ray.venvs import SetupError
@@ -108,11 +109,15 @@ class ActorHost:
         record = directory / "end.json"
         try:
             self._prepare(begun, place, directory)
-            call = _pickling.load(Path(os.environ["FRAY_CALLABLE"]).read_bytes())
         except SetupError as err:
             return self._failed(
                 f"set-up failed: {err}", Termination(err.cause, str(err)) if err.cause else None
             )
+        except Exception as err:  # such as a disk that is full: another attempt may do better
+            report(err)
+            return self._failed(f"set-up failed: {type(err).__qualname__}: {err}", None)
+        try:
+            call = _pickling.load(Path(os.environ["FRAY_CALLABLE"]).read_bytes())
         except _pickling.CallableError as err:
             return self._failed(str(err), Termination(TerminationCause.CALLABLE_INVALID, str(err)))
         except Exception as err:  # of the code that unpickling runs
@@ -147,8 +152,7 @@ class ActorHost:
         environment = begun.environment
         prepared = prepare(self._job, environment, directory, os.environ, _run_nothing)
         identity = directory / "identity.pem"
-        identity.touch(mode=0o600)
-        identity.write_bytes(begun.identity)
+        write_private(identity, begun.identity)
         seat = Seat(
             self._job,
             begun.attempt,

@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 
 from fray.cluster.ray.calls import Calls
+from fray.cluster.ray.private import write_private
 from fray.cluster.ray.records import Job
 
 
@@ -22,8 +23,7 @@ def shown(calls: Calls, job: Job, directory: Path) -> dict[str, str]:
     except ImportError:  # of the head, whose log has it
         return {}
     path = directory / "identity.pem"
-    path.touch(mode=0o600)
-    path.write_bytes(content)
+    write_private(path, content)
     return {"FRAY_ACTOR_IDENTITY": str(path)}
 
 
@@ -53,8 +53,7 @@ class Identities:
                 atexit.register(self.close)
             path = Path(self._directory, f"{namespace.replace('/', '%2F')}.pem")
             if namespace not in self._files:
-                path.touch(mode=0o600)
-                path.write_bytes(content)
+                write_private(path, content)
                 self._files[namespace] = str(path)
             return self._files[namespace]
 

@@ -179,23 +179,31 @@ class ActorKeeper:
         stopping = asyncio.ensure_future(self._stop(job_id, host))
         try:
             await asyncio.wait((ending, superseded), return_when=asyncio.FIRST_COMPLETED)
-            places = self._table.job(job_id).places
             if ending.done():
-                try:
-                    end = self._reported.pop((job_id, attempt), None) or ending.result()
-                    await host.leave()
-                except HostLostError:
-                    end = await self._verdict(job_id, attempt, places)
-                except HostUnmadeError as err:
-                    self._table.fail(job_id, f"its host cannot be made: {err}", None, time.time())
-                    self._attempt_over(self._table.job(job_id))
-                    return
-                await self._conclude(job_id, attempt, end)
+                await self._concluded(job_id, attempt, host, ending)
         finally:
             for each in (ending, superseded, stopping):
                 each.cancel()
-            host.kill()
-            self._attempt_ended(job_id, attempt)
+        # Not where this is cancelled, or the registry's process ends: another one goes on with the host.
+        host.kill()
+        self._attempt_ended(job_id, attempt)
+
+    async def _concluded(
+        self, job_id: JobId, attempt: int, host: Host, ending: asyncio.Future[TaskEnd]
+    ) -> None:
+        """Record how an attempt ended whose host has."""
+        places = self._table.job(job_id).places
+        try:
+            end = self._reported.pop((job_id, attempt), None) or ending.result()
+            await host.leave()
+        except HostLostError:
+            self._attempt_ended(job_id, attempt)  # at once: the verdict may take long
+            end = await self._verdict(job_id, attempt, places)
+        except HostUnmadeError as err:
+            self._table.fail(job_id, f"its host cannot be made: {err}", None, time.time())
+            self._attempt_over(self._table.job(job_id))
+            return
+        await self._conclude(job_id, attempt, end)
 
     def _lost(self, job_id: JobId, attempt: int) -> bool:
         """Return whether an attempt has begun and ended for another reason than its process's end."""

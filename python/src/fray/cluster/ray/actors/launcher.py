@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import socket
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,10 +21,14 @@ from fray.cluster.types import JobId, Namespace
 _AGAIN = 0.5  # seconds before a host that cannot be reached is asked again
 _LEAVING = 5.0  # seconds for the end of a process that has nothing more to do
 _REACH = 2.0  # seconds within which a node's raylet takes a connection
+_SETTLED = 1.0  # seconds for which a node has to live on: its processes may end shortly before its raylet
+_DOUBT = 60.0  # seconds for Ray to find that a node is dead whose raylet cannot be reached
+_PAUSE = 0.25  # seconds between two readings of the node table
 _OWN_HEAD = "node:__internal_head__"  # a resource that Ray gives the head itself
 _SHARE = 0.0001
 _KIND = "fray-actor"  # how the names of hosts begin
 _HOST = "fray.cluster.ray.actors.host:ActorHost"
+_log = logging.getLogger("fray")
 
 
 class RayHost:
@@ -43,8 +49,16 @@ class RayHost:
                 if err.actor_init_failed:
                     raise HostUnmadeError(str(err)) from err
                 raise HostLostError from err
-            except problems.RayError as err:
+            except (
+                problems.RayActorError,
+                problems.OutOfMemoryError,
+                problems.WorkerCrashedError,
+                problems.NodeDiedError,
+            ) as err:
                 raise HostLostError from err
+            except problems.RayError as err:  # by which Ray does not report that the process is gone
+                _log.warning("the host of an actor is asked again: %s", err)
+                await asyncio.sleep(_AGAIN)
             else:
                 return end
 
@@ -133,29 +147,42 @@ class RayLauncher:
     async def loss(self, places: Sequence[Place]) -> str:
         """Return why an attempt is lost that had its process there, see Launcher.
 
-        Ray's table may have a node for a while that is gone, so that its raylet is asked too.
+        Ray's table may have a node for a while that is gone, so that its raylet is asked too. The answer
+        takes a moment: where a machine is taken away, the process may end before the raylet does.
         """
         return await asyncio.to_thread(self._loss, {place.node for place in places})
 
     def _loss(self, wanted: set[str]) -> str:
-        for node in self._ray.nodes():
-            if node["NodeID"] in wanted and (why := _death_of(node)):
-                return f"Ray's node {node['NodeManagerAddress']} died{why}"
-        return ""
+        began = time.monotonic()
+        while True:
+            deaths = {
+                str(node["NodeManagerAddress"]): _death_of(node)
+                for node in self._ray.nodes()
+                if node["NodeID"] in wanted
+            }
+            for address, why in deaths.items():
+                if why:
+                    return f"Ray's node {address} died: {why}"
+            doubtful = [address for address, why in deaths.items() if why is None]
+            elapsed = time.monotonic() - began
+            if doubtful and elapsed >= _DOUBT:
+                return f"Ray's node {doubtful[0]} cannot be reached"
+            if not doubtful and elapsed >= _SETTLED:
+                return ""
+            time.sleep(_PAUSE)
 
 
-def _death_of(node: Mapping[str, Any]) -> str:
-    """Return why a node is gone, "" if it lives, or that is not known."""
+def _death_of(node: Mapping[str, Any]) -> str | None:
+    """Return why a node is gone, "" if it lives; None: that is not known."""
     if not node["Alive"]:
-        why = node.get("DeathReasonMessage") or "Ray took it off its table"
-        return f": {why}"
+        return node.get("DeathReasonMessage") or "Ray took it off its table"
     address = node["NodeManagerAddress"], node["NodeManagerPort"]
     try:
         socket.create_connection(address, _REACH).close()
     except ConnectionRefusedError:
-        return ": its raylet has ended"
+        return "its raylet has ended"
     except OSError:
-        return ""
+        return None
     return ""
 
 

@@ -49,7 +49,8 @@ class RayMetadata:
             task = context.task_index if context else 0
         made = actor_id or ActorId(f"actor-{secrets.token_hex(13)}")  # so that a second try changes nothing
         endpoint = ActorEndpoint(made, name, address, job_id, self._namespace, dict(metadata or {}), task)
-        return ActorId(self._call("register", self._namespace, endpoint, unique, ttl))
+        attempt = context.attempt if context is not None and context.job_id == job_id else 0
+        return ActorId(self._call("register", self._namespace, endpoint, unique, ttl, attempt))
 
     def unregister(self, actor_id: ActorId) -> None:
         """Forget an endpoint."""

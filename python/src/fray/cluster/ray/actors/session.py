@@ -10,6 +10,7 @@ import uuid
 from fray.cluster.errors import ClusterError
 from fray.cluster.ray.calls import Calls
 
+_LAST = 5.0  # seconds for which a program that ends waits; later the registry finds out itself
 _RENEW = 5.0  # seconds; the registry ends a session after 30 s without a call
 
 
@@ -49,4 +50,4 @@ class RaySession:
         if not self._connected():
             return
         with contextlib.suppress(ClusterError):
-            self._calls.call("actors", "end_session", self.id)
+            self._calls.call("actors", "end_session", self.id, within=_LAST)

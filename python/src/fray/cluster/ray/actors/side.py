@@ -20,6 +20,7 @@ from fray.cluster.ray.actors.fates import fate_of, names_of
 from fray.cluster.ray.actors.host import Beginning
 from fray.cluster.ray.actors.keeper import ActorKeeper, Launcher
 from fray.cluster.ray.job_table import JobTable, Started
+from fray.cluster.ray.private import write_private
 from fray.cluster.ray.reach import Reach
 from fray.cluster.ray.records import Job, Place
 from fray.cluster.ray.store import Store
@@ -162,10 +163,7 @@ class ActorSide:
         path = self._directory / f"{namespace.replace('/', '%2F')}.pem"
         if not path.exists():
             self._directory.mkdir(mode=0o700, exist_ok=True)
-            made = path.with_suffix(".new")
-            made.touch(mode=0o600)
-            made.write_bytes(self._identity(namespace))
-            made.rename(path)
+            write_private(path, self._identity(namespace))
         return path
 
     async def _reached(self) -> Reach | None:
