@@ -19,12 +19,15 @@ MEMORY = 80_000_000  # bytes of each node's object store
 
 
 def main():
+    """Serve until the input ends."""
     order = json.loads(sys.argv[1])
     head, *others = order["nodes"]
     cluster = Cluster(
         initialize_head=True,
         head_node_args={
-            "object_store_memory": MEMORY, "include_dashboard": True, "dashboard_host": "127.0.0.1",
+            "object_store_memory": MEMORY,
+            "include_dashboard": True,
+            "dashboard_host": "127.0.0.1",
             "dashboard_port": order["dashboard_port"],
             "dashboard_agent_listen_port": None,  # any: the default one is taken where another cluster runs
             **head,

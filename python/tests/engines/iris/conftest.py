@@ -13,10 +13,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from iris_process import PYTHON, Iris
-
 from fray.cluster.iris import IrisCluster
 from fray.v2.iris_backend import FrayIrisClient
+from iris_process import PYTHON, Iris
 
 _PROBE = (
     "import sys, iris, finelog_server; print(sys.version_info[:2] == tuple(map(int, sys.argv[1].split('.'))))"
