@@ -26,6 +26,7 @@ var program string
 // Node is one node of a cluster, in Ray's terms.
 type Node struct {
 	CPUs      int                `json:"num_cpus"`
+	GPUs      int                `json:"num_gpus,omitempty"`
 	Resources map[string]float64 `json:"resources,omitempty"`
 	Labels    map[string]string  `json:"labels,omitempty"`
 }
