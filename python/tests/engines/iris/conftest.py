@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
 from fray.cluster.iris import IrisCluster
 from fray.v2.iris_backend import FrayIrisClient
 from iris_process import PYTHON, Iris
