@@ -76,6 +76,6 @@ def import_backend(spec: str) -> Callable[[str], Cluster]:
 
         return RayCluster.from_spec
     raise ValueError(
-        f'"{spec}" names no cluster; set FRAY_CLUSTER_SPEC to "local", "fray://host:port", "iris://host:port", '
-        '"ray:auto", "ray:host:port" or "ray://host:port"'
+        f'"{spec}" names no cluster; set FRAY_CLUSTER_SPEC to "local", "fray://host:port", '
+        '"iris://host:port", "ray:auto", "ray:host:port" or "ray://host:port"'
     )
