@@ -218,7 +218,7 @@ class Host:
         if gpus and all(
             gpu.isdigit() for gpu in gpus
         ):  # else what Ray has set for this actor holds for tasks
-            order["args"] += ["--gpus", ",".join(gpus)]
+            order["args"] += ["--gpus", ",".join(sorted(gpus, key=int))]
         launcher = subprocess.Popen(
             [sys.executable, os.path.join(os.getcwd(), "fray_driver.py"), "watch", json.dumps(order)],
             stdin=subprocess.PIPE,
