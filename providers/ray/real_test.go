@@ -16,7 +16,7 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-// TestRealSlice has a slice of two hosts run a task on a real Ray cluster: the short form.
+// TestRealSlice has a slice of two hosts run a task on a real Ray cluster.
 func TestRealSlice(t *testing.T) {
 	c := raytest.Start(t, python(t), raytest.Node{CPUs: 2}, raytest.Node{CPUs: 2})
 	p := newPlace(t, c)
