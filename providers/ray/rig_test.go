@@ -133,7 +133,7 @@ func (p *place) assign(spec schema.SliceSpec, generation int64, script string) {
 	p.t.Helper()
 	address := schema.Address{Kind: schema.KindJob, Name: "j"}
 	a := state.Assignment{Slice: spec.Name, Epoch: 1, Generation: generation, Run: &state.Run{
-		Job: address, JobID: "id", Attempt: int(generation), NumSlices: 1,
+		Job: address, JobID: "id", Attempt: int(generation), NumSlices: 1, GPU: spec.GPU,
 		Spec: schema.Job{
 			Addr: address, Namespace: "default", StopGrace: schema.Duration(time.Second),
 			Command: []schema.Text{schema.Plain("/bin/sh"), schema.Plain("-c"), schema.Plain(script)},
