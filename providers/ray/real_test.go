@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,7 +17,7 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-// TestRealSlice has a slice of two hosts run a task on a real Ray cluster: the short form.
+// TestRealSlice has a slice of two hosts run a task on a real Ray cluster.
 func TestRealSlice(t *testing.T) {
 	c := raytest.Start(t, python(t), raytest.Node{CPUs: 2}, raytest.Node{CPUs: 2, GPUs: 2})
 	p := newPlace(t, c)
@@ -72,6 +73,50 @@ func sharedGPUs(p *place, provider *ray.Provider) {
 	}
 	if !seen["0"] || !seen["1"] {
 		p.t.Errorf("the tasks see the GPUs %v, want 0 and 1", seen)
+	}
+}
+
+// TestRealGPU has two slices share the GPUs of a node, and a third wait for one of them.
+func TestRealGPU(t *testing.T) {
+	long(t)
+	p := newPlace(t, raytest.Start(t, python(t),
+		raytest.Node{CPUs: 4, GPUs: 2, Resources: map[string]float64{"accelerator_type:H100": 1}}))
+	provider, seen := p.provider(), t.TempDir()
+	ofGPU := func(name string) schema.SliceSpec {
+		s := spec(name, 1)
+		s.GPU = schema.GPU{Type: "h100", Count: 1}
+		return s
+	}
+	read := func(s schema.SliceSpec) string {
+		p.assign(s, 1, "echo $CUDA_VISIBLE_DEVICES $NVIDIA_VISIBLE_DEVICES $JAX_NUM_PROCESSES >"+seen+"/part; mv "+seen+"/part "+seen+"/"+s.Name)
+		var found []byte
+		p.eventually("its task to run", func() bool {
+			data, err := os.ReadFile(filepath.Join(seen, s.Name))
+			found = data
+			return err == nil
+		})
+		return strings.TrimSpace(string(found))
+	}
+	one, two, three := ofGPU("one"), ofGPU("two"), ofGPU("three")
+	p.up(provider, one)
+	p.up(provider, two)
+	found := []string{read(one), read(two)}
+	slices.Sort(found)
+	if want := []string{"0 0 1", "1 1 1"}; !slices.Equal(found, want) {
+		t.Errorf("tasks see the GPUs %q, want %q", found, want)
+	}
+	if err := provider.Create(t.Context(), three); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.down(provider, three) })
+	p.eventually("the third to wait with a reason", func() bool {
+		st := p.status(provider, three)
+		return st.Waiting && st.Reason != ""
+	})
+	p.down(provider, one)
+	p.eventually("the third to have a GPU", func() bool { return p.reported(three.Name, 1) == 1 })
+	if got := read(three); got != "0 0 1" && got != "1 1 1" {
+		t.Errorf("the third sees the GPUs %q", got)
 	}
 }
 

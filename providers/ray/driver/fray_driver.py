@@ -41,7 +41,7 @@ def say(text):
     print("fray: " + " ".join(str(text).split()), flush=True)
 
 
-class Ended(Exception):
+class EndedError(Exception):
     """The end of the driver: its exit status, and the reason for people."""
 
     def __init__(self, status, reason):
@@ -50,7 +50,7 @@ class Ended(Exception):
 
 
 def read_metadata():
-    """The metadata of this job, as Ray hands them to its driver."""
+    """Return the metadata of this job, as Ray hands them to its driver."""
     return json.loads(os.environ["RAY_JOB_CONFIG_JSON_ENV_VAR"])["metadata"]
 
 
@@ -58,7 +58,7 @@ def read_metadata():
 
 
 def base_dir():
-    """Where this node keeps what belongs to fray, of this user."""
+    """Return where this node keeps what belongs to fray, of this user."""
     path = os.path.join(tempfile.gettempdir(), f"fray-ray-{os.getuid()}")
     os.makedirs(path, mode=0o700, exist_ok=True)
     found = os.stat(path)
@@ -80,7 +80,7 @@ def place_program(source, digest):
 
 
 def agent_environment(gpus):
-    """The node's environment, without what Ray's workers and fray's commands have for themselves, and with the GPUs.
+    """Return the node's environment, without what is of Ray's workers and fray's commands, with the GPUs.
 
     One that has none sees none: the node's belong to other actors.
     """
@@ -95,7 +95,7 @@ def agent_environment(gpus):
 
 
 def task_grace(directory):
-    """Seconds that the task of a host may take to end; 0 without a task."""
+    """Return the seconds that the task of a host may take to end; 0 without a task."""
     try:
         with open(os.path.join(directory, "task.lock")) as f:
             return float(json.load(f).get("grace", 0))
@@ -104,10 +104,10 @@ def task_grace(directory):
 
 
 def gpu_args(ids):
-    """The agent's arguments for the GPUs that Ray gave its actor: other actors of the node have the others.
+    """Return the agent's arguments for the GPUs that Ray gave its actor: other actors have the others.
 
-    Ray numbers them, or names them as CUDA_VISIBLE_DEVICES of the node does. GPUs with other names the agent finds
-    in that variable.
+    Ray numbers them, or names them as CUDA_VISIBLE_DEVICES of the node does. GPUs with other names the
+    agent finds in that variable.
     """
     return ["--gpus", ",".join(ids)] if ids and all(n.isdigit() for n in ids) else []
 
@@ -122,6 +122,7 @@ class Watcher:
         self.libc = ctypes.CDLL(None)
 
     def run(self):
+        """Keep an agent running until the end, then remove what it leaves."""
         threading.Thread(target=self.await_end, daemon=True).start()
         os.makedirs(self.directory, mode=0o700, exist_ok=True)
         delay = 1.0
@@ -143,20 +144,28 @@ class Watcher:
             os.rmdir(os.path.dirname(self.directory))
 
     def await_end(self):
+        """Wait for the end of the standard input."""
         for _ in iter(lambda: os.read(0, 1), b""):
             break
         self.ending.set()
 
     def report(self, status):
+        """Tell the actor how its agent is."""
         with contextlib.suppress(OSError):  # the actor is gone
             os.write(1, (json.dumps(status) + "\n").encode())
 
     def start_agent(self, more):
+        """Start an agent, with more arguments."""
         with open(os.path.join(self.directory, "agent.log"), "ab") as log:
             return subprocess.Popen(
                 [self.order["program"], *self.order["args"], *more],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-                env=agent_environment(self.order["gpus"]), cwd="/", preexec_fn=self.die_together,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                env=agent_environment(self.order["gpus"]),
+                cwd="/",
+                preexec_fn=self.die_together,
             )
 
     def die_together(self):
@@ -164,6 +173,7 @@ class Watcher:
         self.libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
     def end_agent(self, agent):
+        """End an agent, after the grace of its task by force."""
         patience = task_grace(self.directory) + 10
         agent.terminate()
         try:
@@ -173,7 +183,7 @@ class Watcher:
             agent.wait()
 
     def end_rest(self):
-        """An agent that was killed leaves its task; only another agent finds all of it."""
+        """End what an agent that was killed has left: only another agent finds all of it."""
         rest = self.start_agent(["--end"])
         try:
             rest.wait(END_PATIENCE + task_grace(self.directory))
@@ -182,6 +192,7 @@ class Watcher:
             rest.wait()
 
     def last_line(self):
+        """Return the last line of the agent's log."""
         try:
             with open(os.path.join(self.directory, "agent.log"), "rb") as f:
                 f.seek(0, os.SEEK_END)
@@ -208,14 +219,26 @@ class Host:
 
         order["gpus"] = [str(n) for n in ray.get_gpu_ids()]
         order["args"] += [
-            "--dir", order["dir"], "--cache-dir", os.path.join(base_dir(), "cache"),
-            "--address", ray.util.get_node_ip_address(), *gpu_args(order["gpus"]),
+            "--dir",
+            order["dir"],
+            "--cache-dir",
+            os.path.join(base_dir(), "cache"),
+            "--address",
+            ray.util.get_node_ip_address(),
+            *gpu_args(order["gpus"]),
         ]
         if order["tpu"] and not has_tpu_chips():
             order["args"].append("--simulated")
+        gpus = [str(gpu) for gpu in ray.get_gpu_ids()]
+        if gpus and all(
+            gpu.isdigit() for gpu in gpus
+        ):  # else what Ray has set for this actor holds for tasks
+            order["args"] += ["--gpus", ",".join(sorted(gpus, key=int))]
         launcher = subprocess.Popen(
             [sys.executable, os.path.join(os.getcwd(), "fray_driver.py"), "watch", json.dumps(order)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
         self.watcher = launcher.stdin  # closed, by this actor or its end, it ends the watcher
         launcher.wait()
@@ -224,6 +247,7 @@ class Host:
         self.ended.set()
 
     def read_status(self):
+        """Return the last status that the watcher has reported."""
         return self.status
 
     def stop(self):
@@ -235,8 +259,10 @@ class Host:
 
 
 def has_tpu_chips():
-    """Whether this node has the devices of TPU chips: simulated nodes have TPUs in Ray's tables only."""
-    return os.path.exists("/dev/accel0") or bool(os.path.isdir("/dev/vfio") and set(os.listdir("/dev/vfio")) - {"vfio"})
+    """Return whether this node has the devices of TPU chips: simulated nodes have none."""
+    return os.path.exists("/dev/accel0") or bool(
+        os.path.isdir("/dev/vfio") and set(os.listdir("/dev/vfio")) - {"vfio"}
+    )
 
 
 # The driver.
@@ -254,9 +280,12 @@ class Driver:
         self.statuses = {}
 
     def run(self):
+        """Hold the slice until it is stopped or lost."""
         import ray
 
-        ray.init(address="auto", namespace=self.launch["namespace"], log_to_driver=False, logging_level="warning")
+        ray.init(
+            address="auto", namespace=self.launch["namespace"], log_to_driver=False, logging_level="warning"
+        )
         signal.signal(signal.SIGTERM, lambda *_: self.stopping.set())
         self.check_fence()
         places = self.reserve()
@@ -274,16 +303,18 @@ class Driver:
         jobs = self.read_jobs(JobSubmissionClient("auto"))
         for job in jobs:
             if self.is_later(job.submission_id, job.metadata or {}):
-                raise Ended(WITHDRAWN, f"this submission was withdrawn by {job.submission_id}")
+                raise EndedError(WITHDRAWN, f"this submission was withdrawn by {job.submission_id}")
 
     def is_later(self, submission_id, metadata):
-        """Whether a job is a later submission of this slice. A copy of such a job's metadata is none, as for the provider."""
+        """Return whether a job is a later submission of this slice, which a copy of its metadata is not."""
         number = metadata.get("fray-attempt", "")
-        is_submission = metadata.get("fray-slice") == self.name and submission_id == f"fray_{self.name}_{number}"
+        is_submission = (
+            metadata.get("fray-slice") == self.name and submission_id == f"fray_{self.name}_{number}"
+        )
         return is_submission and number.isdigit() and int(number) > self.attempt
 
     def read_jobs(self, client):
-        """The jobs of this cluster. Where several clusters run on one machine, Ray may have found another."""
+        """Return the jobs of this cluster: Ray may have found another one that runs on this machine."""
         deadline = time.monotonic() + FENCE_PATIENCE
         while True:
             try:
@@ -294,9 +325,9 @@ class Driver:
             except Exception as e:
                 reason = e
             if time.monotonic() > deadline:
-                raise Ended(NO_FENCE, f"the list of jobs cannot be read: {reason}")
+                raise EndedError(NO_FENCE, f"the list of jobs cannot be read: {reason}")
             if self.stopping.wait(POLL):
-                raise Ended(0, "stopped")
+                raise EndedError(0, "stopped")
 
     # Placement.
 
@@ -314,49 +345,67 @@ class Driver:
         return self.ordered(self.group(bundles, "", None))
 
     def group(self, bundles, suffix, selector):
+        """Wait for a placement group, and return its places."""
         from ray.util.placement_group import placement_group, placement_group_table
 
         more = {"bundle_label_selector": selector} if selector else {}
         group = placement_group(bundles, strategy="STRICT_SPREAD", name=self.id + suffix, **more)
         while not group.wait(POLL):
             if self.stopping.is_set():
-                raise Ended(0, "stopped")
+                raise EndedError(0, "stopped")
         nodes = placement_group_table(group)["bundles_to_node_id"]
         return [(group, i, nodes[i], bundles[i]) for i in range(len(bundles))]
 
     def label(self, node, name):
+        """Return the value of a label of a node, "" where it has none."""
         import ray
 
         return next((n.get("Labels", {}).get(name, "") for n in ray.nodes() if n["NodeID"] == node), "")
 
     def ordered(self, places):
-        """Hosts in the order of the TPU's workers, where the nodes state it."""
+        """Return hosts in the order of the TPU's workers, where the nodes state it."""
         numbers = [self.label(place[2], "ray.io/tpu-worker-id") for place in places]
         if all(n.isdigit() for n in numbers):
-            places = [place for _, place in sorted(zip(map(int, numbers), places), key=lambda each: each[0])]
+            places = [
+                place
+                for _, place in sorted(zip(map(int, numbers), places, strict=True), key=lambda each: each[0])
+            ]
         return places
 
     def start(self, places):
+        """Start a host in each place."""
         import ray
         from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
         for n, (group, i, node, bundle) in enumerate(places):
             own = dict(bundle)
             options = {
-                "num_cpus": own.pop("CPU", 0), "num_gpus": own.pop("GPU", 0), "memory": own.pop("memory", None),
-                "resources": own or None, "max_concurrency": 4, "max_restarts": 0,
-                "scheduling_strategy": PlacementGroupSchedulingStrategy(placement_group=group, placement_group_bundle_index=i),
+                "num_cpus": own.pop("CPU", 0),
+                "num_gpus": own.pop("GPU", 0),
+                "memory": own.pop("memory", None),
+                "resources": own or None,
+                "max_concurrency": 4,
+                "max_restarts": 0,
+                "scheduling_strategy": PlacementGroupSchedulingStrategy(
+                    placement_group=group, placement_group_bundle_index=i
+                ),
             }
             host = ray.remote(Host).options(**options).remote()
             self.hosts.append(host)
             self.nodes[node] = n
-            order = {"id": self.id, "host": n, "digest": self.launch["digest"], "tpu": self.launch.get("tpu", "")}
+            order = {
+                "id": self.id,
+                "host": n,
+                "digest": self.launch["digest"],
+                "tpu": self.launch.get("tpu", ""),
+            }
             order["args"] = [*self.launch["args"], "--host", str(n), "--instance", f"{self.id}/{node[:12]}"]
             self.runs.append(host.run.remote(order))
 
     # Watching.
 
     def watch(self):
+        """Watch hosts and nodes until the slice is stopped or lost."""
         import ray
 
         while not self.stopping.is_set():
@@ -369,22 +418,26 @@ class Driver:
             self.read_statuses()
 
     def check_nodes(self, nodes):
-        """End if Ray lists a node of the slice as dead. One that it does not list says nothing: a list may be short."""
+        """End if Ray lists a node of the slice as dead.
+
+        One that it does not list says nothing: a list may be short.
+        """
         dead = {n["NodeID"] for n in nodes if not n["Alive"]}
         for node, host in self.nodes.items():
             if node in dead:
-                raise Ended(LOST, f"node {node[:12]} of host {host} died")
+                raise EndedError(LOST, f"node {node[:12]} of host {host} died")
 
     def check_host(self, host):
+        """End with the reason for which a host has ended."""
         import ray
 
         try:
             ray.get(self.runs[host])
         except ray.exceptions.RayTaskError as e:
-            raise Ended(HOST_FAILED, f"host {host} cannot run an agent: {e.cause}") from e
+            raise EndedError(HOST_FAILED, f"host {host} cannot run an agent: {e.cause}") from e
         except ray.exceptions.RayError as e:
-            raise Ended(LOST, f"host {host} was lost: {str(e).splitlines()[0]}") from e
-        raise Ended(HOST_FAILED, f"the watcher of host {host} ended")
+            raise EndedError(LOST, f"host {host} was lost: {str(e).splitlines()[0]}") from e
+        raise EndedError(HOST_FAILED, f"the watcher of host {host} ended")
 
     def read_statuses(self):
         """Write what became of agents into the log, where the provider reads it."""
@@ -400,6 +453,7 @@ class Driver:
                     say(f"host {n}: {status}")
 
     def stop_hosts(self):
+        """Have all hosts end what they run."""
         import ray
 
         refs = [h.stop.remote() for h in self.hosts]
@@ -414,6 +468,7 @@ class Driver:
 
 
 def main():
+    """Run the driver, or with "watch" the watcher of a host."""
     if sys.argv[1:2] == ["watch"]:
         if os.fork() > 0:
             os._exit(0)  # Ray kills the children of an actor that ends, and the watcher has to outlive it
@@ -423,7 +478,7 @@ def main():
         return 0
     try:
         Driver(read_metadata()).run()
-    except Ended as e:
+    except EndedError as e:
         say(e)
         return e.status
     return 0

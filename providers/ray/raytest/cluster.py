@@ -12,19 +12,45 @@ It ends the cluster when its standard input ends.
 
 import json
 import sys
+import time
 
+from ray._private import services
 from ray.cluster_utils import Cluster
 
 MEMORY = 80_000_000  # bytes of each node's object store
 
 
+PATIENCE = 300  # seconds that a node may take to start; Ray itself waits for 30, which a busy machine exceeds
+
+
+def patient(read):
+    """Return what repeats a reading of the nodes until the node is among them."""
+
+    def call(*args, **options):
+        until = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return read(*args, **options)
+            except RuntimeError:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.1)
+
+    return call
+
+
 def main():
+    """Serve until the input ends."""
+    services.get_node = patient(services.get_node)
+    Cluster._wait_for_node.__defaults__ = (PATIENCE,)
     order = json.loads(sys.argv[1])
     head, *others = order["nodes"]
     cluster = Cluster(
         initialize_head=True,
         head_node_args={
-            "object_store_memory": MEMORY, "include_dashboard": True, "dashboard_host": "127.0.0.1",
+            "object_store_memory": MEMORY,
+            "include_dashboard": True,
+            "dashboard_host": "127.0.0.1",
             "dashboard_port": order["dashboard_port"],
             "dashboard_agent_listen_port": None,  # any: the default one is taken where another cluster runs
             **head,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,10 @@ PROGRAM = os.environ.get("FRAY_TEST_PROGRAM", "")
 """The fray program, which scripts/test-engines builds."""
 
 WAIT = 300.0  # seconds; a busy machine keeps this
+
+
+Run = Callable[[list[str], Path, Mapping[str, str]], "subprocess.CompletedProcess[str]"]
+"""Runs a program in a directory with these variables."""
 
 
 class Stack:
@@ -78,6 +83,40 @@ def run(words: list[str], cwd: Path, environ: Mapping[str, str]) -> subprocess.C
     return subprocess.run(
         words, cwd=cwd, env=environ, capture_output=True, text=True, timeout=WAIT, check=False
     )
+
+
+def environ_without_fray(**more: str) -> dict[str, str]:
+    """Return the variables of a program that imports fray as this one does."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("FRAY_")}
+    return {**kept, "PYTHONPATH": os.pathsep.join(sys.path), **more}
+
+
+def _runs_with(spec: Mapping[str, str]) -> Run:
+    return lambda words, cwd, environ: run(words, cwd, environ_without_fray(**spec, **environ))
+
+
+@pytest.fixture(scope="session")
+def on_ray(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    """Return what runs a program on a Ray cluster of one node."""
+    if not importlib.util.find_spec("ray"):
+        pytest.skip("Ray is not installed here")
+    from engines.ray.ray_cluster import Nodes
+
+    nodes = Nodes(tmp_path_factory.mktemp("ray"), {"num_cpus": 2})
+    yield _runs_with({**nodes.environ, "FRAY_CLIENT_SPEC": f"ray:{nodes.address}"})
+    nodes.close()
+
+
+@pytest.fixture(scope="session")
+def on_iris(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    """Return what runs a program on an Iris of its own."""
+    if not importlib.util.find_spec("iris"):
+        pytest.skip("Iris is not installed here")
+    from iris_process import Iris
+
+    server = Iris(tmp_path_factory.mktemp("iris"))
+    yield _runs_with({"FRAY_CLIENT_SPEC": server.url.replace("http://", "iris://")})
+    server.close()
 
 
 @pytest.fixture(scope="session")

@@ -47,7 +47,6 @@ def counter(path: str = "") -> type:
     return Counter
 
 
-@pytest.mark.short
 def test_iris_12_actor(client: FrayIrisClient, cluster: IrisCluster) -> None:
     actor = client.create_actor(counter(), 10, name="counter")
     assert actor.add(2) == 12

@@ -13,6 +13,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,7 @@ class Nodes:
             "RAY_raylet_start_wait_time_s": "120",
             "RAY_USAGE_STATS_ENABLED": "0",
             "PYTHONDONTWRITEBYTECODE": "1",  # as in many images
+            "RAY_gcs_server_port_wait_time_s": "300",
             "RAY_DISABLE_IMPORT_WARNING": "1",
         }
         self._process = subprocess.Popen(
@@ -80,9 +83,31 @@ class Nodes:
         self._process.wait(300)
 
 
+PATIENCE = 300  # seconds that a node may take to start; Ray itself waits for 30, which a busy machine exceeds
+
+
+def _patient(read: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what repeats a reading of the nodes until the node is among them."""
+
+    def call(*args: Any, **options: Any) -> Any:
+        until = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return read(*args, **options)
+            except RuntimeError:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.1)
+
+    return call
+
+
 def main() -> None:
+    from ray._private import services
     from ray.cluster_utils import Cluster
 
+    services.get_node = _patient(services.get_node)
+    Cluster._wait_for_node.__defaults__ = (PATIENCE,)
     cluster = Cluster()
     nodes: dict[str, Any] = {}
     directories: list[str] = []

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from engines.conftest import Stack
+    from engines.conftest import Run, Stack
 
 PROGRAM = Path(__file__).with_name("pipelines.py")
 WAIT = 300.0  # seconds; a busy machine keeps this
@@ -60,6 +60,15 @@ def test_zephyr_pipelines_in_this_process(tmp_path: Path) -> None:
 def test_zephyr_pipelines_on_fray(stack: Stack, tmp_path: Path) -> None:
     done = stack.run([sys.executable, str(PROGRAM), str(tmp_path)], tmp_path, {"MARIN_PREFIX": str(tmp_path)})
     assert _printed(done) == {"client": "Backend", **WANT}
+
+
+@pytest.mark.parametrize(("backend", "client"), [("on_ray", "RayClient"), ("on_iris", "FrayIrisClient")])
+def test_zephyr_pipelines_on_other_engines(
+    backend: str, client: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    run: Run = request.getfixturevalue(backend)
+    done = run([sys.executable, str(PROGRAM), str(tmp_path)], tmp_path, {"MARIN_PREFIX": str(tmp_path)})
+    assert _printed(done) == {"client": client, **WANT}
 
 
 def test_zephyr_goes_on_when_a_worker_is_killed(stack: Stack, tmp_path: Path) -> None:
