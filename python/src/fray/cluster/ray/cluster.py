@@ -19,7 +19,7 @@ from fray.cluster.errors import (
 )
 from fray.cluster.ray.actors.client import ClusterActors
 from fray.cluster.ray.connection import Connection
-from fray.cluster.ray.demand import demand_of
+from fray.cluster.ray.demand import demand_of, on_each
 from fray.cluster.ray.logs import Lines
 from fray.cluster.ray.records import Launch
 from fray.cluster.ray.ship import Shipper
@@ -224,7 +224,7 @@ class RayCluster(ClusterActors):
 def _check_hosts(requests: Sequence[JobRequest]) -> None:
     """Raise UnsupportedError for groups with slices of several hosts, which Ray reserves one by one."""
     for i, request in enumerate(requests):
-        if demand_of(request).hosts > 1:
+        if any(demand_of(on).hosts > 1 for on in on_each(request)):
             raise UnsupportedError(
                 f"requests[{i}].resources: a group on a Ray cluster has no slices of several hosts, as Ray "
                 "cannot reserve all of them or none; launch that job alone"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
-from fray.cluster.ray.demand import HEAD_NODE, REGION_LABELS, Demand, demand_of
+from fray.cluster.ray.demand import HEAD_NODE, REGION_LABELS, Demand, demand_of, on_each
 from fray.cluster.ray.nodes import Node
 from fray.cluster.ray.records import Job
 
@@ -14,9 +15,22 @@ _EPSILON = 1e-6
 def reasons(job: Job, nodes: Mapping[str, Node]) -> tuple[str, ...]:
     """Return why a job that is pending has no place, at least one reason."""
     found = list(_reasons(demand_of(job.launch.request), nodes))
+    resources = job.launch.request.resources
+    if resources.alternatives:  # no node had any of them when it was launched
+        found = [
+            f"{name}: {why}"
+            for name, on in zip(resources.accelerators, on_each(job.launch.request), strict=True)
+            for why in _reasons(demand_of(on), nodes)
+        ]
     if job.reason:
         found.insert(0, job.reason)
     return tuple(found or ["its worker process on Ray starts"])
+
+
+def lacking(demand: Demand, nodes: Mapping[str, Node]) -> str:
+    """Return why the nodes could not hold a job if they were idle, "" if they could."""
+    idle = {name: replace(node, free=node.total) for name, node in nodes.items()}
+    return next(iter(_reasons(demand, idle)), "")
 
 
 def _reasons(demand: Demand, nodes: Mapping[str, Node]) -> list[str]:

@@ -18,6 +18,7 @@ from typing import Any
 from fray.cluster.ray import places
 from fray.cluster.ray.actors.launcher import RayLauncher
 from fray.cluster.ray.actors.side import ActorSide
+from fray.cluster.ray.alternatives import settled
 from fray.cluster.ray.demand import demand_of
 from fray.cluster.ray.host import host_class, payload_of, value_of
 from fray.cluster.ray.job_table import JobTable, Started
@@ -129,6 +130,9 @@ class Registry:
         self._resume()
         for sha256 in await self.missing(list(small)):
             self._store.put_blob(sha256, iter([small[sha256]]))
+        if any(launch.request.resources.alternatives for launch in launches):
+            await self._nodes.refresh(_LOOK)
+            launches = [settled(launch, self._nodes.known) for launch in launches]
         wanted = list(dict.fromkeys(blob for launch in launches for blob in launch.blobs))
         while True:
             lacking = await self.missing(wanted)  # each time: a job that gives way takes its blobs with it
