@@ -56,12 +56,16 @@ func on(want *schema.Job, a schema.Accelerator, reasons ...plan.Reason) []plan.R
 	return said
 }
 
-// tooLarge says why an alternative of several can never be had, whatever ends.
+// tooLarge says why an alternative of several can never be had, whatever ends: it is larger
+// than a limit, or its provider has GPUs of another type.
 func (d *Zones) tooLarge(want *schema.Job, a schema.Accelerator) plan.Reason {
 	if len(want.Resources.Accelerators) == 0 {
 		return plan.Reason{}
 	}
 	as, n := want.As(a), want.Resources.Slices
+	if p := d.Provider(want.Resources.Provider); !hasGPU(p.GPU, a.GPU()) {
+		return plan.Because(plan.WaitConstraint, fmt.Sprintf("provider %s has %s", p.Name, p.GPU))
+	}
 	limit := LimitOf(*d.Provider(want.Resources.Provider))
 	spec := plan.UnnamedSlice(d.Stack, as, 0)
 	if need := (plan.Amount{}).Times(d.AmountOf(&spec), n); need.Exceeds(plan.Amount{}, limit) {

@@ -61,7 +61,8 @@ func smallEnough(desired *schema.Desired, job *schema.Job) *schema.Job {
 		need, load := plan.Amount{}.Times(sizer.AmountOf(&spec), r.Slices), snapshot.Load{}.Plus(sizer.LoadOf(as), r.Slices)
 		fits := true
 		for i := range desired.Providers {
-			fits = fits && (desired.Providers[i].Name != r.Provider || !need.Exceeds(plan.Amount{}, LimitOf(desired.Providers[i])))
+			p := &desired.Providers[i]
+			fits = fits && (p.Name != r.Provider || hasGPU(p.GPU, a.GPU()) && !need.Exceeds(plan.Amount{}, LimitOf(*p)))
 		}
 		for i := range desired.Namespaces {
 			n := &desired.Namespaces[i]

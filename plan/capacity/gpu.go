@@ -2,33 +2,49 @@ package capacity
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/schema"
 )
 
-// gpus refuses what asks for GPUs of another type than its provider has.
+// gpus refuses what asks for GPUs of another type than its provider has; of several
+// alternatives one that it has is enough.
 func (c *checker) gpus(desired *schema.Desired) {
 	has := map[schema.ProviderName]schema.GPU{}
 	for i := range desired.Providers {
 		has[desired.Providers[i].Name] = desired.Providers[i].GPU
 	}
-	check := func(addr schema.Address, attribute string, provider schema.ProviderName, asked schema.GPU) {
-		if gpu := has[provider]; asked.Count > 0 && !gpu.Suits(asked) {
-			c.problems = append(c.problems, plan.Problem{
-				Addr: addr, Attribute: attribute, Summary: "No such GPU",
-				Detail: fmt.Sprintf("%s needs %s, and provider %s has %s. Ask for that type, or change the gpu block of the provider.", addr, asked, provider, gpu),
-			})
-		}
+	refuse := func(addr schema.Address, attribute string, provider schema.ProviderName, asked string) {
+		c.problems = append(c.problems, plan.Problem{
+			Addr: addr, Attribute: attribute, Summary: "No such GPU",
+			Detail: fmt.Sprintf("%s needs %s, and provider %s has %s. Ask for that type, or change the gpu block of the provider.", addr, asked, provider, has[provider]),
+		})
 	}
 	for i := range desired.Reservations {
 		r := &desired.Reservations[i]
-		check(r.Addr, "max.gpu", r.Provider, r.Max.GPU)
-	}
-	for i := range desired.Jobs {
-		r := &desired.Jobs[i].Resources
-		if r.Reservation == "" {
-			check(desired.Jobs[i].Addr, "resources.gpu", r.Provider, r.GPU)
+		if asked := r.Max.GPU; !hasGPU(has[r.Provider], asked) {
+			refuse(r.Addr, "max.gpu", r.Provider, asked.String())
 		}
 	}
+	for i := range desired.Jobs {
+		r, addr := &desired.Jobs[i].Resources, desired.Jobs[i].Addr
+		if r.Reservation != "" || slices.ContainsFunc(r.Alternatives(), func(a schema.Accelerator) bool { return hasGPU(has[r.Provider], a.GPU()) }) {
+			continue
+		}
+		if len(r.Accelerators) == 0 {
+			refuse(addr, "resources.gpu", r.Provider, r.GPU.String())
+			continue
+		}
+		var asked []string
+		for _, a := range r.Accelerators {
+			asked = append(asked, a.GPU().String())
+		}
+		refuse(addr, "resources.accelerators", r.Provider, strings.Join(asked, " or "))
+	}
 }
+
+// hasGPU reports whether a provider with GPUs of one type, or of any, has those that are
+// asked for; none are had everywhere.
+func hasGPU(gpu, asked schema.GPU) bool { return asked.Count == 0 || gpu.Suits(asked) }
