@@ -108,14 +108,15 @@ func (w *world) keepsToOne() {
 	}
 }
 
-// noteGoing notes the slices whose deletion is recorded and that do not live yet: one that
-// is ready before it is deleted goes all the same.
+// noteGoing notes the slices whose deletion is recorded that do not live yet, or are to go
+// for another cause, as where a list no longer had them: they go all the same when they live,
+// or when the list has them again.
 func (w *world) noteGoing(going map[string]bool) {
 	for name, s := range w.doc.Slices {
 		switch {
 		case s.Terminating.IsZero():
 			delete(going, name)
-		case w.slices[name] == nil || w.slices[name].phase != schema.SliceReady:
+		case s.Terminating.Cause != state.CauseMoved || w.slices[name] == nil || w.slices[name].phase != schema.SliceReady:
 			going[name] = true
 		}
 	}
