@@ -20,14 +20,13 @@ func (e *requested) checkRegions(r *Job, res *schema.Resources) {
 		if a == "" || len(accelerators.CandidateZones(&e.Whole.GCP, string(a), res.Zones, res.Regions)) > 0 {
 			return
 		}
-		if a.TPU() == "" {
-			summary = "Zone without these GPUs"
+		if a.TPU() == "" || len(res.Accelerators) > 0 {
+			summary = "Zone without this accelerator"
 		}
 		names = append(names, string(a))
 		zones = append(zones, strings.Join(accelerators.OfferedZones(string(a), e.Whole.GCP.Offers), ", "))
 	}
 	if len(names) > 1 {
-		summary = "Zone without any of the alternatives"
 		for i := range zones {
 			zones[i] = names[i] + " in " + zones[i]
 		}
