@@ -90,7 +90,7 @@ func (c *Context) overProviders(jobs []*schema.Job) string {
 // hasOneOf reports whether a provider has GPUs of the type of one of several alternatives,
 // or one of them has none.
 func hasOneOf(p *schema.Provider, all []schema.Accelerator) bool {
-	return slices.ContainsFunc(all, func(a schema.Accelerator) bool { return a.GPU().Count == 0 || p.GPU.Suits(a.GPU()) })
+	return slices.ContainsFunc(all, func(a schema.Accelerator) bool { return p.GPU.Has(a.GPU()) })
 }
 
 // gpusOf are the GPUs of all alternatives for people.

@@ -63,7 +63,7 @@ func (d *Zones) tooLarge(want *schema.Job, a schema.Accelerator) plan.Reason {
 		return plan.Reason{}
 	}
 	as, n := want.As(a), want.Resources.Slices
-	if p := d.Provider(want.Resources.Provider); !hasGPU(p.GPU, a.GPU()) {
+	if p := d.Provider(want.Resources.Provider); !p.GPU.Has(a.GPU()) {
 		return plan.Because(plan.WaitConstraint, fmt.Sprintf("provider %s has %s", p.Name, p.GPU))
 	}
 	limit := LimitOf(*d.Provider(want.Resources.Provider))

@@ -24,13 +24,13 @@ func (c *checker) gpus(desired *schema.Desired) {
 	}
 	for i := range desired.Reservations {
 		r := &desired.Reservations[i]
-		if asked := r.Max.GPU; !hasGPU(has[r.Provider], asked) {
+		if asked := r.Max.GPU; !has[r.Provider].Has(asked) {
 			refuse(r.Addr, "max.gpu", r.Provider, asked.String())
 		}
 	}
 	for i := range desired.Jobs {
 		r, addr := &desired.Jobs[i].Resources, desired.Jobs[i].Addr
-		if r.Reservation != "" || slices.ContainsFunc(r.Alternatives(), func(a schema.Accelerator) bool { return hasGPU(has[r.Provider], a.GPU()) }) {
+		if r.Reservation != "" || slices.ContainsFunc(r.Alternatives(), func(a schema.Accelerator) bool { return has[r.Provider].Has(a.GPU()) }) {
 			continue
 		}
 		if len(r.Accelerators) == 0 {
@@ -44,7 +44,3 @@ func (c *checker) gpus(desired *schema.Desired) {
 		refuse(addr, "resources.accelerators", r.Provider, strings.Join(asked, " or "))
 	}
 }
-
-// hasGPU reports whether a provider with GPUs of one type, or of any, has those that are
-// asked for; none are had everywhere.
-func hasGPU(gpu, asked schema.GPU) bool { return asked.Count == 0 || gpu.Suits(asked) }
