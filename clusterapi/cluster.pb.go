@@ -200,6 +200,61 @@ func (Band) EnumDescriptor() ([]byte, []int) {
 	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{2}
 }
 
+type ChoiceReason int32
+
+const (
+	ChoiceReason_CHOICE_REASON_UNSPECIFIED ChoiceReason = 0
+	ChoiceReason_CHOICE_REASON_FIRST       ChoiceReason = 1 // it is the first of the list
+	ChoiceReason_CHOICE_REASON_BLOCKED     ChoiceReason = 2 // those before it were blocked everywhere
+	ChoiceReason_CHOICE_REASON_IDLE        ChoiceReason = 3 // slices of it idled
+	ChoiceReason_CHOICE_REASON_FOUND       ChoiceReason = 4 // the job was found running on it
+)
+
+// Enum value maps for ChoiceReason.
+var (
+	ChoiceReason_name = map[int32]string{
+		0: "CHOICE_REASON_UNSPECIFIED",
+		1: "CHOICE_REASON_FIRST",
+		2: "CHOICE_REASON_BLOCKED",
+		3: "CHOICE_REASON_IDLE",
+		4: "CHOICE_REASON_FOUND",
+	}
+	ChoiceReason_value = map[string]int32{
+		"CHOICE_REASON_UNSPECIFIED": 0,
+		"CHOICE_REASON_FIRST":       1,
+		"CHOICE_REASON_BLOCKED":     2,
+		"CHOICE_REASON_IDLE":        3,
+		"CHOICE_REASON_FOUND":       4,
+	}
+)
+
+func (x ChoiceReason) Enum() *ChoiceReason {
+	p := new(ChoiceReason)
+	*p = x
+	return p
+}
+
+func (x ChoiceReason) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ChoiceReason) Descriptor() protoreflect.EnumDescriptor {
+	return file_clusterapi_cluster_proto_enumTypes[3].Descriptor()
+}
+
+func (ChoiceReason) Type() protoreflect.EnumType {
+	return &file_clusterapi_cluster_proto_enumTypes[3]
+}
+
+func (x ChoiceReason) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ChoiceReason.Descriptor instead.
+func (ChoiceReason) EnumDescriptor() ([]byte, []int) {
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{3}
+}
+
 type TerminationCause int32
 
 const (
@@ -245,11 +300,11 @@ func (x TerminationCause) String() string {
 }
 
 func (TerminationCause) Descriptor() protoreflect.EnumDescriptor {
-	return file_clusterapi_cluster_proto_enumTypes[3].Descriptor()
+	return file_clusterapi_cluster_proto_enumTypes[4].Descriptor()
 }
 
 func (TerminationCause) Type() protoreflect.EnumType {
-	return &file_clusterapi_cluster_proto_enumTypes[3]
+	return &file_clusterapi_cluster_proto_enumTypes[4]
 }
 
 func (x TerminationCause) Number() protoreflect.EnumNumber {
@@ -258,7 +313,7 @@ func (x TerminationCause) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use TerminationCause.Descriptor instead.
 func (TerminationCause) EnumDescriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{3}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{4}
 }
 
 type IdentityRequest struct {
@@ -1523,6 +1578,8 @@ type JobInfo struct {
 	Attempts       []*AttemptInfo         `protobuf:"bytes,19,rep,name=attempts,proto3" json:"attempts,omitempty"` // the last ones, oldest first
 	Group          string                 `protobuf:"bytes,20,opt,name=group,proto3" json:"group,omitempty"`
 	ReservationId  string                 `protobuf:"bytes,21,opt,name=reservation_id,json=reservationId,proto3" json:"reservation_id,omitempty"`
+	Accelerators   []string               `protobuf:"bytes,22,rep,name=accelerators,proto3" json:"accelerators,omitempty"` // its alternatives, in order of preference; none where there is no choice
+	Choice         *Choice                `protobuf:"bytes,23,opt,name=choice,proto3" json:"choice,omitempty"`             // of which of them it was last given slices; absent before
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -1704,6 +1761,142 @@ func (x *JobInfo) GetReservationId() string {
 	return ""
 }
 
+func (x *JobInfo) GetAccelerators() []string {
+	if x != nil {
+		return x.Accelerators
+	}
+	return nil
+}
+
+func (x *JobInfo) GetChoice() *Choice {
+	if x != nil {
+		return x.Choice
+	}
+	return nil
+}
+
+// Choice is of one of several alternative accelerators.
+type Choice struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Accelerator   string                 `protobuf:"bytes,1,opt,name=accelerator,proto3" json:"accelerator,omitempty"`
+	Reason        ChoiceReason           `protobuf:"varint,2,opt,name=reason,proto3,enum=fray.cluster.v1.ChoiceReason" json:"reason,omitempty"`
+	Passed        []*PassedAlternative   `protobuf:"bytes,3,rep,name=passed,proto3" json:"passed,omitempty"` // those before it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Choice) Reset() {
+	*x = Choice{}
+	mi := &file_clusterapi_cluster_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Choice) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Choice) ProtoMessage() {}
+
+func (x *Choice) ProtoReflect() protoreflect.Message {
+	mi := &file_clusterapi_cluster_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Choice.ProtoReflect.Descriptor instead.
+func (*Choice) Descriptor() ([]byte, []int) {
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *Choice) GetAccelerator() string {
+	if x != nil {
+		return x.Accelerator
+	}
+	return ""
+}
+
+func (x *Choice) GetReason() ChoiceReason {
+	if x != nil {
+		return x.Reason
+	}
+	return ChoiceReason_CHOICE_REASON_UNSPECIFIED
+}
+
+func (x *Choice) GetPassed() []*PassedAlternative {
+	if x != nil {
+		return x.Passed
+	}
+	return nil
+}
+
+// PassedAlternative is one that was not to be had when another was chosen.
+type PassedAlternative struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Accelerator   string                 `protobuf:"bytes,1,opt,name=accelerator,proto3" json:"accelerator,omitempty"`
+	Cause         string                 `protobuf:"bytes,2,opt,name=cause,proto3" json:"cause,omitempty"` // such as "capacity" or "quota", of docs/status-json.md
+	Text          string                 `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`   // for people
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PassedAlternative) Reset() {
+	*x = PassedAlternative{}
+	mi := &file_clusterapi_cluster_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PassedAlternative) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PassedAlternative) ProtoMessage() {}
+
+func (x *PassedAlternative) ProtoReflect() protoreflect.Message {
+	mi := &file_clusterapi_cluster_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PassedAlternative.ProtoReflect.Descriptor instead.
+func (*PassedAlternative) Descriptor() ([]byte, []int) {
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *PassedAlternative) GetAccelerator() string {
+	if x != nil {
+		return x.Accelerator
+	}
+	return ""
+}
+
+func (x *PassedAlternative) GetCause() string {
+	if x != nil {
+		return x.Cause
+	}
+	return ""
+}
+
+func (x *PassedAlternative) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
 type AttemptInfo struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Number        int32                  `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
@@ -1720,7 +1913,7 @@ type AttemptInfo struct {
 
 func (x *AttemptInfo) Reset() {
 	*x = AttemptInfo{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[18]
+	mi := &file_clusterapi_cluster_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1732,7 +1925,7 @@ func (x *AttemptInfo) String() string {
 func (*AttemptInfo) ProtoMessage() {}
 
 func (x *AttemptInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[18]
+	mi := &file_clusterapi_cluster_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1745,7 +1938,7 @@ func (x *AttemptInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttemptInfo.ProtoReflect.Descriptor instead.
 func (*AttemptInfo) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{18}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *AttemptInfo) GetNumber() int32 {
@@ -1818,7 +2011,7 @@ type Termination struct {
 
 func (x *Termination) Reset() {
 	*x = Termination{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[19]
+	mi := &file_clusterapi_cluster_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1830,7 +2023,7 @@ func (x *Termination) String() string {
 func (*Termination) ProtoMessage() {}
 
 func (x *Termination) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[19]
+	mi := &file_clusterapi_cluster_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1843,7 +2036,7 @@ func (x *Termination) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Termination.ProtoReflect.Descriptor instead.
 func (*Termination) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{19}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Termination) GetCause() TerminationCause {
@@ -1893,7 +2086,7 @@ type TaskInfo struct {
 
 func (x *TaskInfo) Reset() {
 	*x = TaskInfo{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[20]
+	mi := &file_clusterapi_cluster_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1905,7 +2098,7 @@ func (x *TaskInfo) String() string {
 func (*TaskInfo) ProtoMessage() {}
 
 func (x *TaskInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[20]
+	mi := &file_clusterapi_cluster_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1918,7 +2111,7 @@ func (x *TaskInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskInfo.ProtoReflect.Descriptor instead.
 func (*TaskInfo) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{20}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *TaskInfo) GetIndex() int32 {
@@ -2007,7 +2200,7 @@ type PollRequest struct {
 
 func (x *PollRequest) Reset() {
 	*x = PollRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[21]
+	mi := &file_clusterapi_cluster_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2019,7 +2212,7 @@ func (x *PollRequest) String() string {
 func (*PollRequest) ProtoMessage() {}
 
 func (x *PollRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[21]
+	mi := &file_clusterapi_cluster_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2032,7 +2225,7 @@ func (x *PollRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PollRequest.ProtoReflect.Descriptor instead.
 func (*PollRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{21}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *PollRequest) GetJobId() string {
@@ -2055,7 +2248,7 @@ type WaitRequest struct {
 
 func (x *WaitRequest) Reset() {
 	*x = WaitRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[22]
+	mi := &file_clusterapi_cluster_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2067,7 +2260,7 @@ func (x *WaitRequest) String() string {
 func (*WaitRequest) ProtoMessage() {}
 
 func (x *WaitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[22]
+	mi := &file_clusterapi_cluster_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2080,7 +2273,7 @@ func (x *WaitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitRequest.ProtoReflect.Descriptor instead.
 func (*WaitRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{22}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *WaitRequest) GetJobIds() []string {
@@ -2113,7 +2306,7 @@ type WaitResponse struct {
 
 func (x *WaitResponse) Reset() {
 	*x = WaitResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[23]
+	mi := &file_clusterapi_cluster_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2125,7 +2318,7 @@ func (x *WaitResponse) String() string {
 func (*WaitResponse) ProtoMessage() {}
 
 func (x *WaitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[23]
+	mi := &file_clusterapi_cluster_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2138,7 +2331,7 @@ func (x *WaitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitResponse.ProtoReflect.Descriptor instead.
 func (*WaitResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{23}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *WaitResponse) GetJobs() []*JobInfo {
@@ -2164,7 +2357,7 @@ type MonitorRequest struct {
 
 func (x *MonitorRequest) Reset() {
 	*x = MonitorRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[24]
+	mi := &file_clusterapi_cluster_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2176,7 +2369,7 @@ func (x *MonitorRequest) String() string {
 func (*MonitorRequest) ProtoMessage() {}
 
 func (x *MonitorRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[24]
+	mi := &file_clusterapi_cluster_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2189,7 +2382,7 @@ func (x *MonitorRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MonitorRequest.ProtoReflect.Descriptor instead.
 func (*MonitorRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{24}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *MonitorRequest) GetJobId() string {
@@ -2247,7 +2440,7 @@ type MonitorResponse struct {
 
 func (x *MonitorResponse) Reset() {
 	*x = MonitorResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[25]
+	mi := &file_clusterapi_cluster_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2259,7 +2452,7 @@ func (x *MonitorResponse) String() string {
 func (*MonitorResponse) ProtoMessage() {}
 
 func (x *MonitorResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[25]
+	mi := &file_clusterapi_cluster_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2272,7 +2465,7 @@ func (x *MonitorResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MonitorResponse.ProtoReflect.Descriptor instead.
 func (*MonitorResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{25}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *MonitorResponse) GetAttempt() int32 {
@@ -2319,7 +2512,7 @@ type HoldSessionRequest struct {
 
 func (x *HoldSessionRequest) Reset() {
 	*x = HoldSessionRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[26]
+	mi := &file_clusterapi_cluster_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2331,7 +2524,7 @@ func (x *HoldSessionRequest) String() string {
 func (*HoldSessionRequest) ProtoMessage() {}
 
 func (x *HoldSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[26]
+	mi := &file_clusterapi_cluster_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2344,7 +2537,7 @@ func (x *HoldSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldSessionRequest.ProtoReflect.Descriptor instead.
 func (*HoldSessionRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{26}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *HoldSessionRequest) GetSession() string {
@@ -2363,7 +2556,7 @@ type HoldSessionResponse struct {
 
 func (x *HoldSessionResponse) Reset() {
 	*x = HoldSessionResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[27]
+	mi := &file_clusterapi_cluster_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2375,7 +2568,7 @@ func (x *HoldSessionResponse) String() string {
 func (*HoldSessionResponse) ProtoMessage() {}
 
 func (x *HoldSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[27]
+	mi := &file_clusterapi_cluster_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2388,7 +2581,7 @@ func (x *HoldSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldSessionResponse.ProtoReflect.Descriptor instead.
 func (*HoldSessionResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{27}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *HoldSessionResponse) GetLease() *durationpb.Duration {
@@ -2407,7 +2600,7 @@ type EndSessionRequest struct {
 
 func (x *EndSessionRequest) Reset() {
 	*x = EndSessionRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[28]
+	mi := &file_clusterapi_cluster_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2419,7 +2612,7 @@ func (x *EndSessionRequest) String() string {
 func (*EndSessionRequest) ProtoMessage() {}
 
 func (x *EndSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[28]
+	mi := &file_clusterapi_cluster_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2432,7 +2625,7 @@ func (x *EndSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndSessionRequest.ProtoReflect.Descriptor instead.
 func (*EndSessionRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{28}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *EndSessionRequest) GetSession() string {
@@ -2450,7 +2643,7 @@ type EndSessionResponse struct {
 
 func (x *EndSessionResponse) Reset() {
 	*x = EndSessionResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[29]
+	mi := &file_clusterapi_cluster_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2462,7 +2655,7 @@ func (x *EndSessionResponse) String() string {
 func (*EndSessionResponse) ProtoMessage() {}
 
 func (x *EndSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[29]
+	mi := &file_clusterapi_cluster_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2475,7 +2668,7 @@ func (x *EndSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndSessionResponse.ProtoReflect.Descriptor instead.
 func (*EndSessionResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{29}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{31}
 }
 
 type TerminateRequest struct {
@@ -2487,7 +2680,7 @@ type TerminateRequest struct {
 
 func (x *TerminateRequest) Reset() {
 	*x = TerminateRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[30]
+	mi := &file_clusterapi_cluster_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2499,7 +2692,7 @@ func (x *TerminateRequest) String() string {
 func (*TerminateRequest) ProtoMessage() {}
 
 func (x *TerminateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[30]
+	mi := &file_clusterapi_cluster_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2512,7 +2705,7 @@ func (x *TerminateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TerminateRequest.ProtoReflect.Descriptor instead.
 func (*TerminateRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{30}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *TerminateRequest) GetJobId() string {
@@ -2530,7 +2723,7 @@ type TerminateResponse struct {
 
 func (x *TerminateResponse) Reset() {
 	*x = TerminateResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[31]
+	mi := &file_clusterapi_cluster_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2542,7 +2735,7 @@ func (x *TerminateResponse) String() string {
 func (*TerminateResponse) ProtoMessage() {}
 
 func (x *TerminateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[31]
+	mi := &file_clusterapi_cluster_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2555,7 +2748,7 @@ func (x *TerminateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TerminateResponse.ProtoReflect.Descriptor instead.
 func (*TerminateResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{31}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{33}
 }
 
 type ListJobsRequest struct {
@@ -2570,7 +2763,7 @@ type ListJobsRequest struct {
 
 func (x *ListJobsRequest) Reset() {
 	*x = ListJobsRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[32]
+	mi := &file_clusterapi_cluster_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2582,7 +2775,7 @@ func (x *ListJobsRequest) String() string {
 func (*ListJobsRequest) ProtoMessage() {}
 
 func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[32]
+	mi := &file_clusterapi_cluster_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2595,7 +2788,7 @@ func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
 func (*ListJobsRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{32}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ListJobsRequest) GetNamespace() string {
@@ -2635,7 +2828,7 @@ type ListJobsResponse struct {
 
 func (x *ListJobsResponse) Reset() {
 	*x = ListJobsResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[33]
+	mi := &file_clusterapi_cluster_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2647,7 +2840,7 @@ func (x *ListJobsResponse) String() string {
 func (*ListJobsResponse) ProtoMessage() {}
 
 func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[33]
+	mi := &file_clusterapi_cluster_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2660,7 +2853,7 @@ func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResponse.ProtoReflect.Descriptor instead.
 func (*ListJobsResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{33}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ListJobsResponse) GetJobs() []*JobInfo {
@@ -2686,7 +2879,7 @@ type ReservationConfig struct {
 
 func (x *ReservationConfig) Reset() {
 	*x = ReservationConfig{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[34]
+	mi := &file_clusterapi_cluster_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2698,7 +2891,7 @@ func (x *ReservationConfig) String() string {
 func (*ReservationConfig) ProtoMessage() {}
 
 func (x *ReservationConfig) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[34]
+	mi := &file_clusterapi_cluster_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2711,7 +2904,7 @@ func (x *ReservationConfig) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReservationConfig.ProtoReflect.Descriptor instead.
 func (*ReservationConfig) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{34}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ReservationConfig) GetName() string {
@@ -2780,7 +2973,7 @@ type CreateReservationRequest struct {
 
 func (x *CreateReservationRequest) Reset() {
 	*x = CreateReservationRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[35]
+	mi := &file_clusterapi_cluster_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2792,7 +2985,7 @@ func (x *CreateReservationRequest) String() string {
 func (*CreateReservationRequest) ProtoMessage() {}
 
 func (x *CreateReservationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[35]
+	mi := &file_clusterapi_cluster_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2805,7 +2998,7 @@ func (x *CreateReservationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateReservationRequest.ProtoReflect.Descriptor instead.
 func (*CreateReservationRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{35}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *CreateReservationRequest) GetConfig() *ReservationConfig {
@@ -2839,7 +3032,7 @@ type ReservationInfo struct {
 
 func (x *ReservationInfo) Reset() {
 	*x = ReservationInfo{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[36]
+	mi := &file_clusterapi_cluster_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2851,7 +3044,7 @@ func (x *ReservationInfo) String() string {
 func (*ReservationInfo) ProtoMessage() {}
 
 func (x *ReservationInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[36]
+	mi := &file_clusterapi_cluster_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2864,7 +3057,7 @@ func (x *ReservationInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReservationInfo.ProtoReflect.Descriptor instead.
 func (*ReservationInfo) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{36}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ReservationInfo) GetReservationId() string {
@@ -2939,7 +3132,7 @@ type ReleaseReservationRequest struct {
 
 func (x *ReleaseReservationRequest) Reset() {
 	*x = ReleaseReservationRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[37]
+	mi := &file_clusterapi_cluster_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2951,7 +3144,7 @@ func (x *ReleaseReservationRequest) String() string {
 func (*ReleaseReservationRequest) ProtoMessage() {}
 
 func (x *ReleaseReservationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[37]
+	mi := &file_clusterapi_cluster_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2964,7 +3157,7 @@ func (x *ReleaseReservationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseReservationRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseReservationRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{37}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ReleaseReservationRequest) GetReservationId() string {
@@ -2982,7 +3175,7 @@ type ReleaseReservationResponse struct {
 
 func (x *ReleaseReservationResponse) Reset() {
 	*x = ReleaseReservationResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[38]
+	mi := &file_clusterapi_cluster_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2994,7 +3187,7 @@ func (x *ReleaseReservationResponse) String() string {
 func (*ReleaseReservationResponse) ProtoMessage() {}
 
 func (x *ReleaseReservationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[38]
+	mi := &file_clusterapi_cluster_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3007,7 +3200,7 @@ func (x *ReleaseReservationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseReservationResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseReservationResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{38}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{40}
 }
 
 type GetReservationRequest struct {
@@ -3019,7 +3212,7 @@ type GetReservationRequest struct {
 
 func (x *GetReservationRequest) Reset() {
 	*x = GetReservationRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[39]
+	mi := &file_clusterapi_cluster_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3031,7 +3224,7 @@ func (x *GetReservationRequest) String() string {
 func (*GetReservationRequest) ProtoMessage() {}
 
 func (x *GetReservationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[39]
+	mi := &file_clusterapi_cluster_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3044,7 +3237,7 @@ func (x *GetReservationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetReservationRequest.ProtoReflect.Descriptor instead.
 func (*GetReservationRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{39}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *GetReservationRequest) GetReservationId() string {
@@ -3063,7 +3256,7 @@ type ListReservationsRequest struct {
 
 func (x *ListReservationsRequest) Reset() {
 	*x = ListReservationsRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[40]
+	mi := &file_clusterapi_cluster_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3075,7 +3268,7 @@ func (x *ListReservationsRequest) String() string {
 func (*ListReservationsRequest) ProtoMessage() {}
 
 func (x *ListReservationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[40]
+	mi := &file_clusterapi_cluster_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3088,7 +3281,7 @@ func (x *ListReservationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListReservationsRequest.ProtoReflect.Descriptor instead.
 func (*ListReservationsRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{40}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ListReservationsRequest) GetNamespace() string {
@@ -3107,7 +3300,7 @@ type ListReservationsResponse struct {
 
 func (x *ListReservationsResponse) Reset() {
 	*x = ListReservationsResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[41]
+	mi := &file_clusterapi_cluster_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3119,7 +3312,7 @@ func (x *ListReservationsResponse) String() string {
 func (*ListReservationsResponse) ProtoMessage() {}
 
 func (x *ListReservationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[41]
+	mi := &file_clusterapi_cluster_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3132,7 +3325,7 @@ func (x *ListReservationsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListReservationsResponse.ProtoReflect.Descriptor instead.
 func (*ListReservationsResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{41}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ListReservationsResponse) GetReservations() []*ReservationInfo {
@@ -3153,7 +3346,7 @@ type UploadRequest struct {
 
 func (x *UploadRequest) Reset() {
 	*x = UploadRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[42]
+	mi := &file_clusterapi_cluster_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3165,7 +3358,7 @@ func (x *UploadRequest) String() string {
 func (*UploadRequest) ProtoMessage() {}
 
 func (x *UploadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[42]
+	mi := &file_clusterapi_cluster_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3178,7 +3371,7 @@ func (x *UploadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadRequest.ProtoReflect.Descriptor instead.
 func (*UploadRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{42}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *UploadRequest) GetSha256() string {
@@ -3211,7 +3404,7 @@ type UploadResponse struct {
 
 func (x *UploadResponse) Reset() {
 	*x = UploadResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[43]
+	mi := &file_clusterapi_cluster_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3223,7 +3416,7 @@ func (x *UploadResponse) String() string {
 func (*UploadResponse) ProtoMessage() {}
 
 func (x *UploadResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[43]
+	mi := &file_clusterapi_cluster_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3236,7 +3429,7 @@ func (x *UploadResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadResponse.ProtoReflect.Descriptor instead.
 func (*UploadResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{43}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *UploadResponse) GetExisted() bool {
@@ -3262,7 +3455,7 @@ type ExecRequest struct {
 
 func (x *ExecRequest) Reset() {
 	*x = ExecRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[44]
+	mi := &file_clusterapi_cluster_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3274,7 +3467,7 @@ func (x *ExecRequest) String() string {
 func (*ExecRequest) ProtoMessage() {}
 
 func (x *ExecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[44]
+	mi := &file_clusterapi_cluster_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3287,7 +3480,7 @@ func (x *ExecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecRequest.ProtoReflect.Descriptor instead.
 func (*ExecRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{44}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ExecRequest) GetKind() isExecRequest_Kind {
@@ -3390,7 +3583,7 @@ type ExecStart struct {
 
 func (x *ExecStart) Reset() {
 	*x = ExecStart{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[45]
+	mi := &file_clusterapi_cluster_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3402,7 +3595,7 @@ func (x *ExecStart) String() string {
 func (*ExecStart) ProtoMessage() {}
 
 func (x *ExecStart) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[45]
+	mi := &file_clusterapi_cluster_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3415,7 +3608,7 @@ func (x *ExecStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecStart.ProtoReflect.Descriptor instead.
 func (*ExecStart) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{45}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ExecStart) GetJobId() string {
@@ -3470,7 +3663,7 @@ type WindowSize struct {
 
 func (x *WindowSize) Reset() {
 	*x = WindowSize{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[46]
+	mi := &file_clusterapi_cluster_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3482,7 +3675,7 @@ func (x *WindowSize) String() string {
 func (*WindowSize) ProtoMessage() {}
 
 func (x *WindowSize) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[46]
+	mi := &file_clusterapi_cluster_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3495,7 +3688,7 @@ func (x *WindowSize) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WindowSize.ProtoReflect.Descriptor instead.
 func (*WindowSize) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{46}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *WindowSize) GetRows() uint32 {
@@ -3526,7 +3719,7 @@ type ExecResponse struct {
 
 func (x *ExecResponse) Reset() {
 	*x = ExecResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[47]
+	mi := &file_clusterapi_cluster_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3538,7 +3731,7 @@ func (x *ExecResponse) String() string {
 func (*ExecResponse) ProtoMessage() {}
 
 func (x *ExecResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[47]
+	mi := &file_clusterapi_cluster_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3551,7 +3744,7 @@ func (x *ExecResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecResponse.ProtoReflect.Descriptor instead.
 func (*ExecResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{47}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ExecResponse) GetKind() isExecResponse_Kind {
@@ -3623,7 +3816,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[48]
+	mi := &file_clusterapi_cluster_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3635,7 +3828,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[48]
+	mi := &file_clusterapi_cluster_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3648,7 +3841,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{48}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *LogsRequest) GetJobId() string {
@@ -3700,7 +3893,7 @@ type LogsResponse struct {
 
 func (x *LogsResponse) Reset() {
 	*x = LogsResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[49]
+	mi := &file_clusterapi_cluster_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3712,7 +3905,7 @@ func (x *LogsResponse) String() string {
 func (*LogsResponse) ProtoMessage() {}
 
 func (x *LogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[49]
+	mi := &file_clusterapi_cluster_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3725,7 +3918,7 @@ func (x *LogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsResponse.ProtoReflect.Descriptor instead.
 func (*LogsResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{49}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *LogsResponse) GetOffset() int64 {
@@ -3766,7 +3959,7 @@ type ActorEndpoint struct {
 
 func (x *ActorEndpoint) Reset() {
 	*x = ActorEndpoint{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[50]
+	mi := &file_clusterapi_cluster_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3778,7 +3971,7 @@ func (x *ActorEndpoint) String() string {
 func (*ActorEndpoint) ProtoMessage() {}
 
 func (x *ActorEndpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[50]
+	mi := &file_clusterapi_cluster_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3791,7 +3984,7 @@ func (x *ActorEndpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActorEndpoint.ProtoReflect.Descriptor instead.
 func (*ActorEndpoint) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{50}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ActorEndpoint) GetActorId() string {
@@ -3876,7 +4069,7 @@ type RegisterRequest struct {
 
 func (x *RegisterRequest) Reset() {
 	*x = RegisterRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[51]
+	mi := &file_clusterapi_cluster_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3888,7 +4081,7 @@ func (x *RegisterRequest) String() string {
 func (*RegisterRequest) ProtoMessage() {}
 
 func (x *RegisterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[51]
+	mi := &file_clusterapi_cluster_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3901,7 +4094,7 @@ func (x *RegisterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterRequest.ProtoReflect.Descriptor instead.
 func (*RegisterRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{51}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *RegisterRequest) GetName() string {
@@ -3976,7 +4169,7 @@ type RegisterResponse struct {
 
 func (x *RegisterResponse) Reset() {
 	*x = RegisterResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[52]
+	mi := &file_clusterapi_cluster_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3988,7 +4181,7 @@ func (x *RegisterResponse) String() string {
 func (*RegisterResponse) ProtoMessage() {}
 
 func (x *RegisterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[52]
+	mi := &file_clusterapi_cluster_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4001,7 +4194,7 @@ func (x *RegisterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterResponse.ProtoReflect.Descriptor instead.
 func (*RegisterResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{52}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *RegisterResponse) GetActorId() string {
@@ -4020,7 +4213,7 @@ type UnregisterRequest struct {
 
 func (x *UnregisterRequest) Reset() {
 	*x = UnregisterRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[53]
+	mi := &file_clusterapi_cluster_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4032,7 +4225,7 @@ func (x *UnregisterRequest) String() string {
 func (*UnregisterRequest) ProtoMessage() {}
 
 func (x *UnregisterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[53]
+	mi := &file_clusterapi_cluster_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4045,7 +4238,7 @@ func (x *UnregisterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnregisterRequest.ProtoReflect.Descriptor instead.
 func (*UnregisterRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{53}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *UnregisterRequest) GetActorId() string {
@@ -4063,7 +4256,7 @@ type UnregisterResponse struct {
 
 func (x *UnregisterResponse) Reset() {
 	*x = UnregisterResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[54]
+	mi := &file_clusterapi_cluster_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4075,7 +4268,7 @@ func (x *UnregisterResponse) String() string {
 func (*UnregisterResponse) ProtoMessage() {}
 
 func (x *UnregisterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[54]
+	mi := &file_clusterapi_cluster_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4088,7 +4281,7 @@ func (x *UnregisterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnregisterResponse.ProtoReflect.Descriptor instead.
 func (*UnregisterResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{54}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{56}
 }
 
 type LookupRequest struct {
@@ -4104,7 +4297,7 @@ type LookupRequest struct {
 
 func (x *LookupRequest) Reset() {
 	*x = LookupRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[55]
+	mi := &file_clusterapi_cluster_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4116,7 +4309,7 @@ func (x *LookupRequest) String() string {
 func (*LookupRequest) ProtoMessage() {}
 
 func (x *LookupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[55]
+	mi := &file_clusterapi_cluster_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4129,7 +4322,7 @@ func (x *LookupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LookupRequest.ProtoReflect.Descriptor instead.
 func (*LookupRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{55}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *LookupRequest) GetName() string {
@@ -4170,7 +4363,7 @@ type ActorNotFound struct {
 
 func (x *ActorNotFound) Reset() {
 	*x = ActorNotFound{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[56]
+	mi := &file_clusterapi_cluster_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4182,7 +4375,7 @@ func (x *ActorNotFound) String() string {
 func (*ActorNotFound) ProtoMessage() {}
 
 func (x *ActorNotFound) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[56]
+	mi := &file_clusterapi_cluster_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4195,7 +4388,7 @@ func (x *ActorNotFound) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActorNotFound.ProtoReflect.Descriptor instead.
 func (*ActorNotFound) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{56}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *ActorNotFound) GetName() string {
@@ -4243,7 +4436,7 @@ type ListActorsRequest struct {
 
 func (x *ListActorsRequest) Reset() {
 	*x = ListActorsRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[57]
+	mi := &file_clusterapi_cluster_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4255,7 +4448,7 @@ func (x *ListActorsRequest) String() string {
 func (*ListActorsRequest) ProtoMessage() {}
 
 func (x *ListActorsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[57]
+	mi := &file_clusterapi_cluster_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4268,7 +4461,7 @@ func (x *ListActorsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListActorsRequest.ProtoReflect.Descriptor instead.
 func (*ListActorsRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{57}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *ListActorsRequest) GetPrefix() string {
@@ -4294,7 +4487,7 @@ type ListActorsResponse struct {
 
 func (x *ListActorsResponse) Reset() {
 	*x = ListActorsResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[58]
+	mi := &file_clusterapi_cluster_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4306,7 +4499,7 @@ func (x *ListActorsResponse) String() string {
 func (*ListActorsResponse) ProtoMessage() {}
 
 func (x *ListActorsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[58]
+	mi := &file_clusterapi_cluster_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4319,7 +4512,7 @@ func (x *ListActorsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListActorsResponse.ProtoReflect.Descriptor instead.
 func (*ListActorsResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{58}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *ListActorsResponse) GetActors() []*ActorEndpoint {
@@ -4343,7 +4536,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[59]
+	mi := &file_clusterapi_cluster_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4355,7 +4548,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[59]
+	mi := &file_clusterapi_cluster_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4368,7 +4561,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{59}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *WatchRequest) GetName() string {
@@ -4410,7 +4603,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[60]
+	mi := &file_clusterapi_cluster_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4422,7 +4615,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[60]
+	mi := &file_clusterapi_cluster_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4435,7 +4628,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{60}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *WatchResponse) GetReset_() bool {
@@ -4489,7 +4682,7 @@ type ApplyRequest struct {
 
 func (x *ApplyRequest) Reset() {
 	*x = ApplyRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[61]
+	mi := &file_clusterapi_cluster_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4501,7 +4694,7 @@ func (x *ApplyRequest) String() string {
 func (*ApplyRequest) ProtoMessage() {}
 
 func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[61]
+	mi := &file_clusterapi_cluster_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4514,7 +4707,7 @@ func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyRequest.ProtoReflect.Descriptor instead.
 func (*ApplyRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{61}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ApplyRequest) GetDesired() []byte {
@@ -4617,7 +4810,7 @@ type ApplyResponse struct {
 
 func (x *ApplyResponse) Reset() {
 	*x = ApplyResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[62]
+	mi := &file_clusterapi_cluster_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4629,7 +4822,7 @@ func (x *ApplyResponse) String() string {
 func (*ApplyResponse) ProtoMessage() {}
 
 func (x *ApplyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[62]
+	mi := &file_clusterapi_cluster_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4642,7 +4835,7 @@ func (x *ApplyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyResponse.ProtoReflect.Descriptor instead.
 func (*ApplyResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{62}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ApplyResponse) GetRevision() uint64 {
@@ -4661,7 +4854,7 @@ type PauseRequest struct {
 
 func (x *PauseRequest) Reset() {
 	*x = PauseRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[63]
+	mi := &file_clusterapi_cluster_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4673,7 +4866,7 @@ func (x *PauseRequest) String() string {
 func (*PauseRequest) ProtoMessage() {}
 
 func (x *PauseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[63]
+	mi := &file_clusterapi_cluster_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4686,7 +4879,7 @@ func (x *PauseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRequest.ProtoReflect.Descriptor instead.
 func (*PauseRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{63}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *PauseRequest) GetReason() string {
@@ -4704,7 +4897,7 @@ type PauseResponse struct {
 
 func (x *PauseResponse) Reset() {
 	*x = PauseResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[64]
+	mi := &file_clusterapi_cluster_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4716,7 +4909,7 @@ func (x *PauseResponse) String() string {
 func (*PauseResponse) ProtoMessage() {}
 
 func (x *PauseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[64]
+	mi := &file_clusterapi_cluster_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4729,7 +4922,7 @@ func (x *PauseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseResponse.ProtoReflect.Descriptor instead.
 func (*PauseResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{64}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{66}
 }
 
 type ResumeRequest struct {
@@ -4740,7 +4933,7 @@ type ResumeRequest struct {
 
 func (x *ResumeRequest) Reset() {
 	*x = ResumeRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[65]
+	mi := &file_clusterapi_cluster_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4752,7 +4945,7 @@ func (x *ResumeRequest) String() string {
 func (*ResumeRequest) ProtoMessage() {}
 
 func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[65]
+	mi := &file_clusterapi_cluster_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4765,7 +4958,7 @@ func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeRequest.ProtoReflect.Descriptor instead.
 func (*ResumeRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{65}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{67}
 }
 
 type ResumeResponse struct {
@@ -4776,7 +4969,7 @@ type ResumeResponse struct {
 
 func (x *ResumeResponse) Reset() {
 	*x = ResumeResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[66]
+	mi := &file_clusterapi_cluster_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4788,7 +4981,7 @@ func (x *ResumeResponse) String() string {
 func (*ResumeResponse) ProtoMessage() {}
 
 func (x *ResumeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[66]
+	mi := &file_clusterapi_cluster_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4801,7 +4994,7 @@ func (x *ResumeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeResponse.ProtoReflect.Descriptor instead.
 func (*ResumeResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{66}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{68}
 }
 
 var File_clusterapi_cluster_proto protoreflect.FileDescriptor
@@ -4919,7 +5112,7 @@ const file_clusterapi_cluster_proto_rawDesc = "" +
 	"\x04port\x18\x04 \x01(\tR\x04port\x125\n" +
 	"\binterval\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\binterval\x123\n" +
 	"\atimeout\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12\x1c\n" +
-	"\tthreshold\x18\a \x01(\x05R\tthreshold\"\x8b\x06\n" +
+	"\tthreshold\x18\a \x01(\x05R\tthreshold\"\xe0\x06\n" +
 	"\aJobInfo\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1c\n" +
@@ -4943,7 +5136,17 @@ const file_clusterapi_cluster_proto_rawDesc = "" +
 	"\bended_at\x18\x12 \x01(\v2\x1a.google.protobuf.TimestampR\aendedAt\x128\n" +
 	"\battempts\x18\x13 \x03(\v2\x1c.fray.cluster.v1.AttemptInfoR\battempts\x12\x14\n" +
 	"\x05group\x18\x14 \x01(\tR\x05group\x12%\n" +
-	"\x0ereservation_id\x18\x15 \x01(\tR\rreservationId\"\xb3\x02\n" +
+	"\x0ereservation_id\x18\x15 \x01(\tR\rreservationId\x12\"\n" +
+	"\faccelerators\x18\x16 \x03(\tR\faccelerators\x12/\n" +
+	"\x06choice\x18\x17 \x01(\v2\x17.fray.cluster.v1.ChoiceR\x06choice\"\x9d\x01\n" +
+	"\x06Choice\x12 \n" +
+	"\vaccelerator\x18\x01 \x01(\tR\vaccelerator\x125\n" +
+	"\x06reason\x18\x02 \x01(\x0e2\x1d.fray.cluster.v1.ChoiceReasonR\x06reason\x12:\n" +
+	"\x06passed\x18\x03 \x03(\v2\".fray.cluster.v1.PassedAlternativeR\x06passed\"_\n" +
+	"\x11PassedAlternative\x12 \n" +
+	"\vaccelerator\x18\x01 \x01(\tR\vaccelerator\x12\x14\n" +
+	"\x05cause\x18\x02 \x01(\tR\x05cause\x12\x12\n" +
+	"\x04text\x18\x03 \x01(\tR\x04text\"\xb3\x02\n" +
 	"\vAttemptInfo\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x05R\x06number\x12\x10\n" +
 	"\x03why\x18\x02 \x01(\tR\x03why\x129\n" +
@@ -5191,7 +5394,13 @@ const file_clusterapi_cluster_proto_rawDesc = "" +
 	"\x0fBAND_PRODUCTION\x10\x01\x12\x14\n" +
 	"\x10BAND_INTERACTIVE\x10\x02\x12\x0e\n" +
 	"\n" +
-	"BAND_BATCH\x10\x03*\x9c\x02\n" +
+	"BAND_BATCH\x10\x03*\x92\x01\n" +
+	"\fChoiceReason\x12\x1d\n" +
+	"\x19CHOICE_REASON_UNSPECIFIED\x10\x00\x12\x17\n" +
+	"\x13CHOICE_REASON_FIRST\x10\x01\x12\x19\n" +
+	"\x15CHOICE_REASON_BLOCKED\x10\x02\x12\x16\n" +
+	"\x12CHOICE_REASON_IDLE\x10\x03\x12\x17\n" +
+	"\x13CHOICE_REASON_FOUND\x10\x04*\x9c\x02\n" +
 	"\x10TerminationCause\x12!\n" +
 	"\x1dTERMINATION_CAUSE_UNSPECIFIED\x10\x00\x12\"\n" +
 	"\x1eTERMINATION_CAUSE_ACTOR_UNMADE\x10\x01\x12&\n" +
@@ -5249,205 +5458,211 @@ func file_clusterapi_cluster_proto_rawDescGZIP() []byte {
 	return file_clusterapi_cluster_proto_rawDescData
 }
 
-var file_clusterapi_cluster_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_clusterapi_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 72)
+var file_clusterapi_cluster_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
+var file_clusterapi_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 74)
 var file_clusterapi_cluster_proto_goTypes = []any{
 	(JobStatus)(0),                     // 0: fray.cluster.v1.JobStatus
 	(NameClash)(0),                     // 1: fray.cluster.v1.NameClash
 	(Band)(0),                          // 2: fray.cluster.v1.Band
-	(TerminationCause)(0),              // 3: fray.cluster.v1.TerminationCause
-	(*IdentityRequest)(nil),            // 4: fray.cluster.v1.IdentityRequest
-	(*IdentityResponse)(nil),           // 5: fray.cluster.v1.IdentityResponse
-	(*LaunchRequest)(nil),              // 6: fray.cluster.v1.LaunchRequest
-	(*LaunchResponse)(nil),             // 7: fray.cluster.v1.LaunchResponse
-	(*LaunchGroupRequest)(nil),         // 8: fray.cluster.v1.LaunchGroupRequest
-	(*LaunchGroupResponse)(nil),        // 9: fray.cluster.v1.LaunchGroupResponse
-	(*JobGroup)(nil),                   // 10: fray.cluster.v1.JobGroup
-	(*JobRequest)(nil),                 // 11: fray.cluster.v1.JobRequest
-	(*Entrypoint)(nil),                 // 12: fray.cluster.v1.Entrypoint
-	(*Command)(nil),                    // 13: fray.cluster.v1.Command
-	(*Callable)(nil),                   // 14: fray.cluster.v1.Callable
-	(*Resources)(nil),                  // 15: fray.cluster.v1.Resources
-	(*Gpu)(nil),                        // 16: fray.cluster.v1.Gpu
-	(*Port)(nil),                       // 17: fray.cluster.v1.Port
-	(*Environment)(nil),                // 18: fray.cluster.v1.Environment
-	(*UV)(nil),                         // 19: fray.cluster.v1.UV
-	(*HealthCheck)(nil),                // 20: fray.cluster.v1.HealthCheck
-	(*JobInfo)(nil),                    // 21: fray.cluster.v1.JobInfo
-	(*AttemptInfo)(nil),                // 22: fray.cluster.v1.AttemptInfo
-	(*Termination)(nil),                // 23: fray.cluster.v1.Termination
-	(*TaskInfo)(nil),                   // 24: fray.cluster.v1.TaskInfo
-	(*PollRequest)(nil),                // 25: fray.cluster.v1.PollRequest
-	(*WaitRequest)(nil),                // 26: fray.cluster.v1.WaitRequest
-	(*WaitResponse)(nil),               // 27: fray.cluster.v1.WaitResponse
-	(*MonitorRequest)(nil),             // 28: fray.cluster.v1.MonitorRequest
-	(*MonitorResponse)(nil),            // 29: fray.cluster.v1.MonitorResponse
-	(*HoldSessionRequest)(nil),         // 30: fray.cluster.v1.HoldSessionRequest
-	(*HoldSessionResponse)(nil),        // 31: fray.cluster.v1.HoldSessionResponse
-	(*EndSessionRequest)(nil),          // 32: fray.cluster.v1.EndSessionRequest
-	(*EndSessionResponse)(nil),         // 33: fray.cluster.v1.EndSessionResponse
-	(*TerminateRequest)(nil),           // 34: fray.cluster.v1.TerminateRequest
-	(*TerminateResponse)(nil),          // 35: fray.cluster.v1.TerminateResponse
-	(*ListJobsRequest)(nil),            // 36: fray.cluster.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),           // 37: fray.cluster.v1.ListJobsResponse
-	(*ReservationConfig)(nil),          // 38: fray.cluster.v1.ReservationConfig
-	(*CreateReservationRequest)(nil),   // 39: fray.cluster.v1.CreateReservationRequest
-	(*ReservationInfo)(nil),            // 40: fray.cluster.v1.ReservationInfo
-	(*ReleaseReservationRequest)(nil),  // 41: fray.cluster.v1.ReleaseReservationRequest
-	(*ReleaseReservationResponse)(nil), // 42: fray.cluster.v1.ReleaseReservationResponse
-	(*GetReservationRequest)(nil),      // 43: fray.cluster.v1.GetReservationRequest
-	(*ListReservationsRequest)(nil),    // 44: fray.cluster.v1.ListReservationsRequest
-	(*ListReservationsResponse)(nil),   // 45: fray.cluster.v1.ListReservationsResponse
-	(*UploadRequest)(nil),              // 46: fray.cluster.v1.UploadRequest
-	(*UploadResponse)(nil),             // 47: fray.cluster.v1.UploadResponse
-	(*ExecRequest)(nil),                // 48: fray.cluster.v1.ExecRequest
-	(*ExecStart)(nil),                  // 49: fray.cluster.v1.ExecStart
-	(*WindowSize)(nil),                 // 50: fray.cluster.v1.WindowSize
-	(*ExecResponse)(nil),               // 51: fray.cluster.v1.ExecResponse
-	(*LogsRequest)(nil),                // 52: fray.cluster.v1.LogsRequest
-	(*LogsResponse)(nil),               // 53: fray.cluster.v1.LogsResponse
-	(*ActorEndpoint)(nil),              // 54: fray.cluster.v1.ActorEndpoint
-	(*RegisterRequest)(nil),            // 55: fray.cluster.v1.RegisterRequest
-	(*RegisterResponse)(nil),           // 56: fray.cluster.v1.RegisterResponse
-	(*UnregisterRequest)(nil),          // 57: fray.cluster.v1.UnregisterRequest
-	(*UnregisterResponse)(nil),         // 58: fray.cluster.v1.UnregisterResponse
-	(*LookupRequest)(nil),              // 59: fray.cluster.v1.LookupRequest
-	(*ActorNotFound)(nil),              // 60: fray.cluster.v1.ActorNotFound
-	(*ListActorsRequest)(nil),          // 61: fray.cluster.v1.ListActorsRequest
-	(*ListActorsResponse)(nil),         // 62: fray.cluster.v1.ListActorsResponse
-	(*WatchRequest)(nil),               // 63: fray.cluster.v1.WatchRequest
-	(*WatchResponse)(nil),              // 64: fray.cluster.v1.WatchResponse
-	(*ApplyRequest)(nil),               // 65: fray.cluster.v1.ApplyRequest
-	(*ApplyResponse)(nil),              // 66: fray.cluster.v1.ApplyResponse
-	(*PauseRequest)(nil),               // 67: fray.cluster.v1.PauseRequest
-	(*PauseResponse)(nil),              // 68: fray.cluster.v1.PauseResponse
-	(*ResumeRequest)(nil),              // 69: fray.cluster.v1.ResumeRequest
-	(*ResumeResponse)(nil),             // 70: fray.cluster.v1.ResumeResponse
-	nil,                                // 71: fray.cluster.v1.JobRequest.LabelsEntry
-	nil,                                // 72: fray.cluster.v1.Environment.EnvVarsEntry
-	nil,                                // 73: fray.cluster.v1.TaskInfo.PortsEntry
-	nil,                                // 74: fray.cluster.v1.ActorEndpoint.MetadataEntry
-	nil,                                // 75: fray.cluster.v1.RegisterRequest.MetadataEntry
-	(*durationpb.Duration)(nil),        // 76: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),      // 77: google.protobuf.Timestamp
+	(ChoiceReason)(0),                  // 3: fray.cluster.v1.ChoiceReason
+	(TerminationCause)(0),              // 4: fray.cluster.v1.TerminationCause
+	(*IdentityRequest)(nil),            // 5: fray.cluster.v1.IdentityRequest
+	(*IdentityResponse)(nil),           // 6: fray.cluster.v1.IdentityResponse
+	(*LaunchRequest)(nil),              // 7: fray.cluster.v1.LaunchRequest
+	(*LaunchResponse)(nil),             // 8: fray.cluster.v1.LaunchResponse
+	(*LaunchGroupRequest)(nil),         // 9: fray.cluster.v1.LaunchGroupRequest
+	(*LaunchGroupResponse)(nil),        // 10: fray.cluster.v1.LaunchGroupResponse
+	(*JobGroup)(nil),                   // 11: fray.cluster.v1.JobGroup
+	(*JobRequest)(nil),                 // 12: fray.cluster.v1.JobRequest
+	(*Entrypoint)(nil),                 // 13: fray.cluster.v1.Entrypoint
+	(*Command)(nil),                    // 14: fray.cluster.v1.Command
+	(*Callable)(nil),                   // 15: fray.cluster.v1.Callable
+	(*Resources)(nil),                  // 16: fray.cluster.v1.Resources
+	(*Gpu)(nil),                        // 17: fray.cluster.v1.Gpu
+	(*Port)(nil),                       // 18: fray.cluster.v1.Port
+	(*Environment)(nil),                // 19: fray.cluster.v1.Environment
+	(*UV)(nil),                         // 20: fray.cluster.v1.UV
+	(*HealthCheck)(nil),                // 21: fray.cluster.v1.HealthCheck
+	(*JobInfo)(nil),                    // 22: fray.cluster.v1.JobInfo
+	(*Choice)(nil),                     // 23: fray.cluster.v1.Choice
+	(*PassedAlternative)(nil),          // 24: fray.cluster.v1.PassedAlternative
+	(*AttemptInfo)(nil),                // 25: fray.cluster.v1.AttemptInfo
+	(*Termination)(nil),                // 26: fray.cluster.v1.Termination
+	(*TaskInfo)(nil),                   // 27: fray.cluster.v1.TaskInfo
+	(*PollRequest)(nil),                // 28: fray.cluster.v1.PollRequest
+	(*WaitRequest)(nil),                // 29: fray.cluster.v1.WaitRequest
+	(*WaitResponse)(nil),               // 30: fray.cluster.v1.WaitResponse
+	(*MonitorRequest)(nil),             // 31: fray.cluster.v1.MonitorRequest
+	(*MonitorResponse)(nil),            // 32: fray.cluster.v1.MonitorResponse
+	(*HoldSessionRequest)(nil),         // 33: fray.cluster.v1.HoldSessionRequest
+	(*HoldSessionResponse)(nil),        // 34: fray.cluster.v1.HoldSessionResponse
+	(*EndSessionRequest)(nil),          // 35: fray.cluster.v1.EndSessionRequest
+	(*EndSessionResponse)(nil),         // 36: fray.cluster.v1.EndSessionResponse
+	(*TerminateRequest)(nil),           // 37: fray.cluster.v1.TerminateRequest
+	(*TerminateResponse)(nil),          // 38: fray.cluster.v1.TerminateResponse
+	(*ListJobsRequest)(nil),            // 39: fray.cluster.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),           // 40: fray.cluster.v1.ListJobsResponse
+	(*ReservationConfig)(nil),          // 41: fray.cluster.v1.ReservationConfig
+	(*CreateReservationRequest)(nil),   // 42: fray.cluster.v1.CreateReservationRequest
+	(*ReservationInfo)(nil),            // 43: fray.cluster.v1.ReservationInfo
+	(*ReleaseReservationRequest)(nil),  // 44: fray.cluster.v1.ReleaseReservationRequest
+	(*ReleaseReservationResponse)(nil), // 45: fray.cluster.v1.ReleaseReservationResponse
+	(*GetReservationRequest)(nil),      // 46: fray.cluster.v1.GetReservationRequest
+	(*ListReservationsRequest)(nil),    // 47: fray.cluster.v1.ListReservationsRequest
+	(*ListReservationsResponse)(nil),   // 48: fray.cluster.v1.ListReservationsResponse
+	(*UploadRequest)(nil),              // 49: fray.cluster.v1.UploadRequest
+	(*UploadResponse)(nil),             // 50: fray.cluster.v1.UploadResponse
+	(*ExecRequest)(nil),                // 51: fray.cluster.v1.ExecRequest
+	(*ExecStart)(nil),                  // 52: fray.cluster.v1.ExecStart
+	(*WindowSize)(nil),                 // 53: fray.cluster.v1.WindowSize
+	(*ExecResponse)(nil),               // 54: fray.cluster.v1.ExecResponse
+	(*LogsRequest)(nil),                // 55: fray.cluster.v1.LogsRequest
+	(*LogsResponse)(nil),               // 56: fray.cluster.v1.LogsResponse
+	(*ActorEndpoint)(nil),              // 57: fray.cluster.v1.ActorEndpoint
+	(*RegisterRequest)(nil),            // 58: fray.cluster.v1.RegisterRequest
+	(*RegisterResponse)(nil),           // 59: fray.cluster.v1.RegisterResponse
+	(*UnregisterRequest)(nil),          // 60: fray.cluster.v1.UnregisterRequest
+	(*UnregisterResponse)(nil),         // 61: fray.cluster.v1.UnregisterResponse
+	(*LookupRequest)(nil),              // 62: fray.cluster.v1.LookupRequest
+	(*ActorNotFound)(nil),              // 63: fray.cluster.v1.ActorNotFound
+	(*ListActorsRequest)(nil),          // 64: fray.cluster.v1.ListActorsRequest
+	(*ListActorsResponse)(nil),         // 65: fray.cluster.v1.ListActorsResponse
+	(*WatchRequest)(nil),               // 66: fray.cluster.v1.WatchRequest
+	(*WatchResponse)(nil),              // 67: fray.cluster.v1.WatchResponse
+	(*ApplyRequest)(nil),               // 68: fray.cluster.v1.ApplyRequest
+	(*ApplyResponse)(nil),              // 69: fray.cluster.v1.ApplyResponse
+	(*PauseRequest)(nil),               // 70: fray.cluster.v1.PauseRequest
+	(*PauseResponse)(nil),              // 71: fray.cluster.v1.PauseResponse
+	(*ResumeRequest)(nil),              // 72: fray.cluster.v1.ResumeRequest
+	(*ResumeResponse)(nil),             // 73: fray.cluster.v1.ResumeResponse
+	nil,                                // 74: fray.cluster.v1.JobRequest.LabelsEntry
+	nil,                                // 75: fray.cluster.v1.Environment.EnvVarsEntry
+	nil,                                // 76: fray.cluster.v1.TaskInfo.PortsEntry
+	nil,                                // 77: fray.cluster.v1.ActorEndpoint.MetadataEntry
+	nil,                                // 78: fray.cluster.v1.RegisterRequest.MetadataEntry
+	(*durationpb.Duration)(nil),        // 79: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),      // 80: google.protobuf.Timestamp
 }
 var file_clusterapi_cluster_proto_depIdxs = []int32{
-	11, // 0: fray.cluster.v1.LaunchRequest.request:type_name -> fray.cluster.v1.JobRequest
-	11, // 1: fray.cluster.v1.LaunchGroupRequest.requests:type_name -> fray.cluster.v1.JobRequest
-	10, // 2: fray.cluster.v1.LaunchGroupRequest.group:type_name -> fray.cluster.v1.JobGroup
-	12, // 3: fray.cluster.v1.JobRequest.entrypoint:type_name -> fray.cluster.v1.Entrypoint
-	15, // 4: fray.cluster.v1.JobRequest.resources:type_name -> fray.cluster.v1.Resources
-	18, // 5: fray.cluster.v1.JobRequest.environment:type_name -> fray.cluster.v1.Environment
+	12, // 0: fray.cluster.v1.LaunchRequest.request:type_name -> fray.cluster.v1.JobRequest
+	12, // 1: fray.cluster.v1.LaunchGroupRequest.requests:type_name -> fray.cluster.v1.JobRequest
+	11, // 2: fray.cluster.v1.LaunchGroupRequest.group:type_name -> fray.cluster.v1.JobGroup
+	13, // 3: fray.cluster.v1.JobRequest.entrypoint:type_name -> fray.cluster.v1.Entrypoint
+	16, // 4: fray.cluster.v1.JobRequest.resources:type_name -> fray.cluster.v1.Resources
+	19, // 5: fray.cluster.v1.JobRequest.environment:type_name -> fray.cluster.v1.Environment
 	2,  // 6: fray.cluster.v1.JobRequest.band:type_name -> fray.cluster.v1.Band
 	1,  // 7: fray.cluster.v1.JobRequest.name_clash:type_name -> fray.cluster.v1.NameClash
-	76, // 8: fray.cluster.v1.JobRequest.timeout:type_name -> google.protobuf.Duration
-	76, // 9: fray.cluster.v1.JobRequest.scheduling_timeout:type_name -> google.protobuf.Duration
-	76, // 10: fray.cluster.v1.JobRequest.stop_grace:type_name -> google.protobuf.Duration
-	71, // 11: fray.cluster.v1.JobRequest.labels:type_name -> fray.cluster.v1.JobRequest.LabelsEntry
-	20, // 12: fray.cluster.v1.JobRequest.health_check:type_name -> fray.cluster.v1.HealthCheck
-	13, // 13: fray.cluster.v1.Entrypoint.command:type_name -> fray.cluster.v1.Command
-	14, // 14: fray.cluster.v1.Entrypoint.callable:type_name -> fray.cluster.v1.Callable
-	17, // 15: fray.cluster.v1.Resources.ports:type_name -> fray.cluster.v1.Port
-	16, // 16: fray.cluster.v1.Resources.gpu:type_name -> fray.cluster.v1.Gpu
-	19, // 17: fray.cluster.v1.Environment.uv:type_name -> fray.cluster.v1.UV
-	72, // 18: fray.cluster.v1.Environment.env_vars:type_name -> fray.cluster.v1.Environment.EnvVarsEntry
-	76, // 19: fray.cluster.v1.HealthCheck.interval:type_name -> google.protobuf.Duration
-	76, // 20: fray.cluster.v1.HealthCheck.timeout:type_name -> google.protobuf.Duration
+	79, // 8: fray.cluster.v1.JobRequest.timeout:type_name -> google.protobuf.Duration
+	79, // 9: fray.cluster.v1.JobRequest.scheduling_timeout:type_name -> google.protobuf.Duration
+	79, // 10: fray.cluster.v1.JobRequest.stop_grace:type_name -> google.protobuf.Duration
+	74, // 11: fray.cluster.v1.JobRequest.labels:type_name -> fray.cluster.v1.JobRequest.LabelsEntry
+	21, // 12: fray.cluster.v1.JobRequest.health_check:type_name -> fray.cluster.v1.HealthCheck
+	14, // 13: fray.cluster.v1.Entrypoint.command:type_name -> fray.cluster.v1.Command
+	15, // 14: fray.cluster.v1.Entrypoint.callable:type_name -> fray.cluster.v1.Callable
+	18, // 15: fray.cluster.v1.Resources.ports:type_name -> fray.cluster.v1.Port
+	17, // 16: fray.cluster.v1.Resources.gpu:type_name -> fray.cluster.v1.Gpu
+	20, // 17: fray.cluster.v1.Environment.uv:type_name -> fray.cluster.v1.UV
+	75, // 18: fray.cluster.v1.Environment.env_vars:type_name -> fray.cluster.v1.Environment.EnvVarsEntry
+	79, // 19: fray.cluster.v1.HealthCheck.interval:type_name -> google.protobuf.Duration
+	79, // 20: fray.cluster.v1.HealthCheck.timeout:type_name -> google.protobuf.Duration
 	0,  // 21: fray.cluster.v1.JobInfo.status:type_name -> fray.cluster.v1.JobStatus
 	2,  // 22: fray.cluster.v1.JobInfo.band:type_name -> fray.cluster.v1.Band
-	24, // 23: fray.cluster.v1.JobInfo.tasks:type_name -> fray.cluster.v1.TaskInfo
-	77, // 24: fray.cluster.v1.JobInfo.submitted_at:type_name -> google.protobuf.Timestamp
-	77, // 25: fray.cluster.v1.JobInfo.started_at:type_name -> google.protobuf.Timestamp
-	77, // 26: fray.cluster.v1.JobInfo.ended_at:type_name -> google.protobuf.Timestamp
-	22, // 27: fray.cluster.v1.JobInfo.attempts:type_name -> fray.cluster.v1.AttemptInfo
-	77, // 28: fray.cluster.v1.AttemptInfo.started_at:type_name -> google.protobuf.Timestamp
-	77, // 29: fray.cluster.v1.AttemptInfo.ended_at:type_name -> google.protobuf.Timestamp
-	23, // 30: fray.cluster.v1.AttemptInfo.termination:type_name -> fray.cluster.v1.Termination
-	3,  // 31: fray.cluster.v1.Termination.cause:type_name -> fray.cluster.v1.TerminationCause
-	73, // 32: fray.cluster.v1.TaskInfo.ports:type_name -> fray.cluster.v1.TaskInfo.PortsEntry
-	23, // 33: fray.cluster.v1.TaskInfo.termination:type_name -> fray.cluster.v1.Termination
-	76, // 34: fray.cluster.v1.WaitRequest.timeout:type_name -> google.protobuf.Duration
-	21, // 35: fray.cluster.v1.WaitResponse.jobs:type_name -> fray.cluster.v1.JobInfo
-	21, // 36: fray.cluster.v1.MonitorResponse.job:type_name -> fray.cluster.v1.JobInfo
-	76, // 37: fray.cluster.v1.HoldSessionResponse.lease:type_name -> google.protobuf.Duration
-	21, // 38: fray.cluster.v1.ListJobsResponse.jobs:type_name -> fray.cluster.v1.JobInfo
-	15, // 39: fray.cluster.v1.ReservationConfig.min:type_name -> fray.cluster.v1.Resources
-	15, // 40: fray.cluster.v1.ReservationConfig.max:type_name -> fray.cluster.v1.Resources
-	76, // 41: fray.cluster.v1.ReservationConfig.ttl:type_name -> google.protobuf.Duration
-	38, // 42: fray.cluster.v1.CreateReservationRequest.config:type_name -> fray.cluster.v1.ReservationConfig
-	15, // 43: fray.cluster.v1.ReservationInfo.allocated:type_name -> fray.cluster.v1.Resources
-	15, // 44: fray.cluster.v1.ReservationInfo.pending:type_name -> fray.cluster.v1.Resources
-	77, // 45: fray.cluster.v1.ReservationInfo.expires_at:type_name -> google.protobuf.Timestamp
-	38, // 46: fray.cluster.v1.ReservationInfo.config:type_name -> fray.cluster.v1.ReservationConfig
-	40, // 47: fray.cluster.v1.ListReservationsResponse.reservations:type_name -> fray.cluster.v1.ReservationInfo
-	49, // 48: fray.cluster.v1.ExecRequest.start:type_name -> fray.cluster.v1.ExecStart
-	50, // 49: fray.cluster.v1.ExecRequest.resize:type_name -> fray.cluster.v1.WindowSize
-	50, // 50: fray.cluster.v1.ExecStart.size:type_name -> fray.cluster.v1.WindowSize
-	74, // 51: fray.cluster.v1.ActorEndpoint.metadata:type_name -> fray.cluster.v1.ActorEndpoint.MetadataEntry
-	77, // 52: fray.cluster.v1.ActorEndpoint.registered_at:type_name -> google.protobuf.Timestamp
-	75, // 53: fray.cluster.v1.RegisterRequest.metadata:type_name -> fray.cluster.v1.RegisterRequest.MetadataEntry
-	76, // 54: fray.cluster.v1.RegisterRequest.ttl:type_name -> google.protobuf.Duration
-	54, // 55: fray.cluster.v1.ListActorsResponse.actors:type_name -> fray.cluster.v1.ActorEndpoint
-	54, // 56: fray.cluster.v1.WatchResponse.added:type_name -> fray.cluster.v1.ActorEndpoint
-	6,  // 57: fray.cluster.v1.Cluster.Launch:input_type -> fray.cluster.v1.LaunchRequest
-	8,  // 58: fray.cluster.v1.Cluster.LaunchGroup:input_type -> fray.cluster.v1.LaunchGroupRequest
-	25, // 59: fray.cluster.v1.Cluster.Poll:input_type -> fray.cluster.v1.PollRequest
-	26, // 60: fray.cluster.v1.Cluster.Wait:input_type -> fray.cluster.v1.WaitRequest
-	28, // 61: fray.cluster.v1.Cluster.Monitor:input_type -> fray.cluster.v1.MonitorRequest
-	34, // 62: fray.cluster.v1.Cluster.Terminate:input_type -> fray.cluster.v1.TerminateRequest
-	36, // 63: fray.cluster.v1.Cluster.ListJobs:input_type -> fray.cluster.v1.ListJobsRequest
-	39, // 64: fray.cluster.v1.Cluster.CreateReservation:input_type -> fray.cluster.v1.CreateReservationRequest
-	41, // 65: fray.cluster.v1.Cluster.ReleaseReservation:input_type -> fray.cluster.v1.ReleaseReservationRequest
-	43, // 66: fray.cluster.v1.Cluster.GetReservation:input_type -> fray.cluster.v1.GetReservationRequest
-	44, // 67: fray.cluster.v1.Cluster.ListReservations:input_type -> fray.cluster.v1.ListReservationsRequest
-	46, // 68: fray.cluster.v1.Cluster.Upload:input_type -> fray.cluster.v1.UploadRequest
-	48, // 69: fray.cluster.v1.Cluster.Exec:input_type -> fray.cluster.v1.ExecRequest
-	30, // 70: fray.cluster.v1.Cluster.HoldSession:input_type -> fray.cluster.v1.HoldSessionRequest
-	32, // 71: fray.cluster.v1.Cluster.EndSession:input_type -> fray.cluster.v1.EndSessionRequest
-	55, // 72: fray.cluster.v1.Metadata.Register:input_type -> fray.cluster.v1.RegisterRequest
-	57, // 73: fray.cluster.v1.Metadata.Unregister:input_type -> fray.cluster.v1.UnregisterRequest
-	59, // 74: fray.cluster.v1.Metadata.Lookup:input_type -> fray.cluster.v1.LookupRequest
-	59, // 75: fray.cluster.v1.Metadata.LookupAll:input_type -> fray.cluster.v1.LookupRequest
-	61, // 76: fray.cluster.v1.Metadata.ListActors:input_type -> fray.cluster.v1.ListActorsRequest
-	63, // 77: fray.cluster.v1.Metadata.Watch:input_type -> fray.cluster.v1.WatchRequest
-	65, // 78: fray.cluster.v1.Admin.Apply:input_type -> fray.cluster.v1.ApplyRequest
-	67, // 79: fray.cluster.v1.Admin.Pause:input_type -> fray.cluster.v1.PauseRequest
-	69, // 80: fray.cluster.v1.Admin.Resume:input_type -> fray.cluster.v1.ResumeRequest
-	4,  // 81: fray.cluster.v1.Client.Identity:input_type -> fray.cluster.v1.IdentityRequest
-	48, // 82: fray.cluster.v1.Host.Exec:input_type -> fray.cluster.v1.ExecRequest
-	52, // 83: fray.cluster.v1.Host.Logs:input_type -> fray.cluster.v1.LogsRequest
-	7,  // 84: fray.cluster.v1.Cluster.Launch:output_type -> fray.cluster.v1.LaunchResponse
-	9,  // 85: fray.cluster.v1.Cluster.LaunchGroup:output_type -> fray.cluster.v1.LaunchGroupResponse
-	21, // 86: fray.cluster.v1.Cluster.Poll:output_type -> fray.cluster.v1.JobInfo
-	27, // 87: fray.cluster.v1.Cluster.Wait:output_type -> fray.cluster.v1.WaitResponse
-	29, // 88: fray.cluster.v1.Cluster.Monitor:output_type -> fray.cluster.v1.MonitorResponse
-	35, // 89: fray.cluster.v1.Cluster.Terminate:output_type -> fray.cluster.v1.TerminateResponse
-	37, // 90: fray.cluster.v1.Cluster.ListJobs:output_type -> fray.cluster.v1.ListJobsResponse
-	40, // 91: fray.cluster.v1.Cluster.CreateReservation:output_type -> fray.cluster.v1.ReservationInfo
-	42, // 92: fray.cluster.v1.Cluster.ReleaseReservation:output_type -> fray.cluster.v1.ReleaseReservationResponse
-	40, // 93: fray.cluster.v1.Cluster.GetReservation:output_type -> fray.cluster.v1.ReservationInfo
-	45, // 94: fray.cluster.v1.Cluster.ListReservations:output_type -> fray.cluster.v1.ListReservationsResponse
-	47, // 95: fray.cluster.v1.Cluster.Upload:output_type -> fray.cluster.v1.UploadResponse
-	51, // 96: fray.cluster.v1.Cluster.Exec:output_type -> fray.cluster.v1.ExecResponse
-	31, // 97: fray.cluster.v1.Cluster.HoldSession:output_type -> fray.cluster.v1.HoldSessionResponse
-	33, // 98: fray.cluster.v1.Cluster.EndSession:output_type -> fray.cluster.v1.EndSessionResponse
-	56, // 99: fray.cluster.v1.Metadata.Register:output_type -> fray.cluster.v1.RegisterResponse
-	58, // 100: fray.cluster.v1.Metadata.Unregister:output_type -> fray.cluster.v1.UnregisterResponse
-	54, // 101: fray.cluster.v1.Metadata.Lookup:output_type -> fray.cluster.v1.ActorEndpoint
-	62, // 102: fray.cluster.v1.Metadata.LookupAll:output_type -> fray.cluster.v1.ListActorsResponse
-	62, // 103: fray.cluster.v1.Metadata.ListActors:output_type -> fray.cluster.v1.ListActorsResponse
-	64, // 104: fray.cluster.v1.Metadata.Watch:output_type -> fray.cluster.v1.WatchResponse
-	66, // 105: fray.cluster.v1.Admin.Apply:output_type -> fray.cluster.v1.ApplyResponse
-	68, // 106: fray.cluster.v1.Admin.Pause:output_type -> fray.cluster.v1.PauseResponse
-	70, // 107: fray.cluster.v1.Admin.Resume:output_type -> fray.cluster.v1.ResumeResponse
-	5,  // 108: fray.cluster.v1.Client.Identity:output_type -> fray.cluster.v1.IdentityResponse
-	51, // 109: fray.cluster.v1.Host.Exec:output_type -> fray.cluster.v1.ExecResponse
-	53, // 110: fray.cluster.v1.Host.Logs:output_type -> fray.cluster.v1.LogsResponse
-	84, // [84:111] is the sub-list for method output_type
-	57, // [57:84] is the sub-list for method input_type
-	57, // [57:57] is the sub-list for extension type_name
-	57, // [57:57] is the sub-list for extension extendee
-	0,  // [0:57] is the sub-list for field type_name
+	27, // 23: fray.cluster.v1.JobInfo.tasks:type_name -> fray.cluster.v1.TaskInfo
+	80, // 24: fray.cluster.v1.JobInfo.submitted_at:type_name -> google.protobuf.Timestamp
+	80, // 25: fray.cluster.v1.JobInfo.started_at:type_name -> google.protobuf.Timestamp
+	80, // 26: fray.cluster.v1.JobInfo.ended_at:type_name -> google.protobuf.Timestamp
+	25, // 27: fray.cluster.v1.JobInfo.attempts:type_name -> fray.cluster.v1.AttemptInfo
+	23, // 28: fray.cluster.v1.JobInfo.choice:type_name -> fray.cluster.v1.Choice
+	3,  // 29: fray.cluster.v1.Choice.reason:type_name -> fray.cluster.v1.ChoiceReason
+	24, // 30: fray.cluster.v1.Choice.passed:type_name -> fray.cluster.v1.PassedAlternative
+	80, // 31: fray.cluster.v1.AttemptInfo.started_at:type_name -> google.protobuf.Timestamp
+	80, // 32: fray.cluster.v1.AttemptInfo.ended_at:type_name -> google.protobuf.Timestamp
+	26, // 33: fray.cluster.v1.AttemptInfo.termination:type_name -> fray.cluster.v1.Termination
+	4,  // 34: fray.cluster.v1.Termination.cause:type_name -> fray.cluster.v1.TerminationCause
+	76, // 35: fray.cluster.v1.TaskInfo.ports:type_name -> fray.cluster.v1.TaskInfo.PortsEntry
+	26, // 36: fray.cluster.v1.TaskInfo.termination:type_name -> fray.cluster.v1.Termination
+	79, // 37: fray.cluster.v1.WaitRequest.timeout:type_name -> google.protobuf.Duration
+	22, // 38: fray.cluster.v1.WaitResponse.jobs:type_name -> fray.cluster.v1.JobInfo
+	22, // 39: fray.cluster.v1.MonitorResponse.job:type_name -> fray.cluster.v1.JobInfo
+	79, // 40: fray.cluster.v1.HoldSessionResponse.lease:type_name -> google.protobuf.Duration
+	22, // 41: fray.cluster.v1.ListJobsResponse.jobs:type_name -> fray.cluster.v1.JobInfo
+	16, // 42: fray.cluster.v1.ReservationConfig.min:type_name -> fray.cluster.v1.Resources
+	16, // 43: fray.cluster.v1.ReservationConfig.max:type_name -> fray.cluster.v1.Resources
+	79, // 44: fray.cluster.v1.ReservationConfig.ttl:type_name -> google.protobuf.Duration
+	41, // 45: fray.cluster.v1.CreateReservationRequest.config:type_name -> fray.cluster.v1.ReservationConfig
+	16, // 46: fray.cluster.v1.ReservationInfo.allocated:type_name -> fray.cluster.v1.Resources
+	16, // 47: fray.cluster.v1.ReservationInfo.pending:type_name -> fray.cluster.v1.Resources
+	80, // 48: fray.cluster.v1.ReservationInfo.expires_at:type_name -> google.protobuf.Timestamp
+	41, // 49: fray.cluster.v1.ReservationInfo.config:type_name -> fray.cluster.v1.ReservationConfig
+	43, // 50: fray.cluster.v1.ListReservationsResponse.reservations:type_name -> fray.cluster.v1.ReservationInfo
+	52, // 51: fray.cluster.v1.ExecRequest.start:type_name -> fray.cluster.v1.ExecStart
+	53, // 52: fray.cluster.v1.ExecRequest.resize:type_name -> fray.cluster.v1.WindowSize
+	53, // 53: fray.cluster.v1.ExecStart.size:type_name -> fray.cluster.v1.WindowSize
+	77, // 54: fray.cluster.v1.ActorEndpoint.metadata:type_name -> fray.cluster.v1.ActorEndpoint.MetadataEntry
+	80, // 55: fray.cluster.v1.ActorEndpoint.registered_at:type_name -> google.protobuf.Timestamp
+	78, // 56: fray.cluster.v1.RegisterRequest.metadata:type_name -> fray.cluster.v1.RegisterRequest.MetadataEntry
+	79, // 57: fray.cluster.v1.RegisterRequest.ttl:type_name -> google.protobuf.Duration
+	57, // 58: fray.cluster.v1.ListActorsResponse.actors:type_name -> fray.cluster.v1.ActorEndpoint
+	57, // 59: fray.cluster.v1.WatchResponse.added:type_name -> fray.cluster.v1.ActorEndpoint
+	7,  // 60: fray.cluster.v1.Cluster.Launch:input_type -> fray.cluster.v1.LaunchRequest
+	9,  // 61: fray.cluster.v1.Cluster.LaunchGroup:input_type -> fray.cluster.v1.LaunchGroupRequest
+	28, // 62: fray.cluster.v1.Cluster.Poll:input_type -> fray.cluster.v1.PollRequest
+	29, // 63: fray.cluster.v1.Cluster.Wait:input_type -> fray.cluster.v1.WaitRequest
+	31, // 64: fray.cluster.v1.Cluster.Monitor:input_type -> fray.cluster.v1.MonitorRequest
+	37, // 65: fray.cluster.v1.Cluster.Terminate:input_type -> fray.cluster.v1.TerminateRequest
+	39, // 66: fray.cluster.v1.Cluster.ListJobs:input_type -> fray.cluster.v1.ListJobsRequest
+	42, // 67: fray.cluster.v1.Cluster.CreateReservation:input_type -> fray.cluster.v1.CreateReservationRequest
+	44, // 68: fray.cluster.v1.Cluster.ReleaseReservation:input_type -> fray.cluster.v1.ReleaseReservationRequest
+	46, // 69: fray.cluster.v1.Cluster.GetReservation:input_type -> fray.cluster.v1.GetReservationRequest
+	47, // 70: fray.cluster.v1.Cluster.ListReservations:input_type -> fray.cluster.v1.ListReservationsRequest
+	49, // 71: fray.cluster.v1.Cluster.Upload:input_type -> fray.cluster.v1.UploadRequest
+	51, // 72: fray.cluster.v1.Cluster.Exec:input_type -> fray.cluster.v1.ExecRequest
+	33, // 73: fray.cluster.v1.Cluster.HoldSession:input_type -> fray.cluster.v1.HoldSessionRequest
+	35, // 74: fray.cluster.v1.Cluster.EndSession:input_type -> fray.cluster.v1.EndSessionRequest
+	58, // 75: fray.cluster.v1.Metadata.Register:input_type -> fray.cluster.v1.RegisterRequest
+	60, // 76: fray.cluster.v1.Metadata.Unregister:input_type -> fray.cluster.v1.UnregisterRequest
+	62, // 77: fray.cluster.v1.Metadata.Lookup:input_type -> fray.cluster.v1.LookupRequest
+	62, // 78: fray.cluster.v1.Metadata.LookupAll:input_type -> fray.cluster.v1.LookupRequest
+	64, // 79: fray.cluster.v1.Metadata.ListActors:input_type -> fray.cluster.v1.ListActorsRequest
+	66, // 80: fray.cluster.v1.Metadata.Watch:input_type -> fray.cluster.v1.WatchRequest
+	68, // 81: fray.cluster.v1.Admin.Apply:input_type -> fray.cluster.v1.ApplyRequest
+	70, // 82: fray.cluster.v1.Admin.Pause:input_type -> fray.cluster.v1.PauseRequest
+	72, // 83: fray.cluster.v1.Admin.Resume:input_type -> fray.cluster.v1.ResumeRequest
+	5,  // 84: fray.cluster.v1.Client.Identity:input_type -> fray.cluster.v1.IdentityRequest
+	51, // 85: fray.cluster.v1.Host.Exec:input_type -> fray.cluster.v1.ExecRequest
+	55, // 86: fray.cluster.v1.Host.Logs:input_type -> fray.cluster.v1.LogsRequest
+	8,  // 87: fray.cluster.v1.Cluster.Launch:output_type -> fray.cluster.v1.LaunchResponse
+	10, // 88: fray.cluster.v1.Cluster.LaunchGroup:output_type -> fray.cluster.v1.LaunchGroupResponse
+	22, // 89: fray.cluster.v1.Cluster.Poll:output_type -> fray.cluster.v1.JobInfo
+	30, // 90: fray.cluster.v1.Cluster.Wait:output_type -> fray.cluster.v1.WaitResponse
+	32, // 91: fray.cluster.v1.Cluster.Monitor:output_type -> fray.cluster.v1.MonitorResponse
+	38, // 92: fray.cluster.v1.Cluster.Terminate:output_type -> fray.cluster.v1.TerminateResponse
+	40, // 93: fray.cluster.v1.Cluster.ListJobs:output_type -> fray.cluster.v1.ListJobsResponse
+	43, // 94: fray.cluster.v1.Cluster.CreateReservation:output_type -> fray.cluster.v1.ReservationInfo
+	45, // 95: fray.cluster.v1.Cluster.ReleaseReservation:output_type -> fray.cluster.v1.ReleaseReservationResponse
+	43, // 96: fray.cluster.v1.Cluster.GetReservation:output_type -> fray.cluster.v1.ReservationInfo
+	48, // 97: fray.cluster.v1.Cluster.ListReservations:output_type -> fray.cluster.v1.ListReservationsResponse
+	50, // 98: fray.cluster.v1.Cluster.Upload:output_type -> fray.cluster.v1.UploadResponse
+	54, // 99: fray.cluster.v1.Cluster.Exec:output_type -> fray.cluster.v1.ExecResponse
+	34, // 100: fray.cluster.v1.Cluster.HoldSession:output_type -> fray.cluster.v1.HoldSessionResponse
+	36, // 101: fray.cluster.v1.Cluster.EndSession:output_type -> fray.cluster.v1.EndSessionResponse
+	59, // 102: fray.cluster.v1.Metadata.Register:output_type -> fray.cluster.v1.RegisterResponse
+	61, // 103: fray.cluster.v1.Metadata.Unregister:output_type -> fray.cluster.v1.UnregisterResponse
+	57, // 104: fray.cluster.v1.Metadata.Lookup:output_type -> fray.cluster.v1.ActorEndpoint
+	65, // 105: fray.cluster.v1.Metadata.LookupAll:output_type -> fray.cluster.v1.ListActorsResponse
+	65, // 106: fray.cluster.v1.Metadata.ListActors:output_type -> fray.cluster.v1.ListActorsResponse
+	67, // 107: fray.cluster.v1.Metadata.Watch:output_type -> fray.cluster.v1.WatchResponse
+	69, // 108: fray.cluster.v1.Admin.Apply:output_type -> fray.cluster.v1.ApplyResponse
+	71, // 109: fray.cluster.v1.Admin.Pause:output_type -> fray.cluster.v1.PauseResponse
+	73, // 110: fray.cluster.v1.Admin.Resume:output_type -> fray.cluster.v1.ResumeResponse
+	6,  // 111: fray.cluster.v1.Client.Identity:output_type -> fray.cluster.v1.IdentityResponse
+	54, // 112: fray.cluster.v1.Host.Exec:output_type -> fray.cluster.v1.ExecResponse
+	56, // 113: fray.cluster.v1.Host.Logs:output_type -> fray.cluster.v1.LogsResponse
+	87, // [87:114] is the sub-list for method output_type
+	60, // [60:87] is the sub-list for method input_type
+	60, // [60:60] is the sub-list for extension type_name
+	60, // [60:60] is the sub-list for extension extendee
+	0,  // [0:60] is the sub-list for field type_name
 }
 
 func init() { file_clusterapi_cluster_proto_init() }
@@ -5462,16 +5677,16 @@ func file_clusterapi_cluster_proto_init() {
 		(*Entrypoint_Callable)(nil),
 	}
 	file_clusterapi_cluster_proto_msgTypes[11].OneofWrappers = []any{}
-	file_clusterapi_cluster_proto_msgTypes[20].OneofWrappers = []any{}
-	file_clusterapi_cluster_proto_msgTypes[24].OneofWrappers = []any{}
-	file_clusterapi_cluster_proto_msgTypes[44].OneofWrappers = []any{
+	file_clusterapi_cluster_proto_msgTypes[22].OneofWrappers = []any{}
+	file_clusterapi_cluster_proto_msgTypes[26].OneofWrappers = []any{}
+	file_clusterapi_cluster_proto_msgTypes[46].OneofWrappers = []any{
 		(*ExecRequest_Start)(nil),
 		(*ExecRequest_Stdin)(nil),
 		(*ExecRequest_StdinClosed)(nil),
 		(*ExecRequest_Resize)(nil),
 		(*ExecRequest_Signal)(nil),
 	}
-	file_clusterapi_cluster_proto_msgTypes[47].OneofWrappers = []any{
+	file_clusterapi_cluster_proto_msgTypes[49].OneofWrappers = []any{
 		(*ExecResponse_Stdout)(nil),
 		(*ExecResponse_Stderr)(nil),
 		(*ExecResponse_ExitCode)(nil),
@@ -5481,8 +5696,8 @@ func file_clusterapi_cluster_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_clusterapi_cluster_proto_rawDesc), len(file_clusterapi_cluster_proto_rawDesc)),
-			NumEnums:      4,
-			NumMessages:   72,
+			NumEnums:      5,
+			NumMessages:   74,
 			NumExtensions: 0,
 			NumServices:   5,
 		},

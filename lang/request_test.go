@@ -287,6 +287,9 @@ func TestNeverFits(t *testing.T) {
 	part := schema.Resources{Provider: schema.ProviderGCP, Reservation: "cpus", Packed: true, CPU: 6, Slices: 3}
 	ada := job("a", tpu("v5litepod-16", 2))
 	ada.User = "ada"
+	choice := func(all ...schema.Accelerator) schema.Resources {
+		return schema.Resources{Provider: schema.ProviderLocal, Accelerators: all, TPU: all[0].TPU(), GPU: all[0].GPU(), Slices: 1}
+	}
 	tests := []struct {
 		name  string
 		jobs  []*schema.Job
@@ -298,6 +301,9 @@ func TestNeverFits(t *testing.T) {
 		{"cores of a provider", []*schema.Job{job("a", machine(2, 9))}, nil, "18 cores are needed at once, and provider local has 16"},
 		{"GPUs of a provider", []*schema.Job{job("a", gpus("h100", 4, 3))}, nil, "12 GPUs are needed at once, and provider local has 8"},
 		{"another GPU", []*schema.Job{job("a", gpus("t4", 1, 1))}, nil, "a task needs 1 t4, and provider local has 8 h100"},
+		{"none of the alternatives", []*schema.Job{job("a", choice("t4:1", "a100:2"))}, nil, "a task needs 1 t4 or 2 a100, and provider local has 8 h100"},
+		{"one of the alternatives", []*schema.Job{job("a", choice("t4:1", "h100:2"))}, nil, ""},
+		{"the least of the alternatives", []*schema.Job{job("a", choice("h100:16", "h100:12"))}, nil, "12 GPUs are needed at once, and provider local has 8"},
 		{"GPUs that fit", []*schema.Job{job("a", gpus("h100", 2, 2)), job("b", gpus("", 4, 1))}, nil, ""},
 		{"GPUs of the namespace", []*schema.Job{job("a", schema.Resources{Provider: schema.ProviderGCP, GPU: schema.GPU{Type: "h100", Count: 8}, Slices: 9})}, nil, "72 chips are needed at once, the limit is 64"},
 		{"a reservation together", []*schema.Job{job("a", pool), job("b", pool)}, nil, "need 6 slices of reservation.rl/flex.1, which has 4"},

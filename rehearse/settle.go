@@ -85,14 +85,24 @@ func (r *rehearsal) cannotBe(doc *state.Document, j *state.Job) bool {
 		return false
 	}
 	want := &j.Spec.Resources
-	for addr, other := range doc.Jobs {
-		is := &other.Spec.Resources
-		if addr != j.Spec.Addr && is.TPU == want.TPU && is.GPU == want.GPU && is.MachineType == want.MachineType && is.Preemptible == want.Preemptible &&
-			is.Cloud == want.Cloud && slices.Equal(is.Zones, want.Zones) && lacking(addr) {
-			return true
+	for _, a := range want.Alternatives() { // each of them must be out of reach
+		isLacking := false
+		for addr, other := range doc.Jobs {
+			isLacking = isLacking || addr != j.Spec.Addr && asksForSame(other, want, a) && lacking(addr)
+		}
+		if !isLacking {
+			return false
 		}
 	}
-	return false
+	return true
+}
+
+// asksForSame reports whether a job asks for what another may have as one of its
+// alternatives, in the same places.
+func asksForSame(other *state.Job, want *schema.Resources, a schema.Accelerator) bool {
+	is := &other.Spec.Resources
+	return is.IsAlternative(a) && is.MachineType == want.MachineType && is.Preemptible == want.Preemptible &&
+		is.Cloud == want.Cloud && slices.Equal(is.Zones, want.Zones)
 }
 
 // waitsForOthers reports whether it is the configuration that has a job wait: for
@@ -162,15 +172,34 @@ func exceeds(doc *state.Document, j *state.Job, limit int, counts func(*schema.J
 	used := chips(&j.Spec.Resources) * j.Spec.Resources.Slices
 	for _, other := range doc.Jobs {
 		if counts(other.Spec) {
-			used += chips(&other.Spec.Resources) * len(other.Slices)
+			used += held(doc, other)
 		}
 	}
 	return used > limit
 }
 
-// chips are those of one slice, of TPUs or GPUs.
+// held are the chips of the slices that a job has, whichever of its alternatives they are.
+func held(doc *state.Document, j *state.Job) int {
+	n := 0
+	for _, name := range j.Slices {
+		if s := doc.Slices[name]; s != nil {
+			n += accelerators.Chips(&s.Spec)
+		}
+	}
+	return n
+}
+
+// chips are those of one slice, of TPUs or GPUs; of several alternatives those of the one
+// that has the fewest.
 func chips(on *schema.Resources) int {
-	return accelerators.Chips(&schema.SliceSpec{TPU: on.TPU, GPU: on.GPU})
+	fewest := -1
+	for _, a := range on.Alternatives() {
+		n := accelerators.Chips(&schema.SliceSpec{TPU: a.TPU(), GPU: a.GPU()})
+		if fewest < 0 || n < fewest {
+			fewest = n
+		}
+	}
+	return fewest
 }
 
 // leftover is something that is left of the stack, "" if nothing is.

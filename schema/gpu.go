@@ -36,6 +36,10 @@ func (g GPU) Kind() string {
 // for, in any number: a type that is not stated is any.
 func (g GPU) Suits(asked GPU) bool { return g.Type == "" || asked.Type == "" || g.Type == asked.Type }
 
+// Has reports whether a provider with GPUs of this type has those that are asked for, in
+// any number; none are had everywhere.
+func (g GPU) Has(asked GPU) bool { return asked.Count == 0 || g.Suits(asked) }
+
 // Kind names what a slice is a machine of: its TPU type, its machine type or its GPUs;
 // "" where none of them is stated.
 func (s *SliceSpec) Kind() string { return cmp.Or(s.TPU, s.MachineType, s.GPU.Kind()) }

@@ -26,6 +26,30 @@ const (
 	ChoiceFound   ChoiceReason = "found"   // the job was found running on it
 )
 
+// Text is the reason for people, after the name of the alternative.
+func (r ChoiceReason) Text() string {
+	switch r {
+	case ChoiceFirst:
+		return "the first of its alternatives"
+	case ChoiceBlocked:
+		return "as better ones were not to be had"
+	case ChoiceIdle:
+		return "as slices of it idled"
+	case ChoiceFound:
+		return "as it was found running on it"
+	}
+	return string(r)
+}
+
+// Chosen is which of its alternatives a job was last given slices of, nil where it has no
+// alternatives or was given none.
+func (j *Job) Chosen() *Choice {
+	if j.Spec == nil || len(j.Spec.Resources.Accelerators) == 0 {
+		return nil
+	}
+	return j.Choice
+}
+
 // PassedAlternative is an alternative that was not to be had when another was chosen.
 type PassedAlternative struct {
 	Accelerator schema.Accelerator `json:"accelerator"`

@@ -38,17 +38,19 @@ type Document struct {
 }
 
 type jobJSON struct {
-	Address     schema.Address   `json:"address"`
-	ID          string           `json:"id"`
-	Parent      string           `json:"parent,omitempty"` // id of the job that launched it
-	Status      schema.JobStatus `json:"status"`
-	Ready       bool             `json:"ready"`
-	Reasons     []string         `json:"reasons,omitempty"`
-	Failures    int              `json:"failures"`
-	Preemptions int              `json:"preemptions"`
-	UnknownEnds int              `json:"unknown_ends"`
-	Attempt     int              `json:"attempt"`
-	Attempts    []state.Attempt  `json:"attempts"`
+	Address schema.Address   `json:"address"`
+	ID      string           `json:"id"`
+	Parent  string           `json:"parent,omitempty"` // id of the job that launched it
+	Status  schema.JobStatus `json:"status"`
+	Ready   bool             `json:"ready"`
+	Reasons []string         `json:"reasons,omitempty"`
+	// Choice is absent of a job without alternatives, and of one that was given no slices.
+	Choice      *state.Choice   `json:"choice,omitempty"`
+	Failures    int             `json:"failures"`
+	Preemptions int             `json:"preemptions"`
+	UnknownEnds int             `json:"unknown_ends"`
+	Attempt     int             `json:"attempt"`
+	Attempts    []state.Attempt `json:"attempts"`
 }
 
 type sliceJSON struct {
@@ -100,7 +102,7 @@ func (v *View) Document() *Document {
 			parent = j.Launch.Parent
 		}
 		out.Jobs = append(out.Jobs, jobJSON{
-			Address: addr, ID: j.ID, Parent: parent, Status: j.Status, Ready: j.Ready, Reasons: reasons,
+			Address: addr, ID: j.ID, Parent: parent, Status: j.Status, Ready: j.Ready, Reasons: reasons, Choice: j.Chosen(),
 			Failures: j.Failures, Preemptions: j.Preemptions, UnknownEnds: j.UnknownEnds, Attempt: j.Attempt, Attempts: j.Attempts,
 		})
 	}

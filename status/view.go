@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -208,7 +209,7 @@ func (v *View) note(addr schema.Address, j *state.Job) string {
 	if note == "" && j.Status == schema.JobRunning && j.Spec.HealthCheck != nil {
 		note = v.wellness(j)
 	}
-	return strings.TrimSpace(strings.Join([]string{note, spent(j)}, " "))
+	return strings.Join(slices.DeleteFunc([]string{note, notFirst(j), spent(j)}, func(part string) bool { return part == "" }), " ")
 }
 
 // wellness is the result of a job's health check.
@@ -256,6 +257,9 @@ func (v *View) attempts(a *terminal.Terminal, addr schema.Address) {
 	fmt.Fprintf(a.Stdout, "\n%s (id %s)\n", addr, j.ID)
 	for _, reason := range v.pending[addr] {
 		fmt.Fprintf(a.Stdout, "  waits: %s\n", reason)
+	}
+	for _, line := range choiceLines(j) {
+		fmt.Fprintf(a.Stdout, "  %s\n", line)
 	}
 	for i := range j.Attempts {
 		t := &j.Attempts[i]

@@ -89,6 +89,9 @@ func factsOf(j *state.Job) []fact {
 	if len(j.Slices) > 0 {
 		facts = append(facts, fact{"slices", j.Slices})
 	}
+	if c := j.Chosen(); c != nil {
+		facts = append(facts, fact{"choice", c})
+	}
 	if c, ok := j.Computed(); ok {
 		facts = append(facts, fact{"addresses", c.Addresses})
 		if len(c.Ports) > 0 {

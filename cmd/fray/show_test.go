@@ -20,6 +20,7 @@ func shownState() *state.Document {
 		Resources:   schema.Resources{Provider: schema.ProviderLocal, TPU: "v5litepod-4", Slices: 1},
 		Environment: schema.Environment{Env: map[string]schema.Text{"PEER": schema.UnknownText(), "TOKEN": schema.Secret("hunter2")}},
 	}
+	job.Resources.Accelerators = []schema.Accelerator{"v5litepod-4", "h100:4"}
 	space := schema.Address{Kind: schema.KindNamespace, Name: "rl"}
 	attempt := state.Attempt{Number: 2, StartedAt: time.Unix(0, 0), Slices: []string{"trainer-a-0-1a2b"}, Tasks: []state.Task{
 		{Address: "127.0.0.2", Started: true, State: schema.TaskRunning, Ports: map[string]int{"http": 20001}},
@@ -30,6 +31,9 @@ func shownState() *state.Document {
 		Jobs: map[schema.Address]*state.Job{job.Addr: {
 			ID: "math-trainer-a-0c1d", Spec: job, Status: schema.JobRunning, Reason: "task 0 is not healthy yet", Slices: attempt.Slices,
 			Attempt: 2, Failures: 1, Attempts: []state.Attempt{attempt},
+			Choice: &state.Choice{Accelerator: "h100:4", Reason: state.ChoiceBlocked, At: time.Unix(0, 0).UTC(), Passed: []state.PassedAlternative{
+				{Accelerator: "v5litepod-4", Cause: state.PassedCapacity, Text: "no capacity"},
+			}},
 		}},
 		Outputs: map[string]schema.Output{
 			"address": {Value: json.RawMessage(`"127.0.0.2"`), Description: "where it is"},
@@ -73,14 +77,26 @@ job "trainer" {
     failures    = 1
     preemptions = 0
     slices      = ["trainer-a-0-1a2b"]
+    choice      = {
+        accelerator = "h100:4"
+        at          = "1970-01-01T00:00:00Z"
+        passed      = [
+            {
+                accelerator = "v5litepod-4"
+                cause       = "capacity"
+                text        = "no capacity"
+            },
+        ]
+        reason      = "blocked"
+    }
     addresses   = ["127.0.0.2"]
     ports       = { http = 20001 }
 
     resources {
-        provider    = "local"
-        tpu         = "v5litepod-4"
-        slices      = 1
-        preemptible = false
+        provider     = "local"
+        accelerators = ["v5litepod-4", "h100:4"]
+        slices       = 1
+        preemptible  = false
     }
     environment {
         env = {

@@ -29,6 +29,10 @@ func Job(v *access.View, j *state.Job) *clusterapi.JobInfo {
 		SubmittedAt: stamp(j.AdmittedAt), EndedAt: stamp(j.End()),
 		Group: groupOf(j), ReservationId: j.Spec.Resources.Reservation,
 	}
+	for _, a := range j.Spec.Resources.Accelerators {
+		info.Accelerators = append(info.Accelerators, string(a))
+	}
+	info.Choice = choiceOf(j)
 	if j.Launch != nil {
 		info.ParentJobId, info.SubmittedAt = j.Launch.Parent, stamp(j.Launch.At)
 	}

@@ -14,22 +14,26 @@ import (
 type JobDetail struct {
 	Version uint64 `json:"version"`
 	JobRow
-	Pending     []string     `json:"pending,omitempty"` // why it waits, one for each place or cause
-	ParentName  string       `json:"parent_name,omitempty"`
-	Below       []JobRow     `json:"below"`    // what it launched, and what that did
-	Attempts    []AttemptRow `json:"attempts"` // the last ones, oldest first
-	Command     []string     `json:"command"`  // secrets hidden
-	Env         []EnvRow     `json:"env,omitempty"`
-	Image       string       `json:"image,omitempty"`
-	Reservation string       `json:"reservation,omitempty"`
-	Group       string       `json:"group,omitempty"`
-	Priority    int          `json:"priority"`
-	Preemptible bool         `json:"preemptible"`
-	MaxFailures int          `json:"max_failures"`    // -1: no end
-	MaxPreempts int          `json:"max_preemptions"` // -1: no end
-	RetryAt     time.Time    `json:"retry_at,omitzero"`
-	DependsOn   []string     `json:"depends_on,omitempty"`
-	Now         time.Time    `json:"now"` // the controller's clock
+	Pending []string `json:"pending,omitempty"` // why it waits, one for each place or cause
+	// Alternatives are the accelerators that it may run on, in order of preference; absent
+	// where there is no choice.
+	Alternatives []schema.Accelerator `json:"alternatives,omitempty"`
+	Choice       *Choice              `json:"choice,omitempty"`
+	ParentName   string               `json:"parent_name,omitempty"`
+	Below        []JobRow             `json:"below"`    // what it launched, and what that did
+	Attempts     []AttemptRow         `json:"attempts"` // the last ones, oldest first
+	Command      []string             `json:"command"`  // secrets hidden
+	Env          []EnvRow             `json:"env,omitempty"`
+	Image        string               `json:"image,omitempty"`
+	Reservation  string               `json:"reservation,omitempty"`
+	Group        string               `json:"group,omitempty"`
+	Priority     int                  `json:"priority"`
+	Preemptible  bool                 `json:"preemptible"`
+	MaxFailures  int                  `json:"max_failures"`    // -1: no end
+	MaxPreempts  int                  `json:"max_preemptions"` // -1: no end
+	RetryAt      time.Time            `json:"retry_at,omitzero"`
+	DependsOn    []string             `json:"depends_on,omitempty"`
+	Now          time.Time            `json:"now"` // the controller's clock
 }
 
 // EnvRow is a variable of a job's environment.
@@ -93,7 +97,7 @@ func (s *Server) job(w http.ResponseWriter, r *http.Request) {
 	}
 	out := JobDetail{
 		Version: f.version, JobRow: e.row, Below: []JobRow{}, Attempts: []AttemptRow{}, Command: []string{},
-		RetryAt: e.job.RetryAt, Now: s.cfg.Now(),
+		RetryAt: e.job.RetryAt, Now: s.cfg.Now(), Choice: choiceOf(e.job),
 	}
 	if p := x.pending[e.addr]; p != nil && !e.past && !e.job.Status.Ended() {
 		out.Pending = p.Reasons
@@ -128,6 +132,7 @@ func (d *JobDetail) describe(spec *schema.Job) {
 		d.Env = append(d.Env, EnvRow{Name: name, Value: value.String()})
 	}
 	slices.SortFunc(d.Env, func(a, b EnvRow) int { return strings.Compare(a.Name, b.Name) })
+	d.Alternatives = spec.Resources.Accelerators
 	d.Image, d.Reservation, d.Priority = spec.Environment.Image, spec.Resources.Reservation, spec.Priority
 	d.Preemptible, d.MaxFailures, d.MaxPreempts = spec.Resources.Preemptible, spec.Retries.Failure, spec.Retries.Preemption
 	if group := spec.Addr.GroupAddress(); !group.IsZero() {
@@ -191,4 +196,30 @@ func zoneOf(snap *Snapshot, slice string) string {
 		return s.Spec.Zone
 	}
 	return ""
+}
+
+// Choice is which of its alternatives a job was last given slices of.
+type Choice struct {
+	state.Choice
+	Text string `json:"text"` // the reason for people
+}
+
+func choiceOf(j *state.Job) *Choice {
+	c := j.Chosen()
+	if c == nil {
+		return nil
+	}
+	return &Choice{Choice: *c, Text: c.Reason.Text()}
+}
+
+// shapeOfJob names what a slice of a job is made of: of several alternatives the chosen one,
+// or all while none is.
+func shapeOfJob(j *state.Job) string {
+	r := &j.Spec.Resources
+	if c := j.Chosen(); c != nil {
+		r = &j.Spec.As(c.Accelerator).Resources
+	} else if len(r.Accelerators) > 0 {
+		return schema.JoinAccelerators(r.Accelerators)
+	}
+	return shapeOf(&schema.SliceSpec{TPU: r.TPU, GPU: r.GPU, MachineType: r.MachineType, CPU: r.CPU, Memory: r.Memory})
 }

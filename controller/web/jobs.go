@@ -111,7 +111,7 @@ func (x *index) rowOf(snap *Snapshot, e *jobEntry) JobRow {
 		r := &spec.Resources
 		row.Namespace, row.User = spec.Namespace, spec.User
 		row.Band = cmp.Or(spec.Band, schema.BandInteractive)
-		row.Slices, row.Shape = r.Slices, shapeOf(&schema.SliceSpec{TPU: r.TPU, GPU: r.GPU, MachineType: r.MachineType, CPU: r.CPU, Memory: r.Memory})
+		row.Slices, row.Shape = r.Slices, shapeOfJob(j)
 	}
 	for _, name := range j.Slices {
 		if held := snap.Doc.Slices[name]; held != nil {

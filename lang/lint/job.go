@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
@@ -43,7 +44,7 @@ func lintJobs(s *eval.Session, jobs []schema.Job) {
 		e, decl := s.Declared(j.Addr)
 		lint.hosts(e, decl, j)
 		lint.words(e, decl, j)
-		if j.Addr.Kind == schema.KindJob && j.Resources.TPU != "" && j.Resources.Preemptible && meantFor(e, decl, j) == schema.ProviderGCP {
+		if j.Addr.Kind == schema.KindJob && j.Resources.Accelerator() != "" && j.Resources.Preemptible && meantFor(e, decl, j) == schema.ProviderGCP {
 			lint.preemption(e, decl, j)
 		}
 	}
@@ -84,7 +85,7 @@ func (l *jobLint) preemption(e *eval.Evaluator, decl *configs.Declaration, j *sc
 	if j.Retries.Preemption == 0 {
 		if resources.Attr("preemptible") == nil && j.Resources.Reservation == "" {
 			e.WarnAt(decl.Block.Child("retries").Attr("preemption").Range, "Ends when it is preempted", fmt.Sprintf(
-				"TPU slices are preemptible by default, and with preemption = 0 the first time that they are taken away is the end of %s. Allow retries, write preemptible = false in resources, or preemptible = true there if the end is meant.", decl.Addr))
+				"Slices with accelerators are preemptible by default, and with preemption = 0 the first time that they are taken away is the end of %s. Allow retries, write preemptible = false in resources, or preemptible = true there if the end is meant.", decl.Addr))
 		}
 		return
 	}
@@ -129,11 +130,10 @@ func inClear(t schema.Text) string {
 // hosts warns of a gang whose tasks all get the arguments of an only
 // one, or the same one.
 func (l *jobLint) hosts(e *eval.Evaluator, decl *configs.Declaration, j *schema.Job) {
-	shape, err := accelerators.Parse(j.Resources.TPU)
-	if err != nil || shape.Hosts*j.Resources.Slices < 2 || j.Labels["hosts"] == "independent" {
+	tasks := mostTasks(&j.Resources)
+	if tasks < 2 || j.Labels["hosts"] == "independent" {
 		return
 	}
-	tasks := shape.Hosts * j.Resources.Slices
 	warn := func(x *configs.Expression, what, effect string) {
 		e.WarnAt(x.Expr.Range(), "One host for many", fmt.Sprintf(
 			"%s runs %d tasks, one for each host of its slices, and %s %s. Leave it out: every task finds its own value in its environment (docs/environment.md). If each host is to work for itself, write labels = { hosts = \"independent\" }.",
@@ -162,17 +162,31 @@ func (l *jobLint) hosts(e *eval.Evaluator, decl *configs.Declaration, j *schema.
 	}
 }
 
+// mostTasks is how many tasks a job with accelerators has, of several alternatives on that
+// with the most hosts; 0 without any.
+func mostTasks(r *schema.Resources) int {
+	most := 0
+	for _, a := range r.Alternatives() {
+		if shape, err := accelerators.Parse(a.TPU()); err == nil {
+			most = max(most, shape.Hosts*r.Slices)
+		} else if a != "" {
+			most = max(most, r.Slices)
+		}
+	}
+	return most
+}
+
 // lintReservations warns of pools that are held while jobs of the same shape get
 // slices of their own.
 func lintReservations(s *eval.Session, d *schema.Desired) {
 	type shape struct {
-		tpu      string
-		provider schema.ProviderName
+		accelerator string
+		provider    schema.ProviderName
 	}
 	undrawn := map[shape]schema.Address{} // the first job of each
 	for i := len(d.Jobs) - 1; i >= 0; i-- {
-		if r := &d.Jobs[i].Resources; r.Reservation == "" && r.TPU != "" {
-			undrawn[shape{r.TPU, r.Provider}] = d.Jobs[i].Addr
+		if r := &d.Jobs[i].Resources; r.Reservation == "" && r.Accelerator() != "" && len(r.Accelerators) == 0 {
+			undrawn[shape{string(r.Accelerator()), r.Provider}] = d.Jobs[i].Addr
 		}
 	}
 	used := map[*configs.Module]map[configs.Symbol]bool{}
@@ -182,11 +196,12 @@ func lintReservations(s *eval.Session, d *schema.Desired) {
 		if used[e.Module] == nil {
 			used[e.Module] = usedNames(e.Module)
 		}
-		other, found := undrawn[shape{r.Max.TPU, r.Provider}]
+		kind := cmp.Or(r.Max.TPU, r.Max.GPU.Kind())
+		other, found := undrawn[shape{kind, r.Provider}]
 		if found && !used[e.Module][configs.SymbolOf(decl.Addr)] {
 			e.WarnAt(decl.Block.Range(), "Reservation without use", fmt.Sprintf(
 				"%s holds slices of %s and nothing draws from them, while %s gets slices of that type of its own. Write reservation = %s in its resources, or remove the reservation; an output that names it says that others draw from it.",
-				r.Addr, r.Max.TPU, other.Base(), decl.Addr))
+				r.Addr, kind, other.Base(), decl.Addr))
 		}
 	}
 }

@@ -58,15 +58,8 @@ func needsOf(jobs []*schema.Job, counted func(*schema.Job) bool) needs {
 		if !counted(j) {
 			continue
 		}
-		n.slices += r.Slices
-		if shape, err := accelerators.Parse(r.TPU); err == nil {
-			n.chips += r.Slices * shape.Chips
-			continue
-		}
-		n.gpus += r.Slices * r.GPU.Count
-		n.chips += r.Slices * r.GPU.Count
-		n.cpu += float64(r.Slices) * r.CPU
-		n.memory += schema.Bytes(r.Slices) * r.Memory
+		of := least(r)
+		n.slices, n.chips, n.gpus, n.cpu, n.memory = n.slices+of.slices, n.chips+of.chips, n.gpus+of.gpus, n.cpu+of.cpu, n.memory+of.memory
 	}
 	return n
 }
@@ -76,8 +69,8 @@ func (c *Context) overProviders(jobs []*schema.Job) string {
 		p := &c.Stack.Providers[i]
 		need := needsOf(jobs, func(j *schema.Job) bool { return j.Resources.Provider == p.Name && j.Resources.Reservation == "" })
 		for _, j := range jobs {
-			if r := &j.Resources; r.Provider == p.Name && r.Reservation == "" && r.GPU.Count > 0 && !p.GPU.Suits(r.GPU) {
-				return fmt.Sprintf("a task needs %s, and provider %s has %s", r.GPU, p.Name, p.GPU)
+			if r := &j.Resources; r.Provider == p.Name && r.Reservation == "" && !hasOneOf(p, r.Alternatives()) {
+				return fmt.Sprintf("a task needs %s, and provider %s has %s", gpusOf(r), p.Name, p.GPU)
 			}
 		}
 		switch {
@@ -92,6 +85,47 @@ func (c *Context) overProviders(jobs []*schema.Job) string {
 		}
 	}
 	return ""
+}
+
+// hasOneOf reports whether a provider has GPUs of the type of one of several alternatives,
+// or one of them has none.
+func hasOneOf(p *schema.Provider, all []schema.Accelerator) bool {
+	return slices.ContainsFunc(all, func(a schema.Accelerator) bool { return p.GPU.Has(a.GPU()) })
+}
+
+// gpusOf are the GPUs of all alternatives for people.
+func gpusOf(r *schema.Resources) string {
+	var texts []string
+	for _, a := range r.Alternatives() {
+		texts = append(texts, a.GPU().String())
+	}
+	return strings.Join(texts, " or ")
+}
+
+// least is what the alternatives of a job need at least, of each amount: what is more than
+// a limit then can be had on none of them.
+func least(r *schema.Resources) needs {
+	var n needs
+	for i, a := range r.Alternatives() {
+		of := needsOn(r, a)
+		if i == 0 {
+			n = of
+			continue
+		}
+		n.chips, n.gpus, n.cpu, n.memory = min(n.chips, of.chips), min(n.gpus, of.gpus), min(n.cpu, of.cpu), min(n.memory, of.memory)
+	}
+	return n
+}
+
+func needsOn(r *schema.Resources, a schema.Accelerator) needs {
+	n := needs{slices: r.Slices}
+	if shape, err := accelerators.Parse(a.TPU()); err == nil {
+		n.chips = r.Slices * shape.Chips
+		return n
+	}
+	n.gpus, n.chips = r.Slices*a.GPU().Count, r.Slices*a.GPU().Count
+	n.cpu, n.memory = float64(r.Slices)*r.CPU, schema.Bytes(r.Slices)*r.Memory
+	return n
 }
 
 func (c *Context) overNamespaces(jobs []*schema.Job) string {
@@ -153,6 +187,23 @@ func (c *Context) apart(jobs []*schema.Job, group *schema.JobGroup) string {
 	return ""
 }
 
+// zonesOfAny are the zones of all alternatives, those of better ones first. The accelerator
+// of machines without one is their machine type.
+func zonesOfAny(p *schema.Provider, r *schema.Resources, stated, regions []string) []string {
+	if len(r.Accelerators) == 0 {
+		return accelerators.CandidateZones(p, r.Kind(), stated, regions)
+	}
+	var found []string
+	for _, a := range r.Accelerators {
+		for _, zone := range accelerators.CandidateZones(p, string(a), stated, regions) {
+			if !slices.Contains(found, zone) {
+				found = append(found, zone)
+			}
+		}
+	}
+	return found
+}
+
 // placesOf are the zones, or regions, where a job may be.
 func (c *Context) placesOf(p *schema.Provider, j *schema.Job, zones bool) []string {
 	r := &j.Resources
@@ -165,7 +216,7 @@ func (c *Context) placesOf(p *schema.Provider, j *schema.Job, zones bool) []stri
 			stated, regions = pool.Zones, pool.Regions
 		}
 	}
-	found := accelerators.CandidateZones(p, r.Kind(), stated, regions)
+	found := zonesOfAny(p, r, stated, regions)
 	if zones {
 		return found
 	}

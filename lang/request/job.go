@@ -174,15 +174,3 @@ func (e *requested) checkHash(path, hash string) {
 		e.ErrorAt(fieldRange(path), "Invalid value for sha256", "Want the SHA-256 of what was uploaded: 64 lower-case hexadecimal digits.")
 	}
 }
-
-// checkRegions reports regions that have no zone for what is asked.
-func (e *requested) checkRegions(r *Job, res *schema.Resources) {
-	if res.Provider != schema.ProviderGCP || r.Reservation != "" || res.TPU == "" || len(res.Regions) == 0 {
-		return
-	}
-	if len(accelerators.CandidateZones(&e.Whole.GCP, res.TPU, res.Zones, res.Regions)) > 0 {
-		return
-	}
-	e.ErrorAt(fieldRange(joinPath(r.Path, "resources.regions")), "Zone without this TPU", fmt.Sprintf(
-		"No zone of %s has %s. Zones that do: %s.", strings.Join(res.Regions, ", "), res.TPU, strings.Join(accelerators.OfferedZones(res.TPU, e.Whole.GCP.Offers), ", ")))
-}

@@ -230,6 +230,14 @@ func sameShape(a, b schema.SliceSpec) bool {
 	return a.Fixed() == b.Fixed()
 }
 
+// asSlice is a job as it is on the alternative that a slice has, if it may run on that.
+func asSlice(want *schema.Job, s schema.SliceSpec) *schema.Job {
+	if a := s.Accelerator(); want.Resources.IsAlternative(a) {
+		return want.As(a)
+	}
+	return want
+}
+
 // shapeOf is a slice's shape in words.
 func shapeOf(s schema.SliceSpec) string {
 	what := s.TPU

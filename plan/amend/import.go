@@ -128,8 +128,11 @@ func (m *importer) bindOwn(want *schema.Job) error {
 		if s := m.doc.Slices[name]; s != nil {
 			return fmt.Errorf("slice %s belongs to %s; remove that from the state first", name, s.Spec.Owner)
 		}
-		if shape := plan.OwnSlice("", want, 0); !sameShape(st.Spec, shape) {
+		if shape := plan.OwnSlice("", asSlice(want, st.Spec), 0); !sameShape(st.Spec, shape) {
 			return fmt.Errorf("slice %s has another shape (%s) than is declared (%s)", name, shapeOf(st.Spec), shapeOf(shape))
+		}
+		if first := m.listed[m.Slices[0]].Spec.Accelerator(); st.Spec.Accelerator() != first {
+			return fmt.Errorf("slice %s is of %s and slice %s of %s; a job has slices of one of its alternatives", m.Slices[0], first, name, st.Spec.Accelerator())
 		}
 		m.bindSlice(st, m.Addr, indices[i])
 	}

@@ -281,6 +281,22 @@ func TestImportOfIdleSlices(t *testing.T) {
 	}
 }
 
+// Slices of any of a job's alternatives are its own.
+func TestImportOfAnAlternative(t *testing.T) {
+	desired := jobs(at(t, "job.a", gang(2)), at(t, "job.b"))
+	w := newWorld(t, desired)
+	w.settle()
+	names := w.remove("job.a").Slices
+	after := jobs(at(t, "job.a", gang(2), func(j *schema.Job) {
+		j.Resources.Accelerators, j.Resources.TPU = []schema.Accelerator{"v5litepod-8", "v5litepod-16"}, "v5litepod-8"
+	}), at(t, "job.b"))
+	w.importAs(after, "job.a", names...)
+	w.apply(after)
+	if j := w.job(address(t, "job.a")); !slices.Equal(j.Slices, names) || j.Attempt != 1 || len(w.ended) > 0 {
+		t.Errorf("got %+v, ended %v, want it to go on", j, w.ended)
+	}
+}
+
 func TestImportToAnotherAddress(t *testing.T) {
 	w := newWorld(t, jobs(at(t, "job.a", gang(2))))
 	w.settle()

@@ -20,16 +20,7 @@ func (r *rebuilder) bindWaiting() error {
 		if r.next.Jobs[want.Addr] != nil || want.Resources.Reservation != "" || r.ranBefore(want.Addr) {
 			continue
 		}
-		var there []*schema.SliceStatus
-		specs := make([]schema.SliceSpec, 0, want.Resources.Slices)
-		for n := range want.Resources.Slices {
-			spec := plan.OwnSlice(r.Stack, want, n)
-			if st := r.made(spec); st != nil {
-				spec = st.Spec
-				there = append(there, st)
-			}
-			specs = append(specs, spec)
-		}
+		specs, there := r.madeFor(want)
 		if len(there) == 0 {
 			continue
 		}
@@ -47,6 +38,26 @@ func (r *rebuilder) bindWaiting() error {
 		r.report.Recovered = append(r.report.Recovered, Finding{Addr: want.Addr, Text: fmt.Sprintf("it has not run yet; %d of its %d slices are there", len(there), len(names))})
 	}
 	return nil
+}
+
+// madeFor are the slices of a job, of the first of its alternatives of which some are there,
+// and those that are.
+func (r *rebuilder) madeFor(want *schema.Job) (specs []schema.SliceSpec, there []*schema.SliceStatus) {
+	for _, a := range want.Resources.Alternatives() {
+		specs = make([]schema.SliceSpec, 0, want.Resources.Slices)
+		for n := range want.Resources.Slices {
+			spec := plan.OwnSlice(r.Stack, want.As(a), n)
+			if st := r.made(spec); st != nil {
+				spec = st.Spec
+				there = append(there, st)
+			}
+			specs = append(specs, spec)
+		}
+		if len(there) > 0 {
+			break
+		}
+	}
+	return specs, there
 }
 
 // made finds the slice that was made by a spec, in whatever zone.

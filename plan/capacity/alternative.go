@@ -56,17 +56,17 @@ func on(want *schema.Job, a schema.Accelerator, reasons ...plan.Reason) []plan.R
 	return said
 }
 
-// tooLarge is why an alternative of several can never be had, whatever ends.
+// tooLarge says why an alternative of several can never be had, whatever ends: it is larger
+// than a limit, or its provider has GPUs of another type.
 func (d *Zones) tooLarge(want *schema.Job, a schema.Accelerator) plan.Reason {
 	if len(want.Resources.Accelerators) == 0 {
 		return plan.Reason{}
 	}
 	as, n := want.As(a), want.Resources.Slices
-	provider := d.Provider(want.Resources.Provider)
-	if !provider.GPU.Suits(a.GPU()) {
-		return plan.Because(plan.WaitConstraint, fmt.Sprintf("provider %s has %s", provider.Name, provider.GPU))
+	if p := d.Provider(want.Resources.Provider); !p.GPU.Has(a.GPU()) {
+		return plan.Because(plan.WaitConstraint, fmt.Sprintf("provider %s has %s", p.Name, p.GPU))
 	}
-	limit := LimitOf(*provider)
+	limit := LimitOf(*d.Provider(want.Resources.Provider))
 	spec := plan.UnnamedSlice(d.Stack, as, 0)
 	if need := (plan.Amount{}).Times(d.AmountOf(&spec), n); need.Exceeds(plan.Amount{}, limit) {
 		return plan.Because(plan.WaitLimit, fmt.Sprintf("provider %s: %s", want.Resources.Provider, shortage(need, plan.Amount{}, limit)))

@@ -62,7 +62,7 @@ func smallEnough(desired *schema.Desired, job *schema.Job) *schema.Job {
 		fits := true
 		for i := range desired.Providers {
 			p := &desired.Providers[i]
-			fits = fits && (p.Name != r.Provider || !need.Exceeds(plan.Amount{}, LimitOf(*p)) && p.GPU.Suits(a.GPU()))
+			fits = fits && (p.Name != r.Provider || p.GPU.Has(a.GPU()) && !need.Exceeds(plan.Amount{}, LimitOf(*p)))
 		}
 		for i := range desired.Namespaces {
 			n := &desired.Namespaces[i]

@@ -1,10 +1,13 @@
 package incremental
 
 import (
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/fray-ml/fray/plan/capacity"
 	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
 )
 
 // TestGPUsOfAMachine: jobs take the GPUs of the provider in turns, and wait with the
@@ -46,13 +49,6 @@ func TestGPUsAreChips(t *testing.T) {
 	w.wantReason(jobAddr("b"), "needs 4 more chips, 6 of its max_chips 8 are held")
 }
 
-// onAny puts a job on the first of several accelerators that its machine has.
-func onAny(all ...schema.Accelerator) jobOption {
-	return func(j *schema.Job) {
-		j.Resources.Accelerators, j.Resources.TPU, j.Resources.GPU = all, all[0].TPU(), all[0].GPU()
-	}
-}
-
 // TestAlternativeOfAnotherGPU: a job runs on the first alternative of which its machine has GPUs.
 func TestAlternativeOfAnotherGPU(t *testing.T) {
 	w := newWorld(t)
@@ -63,5 +59,28 @@ func TestAlternativeOfAnotherGPU(t *testing.T) {
 		if want := (schema.GPU{Type: "t4", Count: 2}); s.Spec.GPU != want {
 			t.Errorf("slice %s has %s, want %s", name, s.Spec.GPU, want)
 		}
+	}
+}
+
+// onAny puts a job on the first of several accelerators that its machine has.
+func onAny(all ...schema.Accelerator) jobOption {
+	return func(j *schema.Job) {
+		j.Resources.Accelerators, j.Resources.TPU, j.Resources.GPU = all, all[0].TPU(), all[0].GPU()
+	}
+}
+
+// TestAlternativesOfAMachine: an alternative of GPUs that the provider does not have is
+// passed, and configurations of which it has none are refused.
+func TestAlternativesOfAMachine(t *testing.T) {
+	w := newWorld(t)
+	w.accept(machineOf(configuration(newJob("a", onAny("a100:2", "h100:2"))), "h100", 8))
+	w.settle(time.Minute)
+	w.wantAccelerator(jobAddr("a"), "h100:2")
+	w.wantChoice(jobAddr("a"), state.ChoiceBlocked, state.PassedNowhere)
+
+	none := machineOf(configuration(newJob("b", onAny("a100:2", "l4:1"))), "h100", 8)
+	problems := capacity.Check(&none)
+	if len(problems) != 1 || problems[0].Attribute != "resources.accelerators" || !strings.Contains(problems[0].Detail, "needs 2 a100 or 1 l4, and provider local has 8 h100") {
+		t.Errorf("got the problems %+v, want one of the alternatives", problems)
 	}
 }

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -101,20 +99,16 @@ def test_slices(tpu: str, slices: int, tasks: int, chips: int, gang: bool) -> No
     assert "memoryBytes" not in body["resources"]  # its hosts have what they have
 
 
-@dataclass
-class _Choice(ResourceConfig):
-    accelerators: Sequence[str] = ()
-
-
 def test_alternatives() -> None:
-    both = _Choice(accelerators=["v4-16", "v5p-16"])
+    both = ResourceConfig.with_accelerators(["v4-16", "v5p-16"])
     body = sent(JobRequest("train", TRUE, both))
     assert body["resources"]["device"] == {"tpu": {"variant": "v4-16", "count": 4}}
     assert (body["replicas"], body["coscheduling"]) == (2, {"groupBy": "tpu-name"})
     values = [{"stringValue": "v4-16"}, {"stringValue": "v5p-16"}]
     assert body["constraints"] == [{"key": "device-variant", "op": "CONSTRAINT_OP_IN", "values": values}]
     check(JobRequest("train", TRUE, both), "alice", "alice")
-    check(JobRequest("train", TRUE, _Choice(accelerators=["h100:8", "h200:8"])), "alice", "alice")
+    same = ResourceConfig.with_accelerators(["h100:8", "h200:8"])
+    check(JobRequest("train", TRUE, same), "alice", "alice")
     for others in (
         ["v4-8", "v4-16"],
         ["v5litepod-8", "v5litepod-4"],
@@ -122,7 +116,7 @@ def test_alternatives() -> None:
         ["h100:8", "h100:4"],
     ):
         with pytest.raises(InvalidRequestError, match="in common"):
-            check(JobRequest("train", TRUE, _Choice(accelerators=others)), "alice", "alice")
+            check(JobRequest("train", TRUE, ResourceConfig.with_accelerators(others)), "alice", "alice")
 
 
 def test_several_slices() -> None:

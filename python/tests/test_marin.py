@@ -29,7 +29,7 @@ from fray import (
 from fray._marin import convert
 from fray.actor import ActorUnavailableError
 from fray.client import Client
-from fray.cluster import InvalidRequestError, LocalCluster, NameClash
+from fray.cluster import GpuConfig, InvalidRequestError, LocalCluster, NameClash
 from fray.current_client import current_client, set_current_client
 from fray.local_backend import LocalActorHandle
 from fray.v2 import ActorCreationError
@@ -247,13 +247,21 @@ def test_amounts() -> None:
     [
         (ResourceConfig(zone="us-east5-a", image="x"), "resources: fray has no zone"),
         (ResourceConfig(target_cluster="b", container_profile="p"), "no container_profile, target_cluster"),
-        (ResourceConfig.with_tpu(["v4-8", "v5p-8"]), "no device_alternatives"),
-        (ResourceConfig.with_gpu("H100"), r"GPUs \(H100\)"),
     ],
 )
 def test_resources_that_fray_lacks(given: ResourceConfig, want: str) -> None:
     with pytest.raises(InvalidRequestError, match=want):
         convert.resources(given)
+
+
+def test_accelerators() -> None:
+    slices = convert.resources(ResourceConfig.with_tpu(["v4-16", "v5p-16"], slice_count=2))
+    assert list(slices.accelerators) == ["v4-16", "v5p-16"]
+    assert slices.replicas == 2
+    gpus = ResourceConfig.with_gpu("H100", 8, replicas=3, ram="64g", device_alternatives=["H200"])
+    machines = convert.resources(gpus)
+    assert list(machines.accelerators) == ["H100:8", "H200:8"]
+    assert (machines.replicas, machines.ram, machines.gpu) == (3, "64g", GpuConfig("H100", 8))
 
 
 def test_a_request() -> None:

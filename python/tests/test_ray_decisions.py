@@ -26,7 +26,7 @@ from fray.cluster import (
     TerminationCause,
 )
 from fray.cluster.ray import transitions
-from fray.cluster.ray.alternatives import chosen
+from fray.cluster.ray.alternatives import settled
 from fray.cluster.ray.demand import Bundle, demand_of, region_selector
 from fray.cluster.ray.job_table import JobTable
 from fray.cluster.ray.logs import Chunk, Lines
@@ -148,13 +148,18 @@ def gpu_node(kind: str, count: int, free: int) -> Node:
         (["h100:8", "a100:8"], (8, 8), "h100"),  # the first
         (["h100:8", "a100:8"], (2, 8), "a100"),  # the first that is free
         (["b200:8", "h100:8", "a100:4"], (2, 2), "h100"),  # none is free: the first that is there
-        (["b200:8", "v5litepod-16"], (8, 8), "b200"),  # none is there: the first
+        (["b200:8", "v5litepod-16"], (8, 8), ""),  # none is there: it waits for any
         (["h100:16", "a100:8"], (8, 8), "a100"),  # no node has so many
     ],
 )
 def test_alternatives(wanted: list[str], free: tuple[int, int], found: str) -> None:
     nodes = {"h": gpu_node("H100", 8, free[0]), "a": gpu_node("A100", 8, free[1])}
-    resources = chosen(ResourceConfig.with_accelerators(wanted), 1, nodes)
+    made = settled(launch(resources=ResourceConfig.with_accelerators(wanted)), nodes)
+    assert made.accelerators == tuple(ResourceConfig.with_accelerators(wanted).accelerators)
+    if not found:
+        assert made.choice is None
+        return
+    resources = made.request.resources
     assert (getattr(resources.device, "type", ""), resources.alternatives) == (found, ())
 
 

@@ -64,6 +64,7 @@ const heading = (j) => [
     fact("Band", [j.band, j.priority ? `, priority ${j.priority}` : ""]),
     j.user ? fact("User", j.user) : null,
     fact("Runs on", [`${j.slices > 1 ? `${j.slices} × ` : ""}${j.shape}`, j.preemptible ? ", preemptible" : ""]),
+    j.choice ? fact("Chosen", chosen(j)) : null,
     j.zones?.length ? fact("Where", j.zones.join(", ")) : null,
     j.reservation ? fact("Reservation", h("a", { class: "mono", href: toAddress(`reservation.${j.reservation}`) }, j.reservation)) : null,
     j.admitted_at ? fact("Submitted", ago(j.admitted_at)) : null,
@@ -71,6 +72,12 @@ const heading = (j) => [
     j.retry_at && Date.parse(j.retry_at) > clock() ? fact("Next try in", until(j.retry_at)) : null,
     fact("Failures", budget(j.failures, j.max_failures)),
     fact("Preemptions", budget(j.preemptions, j.max_preemptions))),
+];
+
+// chosen is why a job has the alternative that it has, and none of those before it.
+const chosen = (j) => [
+  `${j.choice.accelerator}, ${j.choice.text}`,
+  j.choice.passed?.length ? h("ul", { class: "reasons passed" }, j.choice.passed.map((p) => h("li", null, h("span", { class: "mono" }, p.accelerator), ` (${p.cause})`, p.text ? `: ${p.text}` : ""))) : null,
 ];
 
 const fact = (name, value) => h("div", null, h("dt", null, name), h("dd", null, value));

@@ -42,8 +42,11 @@ def entrypoint(given: types.Entrypoint) -> cluster.Entrypoint:
 
 
 def resources(given: types.ResourceConfig, replicas: int | None = None) -> cluster.ResourceConfig:
-    """Return what each task needs; replicas of a TPU are machines there and slices here."""
-    unknown = ("zone", "target_cluster", "container_profile", "device_alternatives")
+    """Return what each task needs; replicas of a TPU are machines there and slices here.
+
+    Alternatives of GPUs have as many of them as the first.
+    """
+    unknown = ("zone", "target_cluster", "container_profile")
     _reject("resources", {name: bool(getattr(given, name)) for name in unknown})
     count = given.replicas if replicas is None else replicas
     regions = None if given.regions is None or types.ANY_REGION in given.regions else list(given.regions)
@@ -57,13 +60,25 @@ def resources(given: types.ResourceConfig, replicas: int | None = None) -> clust
                     f"{count} replicas are no whole number of slices: a {variant} has {machines} machines"
                 )
                 raise InvalidRequestError.of("replicas", problem)
-            return cluster.ResourceConfig.with_tpu(
-                variant, slice_count=count // machines, preemptible=given.preemptible, regions=regions
+            return cluster.ResourceConfig.with_accelerators(
+                [variant, *(given.device_alternatives or ())],
+                slice_count=count // machines,
+                preemptible=given.preemptible,
+                regions=regions,
             )
-        case types.GpuConfig(variant=variant):
-            raise InvalidRequestError.of(
-                "resources", f"GPUs ({variant}) cannot be asked for by these names yet"
+        case types.GpuConfig(variant=variant, count=gpus):
+            found = cluster.ResourceConfig.with_gpu(
+                variant,
+                gpus,
+                cpu=given.cpu,
+                ram=given.ram,
+                disk=given.disk,
+                replicas=count,
+                preemptible=given.preemptible,
+                regions=regions,
             )
+            found.alternatives = [cluster.GpuConfig(other, gpus) for other in given.device_alternatives or ()]
+            return found
         case _:
             return cluster.ResourceConfig.with_cpu(
                 cpu=given.cpu,

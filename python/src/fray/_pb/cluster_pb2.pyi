@@ -107,6 +107,35 @@ BAND_INTERACTIVE: Band.ValueType  # 2
 BAND_BATCH: Band.ValueType  # 3
 Global___Band: _TypeAlias = Band  # noqa: Y015
 
+class _ChoiceReason:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ChoiceReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ChoiceReason.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    CHOICE_REASON_UNSPECIFIED: _ChoiceReason.ValueType  # 0
+    CHOICE_REASON_FIRST: _ChoiceReason.ValueType  # 1
+    """it is the first of the list"""
+    CHOICE_REASON_BLOCKED: _ChoiceReason.ValueType  # 2
+    """those before it were blocked everywhere"""
+    CHOICE_REASON_IDLE: _ChoiceReason.ValueType  # 3
+    """slices of it idled"""
+    CHOICE_REASON_FOUND: _ChoiceReason.ValueType  # 4
+    """the job was found running on it"""
+
+class ChoiceReason(_ChoiceReason, metaclass=_ChoiceReasonEnumTypeWrapper): ...
+
+CHOICE_REASON_UNSPECIFIED: ChoiceReason.ValueType  # 0
+CHOICE_REASON_FIRST: ChoiceReason.ValueType  # 1
+"""it is the first of the list"""
+CHOICE_REASON_BLOCKED: ChoiceReason.ValueType  # 2
+"""those before it were blocked everywhere"""
+CHOICE_REASON_IDLE: ChoiceReason.ValueType  # 3
+"""slices of it idled"""
+CHOICE_REASON_FOUND: ChoiceReason.ValueType  # 4
+"""the job was found running on it"""
+Global___ChoiceReason: _TypeAlias = ChoiceReason  # noqa: Y015
+
 class _TerminationCause:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -789,6 +818,8 @@ class JobInfo(_message.Message):
     ATTEMPTS_FIELD_NUMBER: _builtins.int
     GROUP_FIELD_NUMBER: _builtins.int
     RESERVATION_ID_FIELD_NUMBER: _builtins.int
+    ACCELERATORS_FIELD_NUMBER: _builtins.int
+    CHOICE_FIELD_NUMBER: _builtins.int
     job_id: _builtins.str
     name: _builtins.str
     namespace: _builtins.str
@@ -824,6 +855,14 @@ class JobInfo(_message.Message):
     def attempts(self) -> _containers.RepeatedCompositeFieldContainer[Global___AttemptInfo]:
         """the last ones, oldest first"""
 
+    @_builtins.property
+    def accelerators(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """its alternatives, in order of preference; none where there is no choice"""
+
+    @_builtins.property
+    def choice(self) -> Global___Choice:
+        """of which of them it was last given slices; absent before"""
+
     def __init__(
         self,
         *,
@@ -848,14 +887,75 @@ class JobInfo(_message.Message):
         attempts: _abc.Iterable[Global___AttemptInfo] | None = ...,
         group: _builtins.str = ...,
         reservation_id: _builtins.str = ...,
+        accelerators: _abc.Iterable[_builtins.str] | None = ...,
+        choice: Global___Choice | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["ended_at", b"ended_at", "started_at", b"started_at", "submitted_at", b"submitted_at"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["choice", b"choice", "ended_at", b"ended_at", "started_at", b"started_at", "submitted_at", b"submitted_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "attempt", b"attempt", "attempts", b"attempts", "band", b"band", "ended_at", b"ended_at", "failures", b"failures", "group", b"group", "job_id", b"job_id", "name", b"name", "namespace", b"namespace", "parent_job_id", b"parent_job_id", "pending_reasons", b"pending_reasons", "preemptions", b"preemptions", "ready", b"ready", "reason", b"reason", "reservation_id", b"reservation_id", "started_at", b"started_at", "status", b"status", "submitted_at", b"submitted_at", "tasks", b"tasks", "user", b"user"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accelerators", b"accelerators", "address", b"address", "attempt", b"attempt", "attempts", b"attempts", "band", b"band", "choice", b"choice", "ended_at", b"ended_at", "failures", b"failures", "group", b"group", "job_id", b"job_id", "name", b"name", "namespace", b"namespace", "parent_job_id", b"parent_job_id", "pending_reasons", b"pending_reasons", "preemptions", b"preemptions", "ready", b"ready", "reason", b"reason", "reservation_id", b"reservation_id", "started_at", b"started_at", "status", b"status", "submitted_at", b"submitted_at", "tasks", b"tasks", "user", b"user"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___JobInfo: _TypeAlias = JobInfo  # noqa: Y015
+
+@_typing.final
+class Choice(_message.Message):
+    """Choice is of one of several alternative accelerators."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ACCELERATOR_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    PASSED_FIELD_NUMBER: _builtins.int
+    accelerator: _builtins.str
+    reason: Global___ChoiceReason.ValueType
+    @_builtins.property
+    def passed(self) -> _containers.RepeatedCompositeFieldContainer[Global___PassedAlternative]:
+        """those before it"""
+
+    def __init__(
+        self,
+        *,
+        accelerator: _builtins.str = ...,
+        reason: Global___ChoiceReason.ValueType = ...,
+        passed: _abc.Iterable[Global___PassedAlternative] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accelerator", b"accelerator", "passed", b"passed", "reason", b"reason"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Choice: _TypeAlias = Choice  # noqa: Y015
+
+@_typing.final
+class PassedAlternative(_message.Message):
+    """PassedAlternative is one that was not to be had when another was chosen."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ACCELERATOR_FIELD_NUMBER: _builtins.int
+    CAUSE_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    accelerator: _builtins.str
+    cause: _builtins.str
+    """such as "capacity" or "quota", of docs/status-json.md"""
+    text: _builtins.str
+    """for people"""
+    def __init__(
+        self,
+        *,
+        accelerator: _builtins.str = ...,
+        cause: _builtins.str = ...,
+        text: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accelerator", b"accelerator", "cause", b"cause", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PassedAlternative: _TypeAlias = PassedAlternative  # noqa: Y015
 
 @_typing.final
 class AttemptInfo(_message.Message):

@@ -59,6 +59,12 @@ def check_reservation(config: ReservationConfig) -> None:
         found.append(FieldError("max_resources.replicas", message))
     if config.ttl_seconds <= 0:
         found.append(FieldError("ttl_seconds", f"{config.ttl_seconds} s is no time to live"))
+    if least.alternatives or most.alternatives:
+        found.append(
+            FieldError(
+                "max_resources.alternatives", "all slices of a reservation are alike: name one accelerator"
+            )
+        )
     _refuse(found)
 
 
@@ -78,6 +84,11 @@ def _of_request(request: JobRequest) -> Iterator[FieldError]:
     if problem := name_problem(request.name):
         yield FieldError("name", problem)
     yield from _of_resources(request.resources, "resources", fewest=1)
+    if request.reservation_id is not None and request.resources.alternatives:
+        yield FieldError(
+            "resources.alternatives",
+            "the slices are those of the reservation, so there are none: leave it out",
+        )
     yield from _of_tasks(request)
     yield from _of_ports(request.ports)
     yield from _of_variables(request)
@@ -101,6 +112,16 @@ def _of_tasks(request: JobRequest) -> Iterator[FieldError]:
     hosts = tpu_types().get(_canonical(resources.tpu), 1)
     if tasks <= 1:
         return
+    for device in resources.alternatives:
+        other = tpu_types().get(_canonical(device.type), 1) if isinstance(device, TpuConfig) else 1
+        if other != hosts:
+            message = "the alternatives have different numbers of hosts, so a number of tasks suits only some"
+            yield FieldError(
+                "num_tasks",
+                f"{message} of them ({resources.accelerators[0]} {hosts}, {device.type} {other}): leave it "
+                "out, and state replicas",
+            )
+            return
     if tasks % hosts:
         message = (
             f"each host of a slice runs one task, and {resources.tpu} has {hosts} hosts: want a multiple"

@@ -343,6 +343,41 @@ class AttemptInfo:
     """Of the task by which it failed."""
 
 
+class ChoiceReason(StrEnum):
+    """Why an alternative was chosen."""
+
+    FIRST = "first"
+    """It is the first of the list."""
+    BLOCKED = "blocked"
+    """Those before it were blocked everywhere."""
+    IDLE = "idle"
+    """Slices of it idled."""
+    FOUND = "found"
+    """The job was found running on it."""
+
+
+@dataclass(frozen=True)
+class PassedAlternative:
+    """An alternative that was not to be had when another was chosen."""
+
+    accelerator: str
+    cause: str
+    """Such as "capacity" or "quota", see docs/status-json.md."""
+    text: str = ""
+    """For people."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which of its alternatives a job was given, as `ResourceConfig.with_accelerators` takes them."""
+
+    accelerator: str
+    reason: ChoiceReason | None
+    """None: a later version of the controller knows others."""
+    passed: tuple[PassedAlternative, ...] = ()
+    """Those before it in the list."""
+
+
 @dataclass(frozen=True)
 class JobInfo:
     """A job as it stands. Times are Unix times in seconds."""
@@ -372,6 +407,10 @@ class JobInfo:
     reservation_id: ReservationId | None = None
     address: str = ""
     """Its address in the stack, for fray's command line."""
+    accelerators: tuple[str, ...] = ()
+    """Its alternatives, in order of preference; empty where there is no choice."""
+    choice: Choice | None = None
+    """Which of them it was last given, None before."""
 
 
 @dataclass(frozen=True)

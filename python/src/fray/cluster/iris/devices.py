@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fray.cluster.check import tpu_types
 from fray.cluster.gpus import ANY_GPU, canonical_gpu
-from fray.cluster.resources import ResourceConfig
+from fray.cluster.resources import CpuConfig, GpuConfig, ResourceConfig, TpuConfig
 
 _ONE_CORE = ("v5litepod", "v6e")  # types whose number counts chips, not cores of which a chip has two
 
@@ -32,20 +31,12 @@ class Device:
 
 def devices_of(resources: ResourceConfig) -> list[Device]:
     """Return the accelerators that would do, in order of preference; none for processors alone."""
-    alternatives: Sequence[str] = getattr(resources, "accelerators", None) or ()
-    if alternatives:
-        return [_device(each) for each in alternatives]
-    if resources.gpu is not None:
-        return [_gpu(resources.gpu.type, resources.gpu.count)]
-    return [_tpu(resources.tpu)] if resources.tpu else []
+    found = (resources.device, *resources.alternatives)
+    return [_device(each) for each in found if not isinstance(each, CpuConfig)]
 
 
-def _device(text: str) -> Device:
-    """Return the accelerator of a text, such as "v5litepod-16", or "h100:8" for GPUs of one machine."""
-    name, _, count = text.partition(":")
-    if not count and _canonical_tpu(name) in tpu_types():
-        return _tpu(name)
-    return _gpu(name, int(count) if count.isdecimal() else 1)
+def _device(given: TpuConfig | GpuConfig) -> Device:
+    return _tpu(given.type) if isinstance(given, TpuConfig) else _gpu(given.type, given.count)
 
 
 def _gpu(name: str, count: int) -> Device:

@@ -346,6 +346,7 @@ class LocalCluster:
         return (
             job.namespace == reservation.namespace
             and not isinstance(wanted.device, CpuConfig)
+            and not wanted.alternatives
             and wanted.device == offered.device
         )
 

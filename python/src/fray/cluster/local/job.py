@@ -9,6 +9,8 @@ from fray.cluster.context import JobContext
 from fray.cluster.local.task import Outcome, Task
 from fray.cluster.types import (
     AttemptInfo,
+    Choice,
+    ChoiceReason,
     JobId,
     JobInfo,
     JobRequest,
@@ -148,7 +150,14 @@ class Job:
             attempts=tuple(self.attempts),
             group=self.group,
             reservation_id=self.request.reservation_id,
+            accelerators=tuple(self.request.resources.accelerators),
+            choice=self._choice(),
         )
+
+    def _choice(self) -> Choice | None:
+        """Return the first alternative, which a job has here once it has begun: none is ever blocked."""
+        accelerators = self.request.resources.accelerators
+        return Choice(accelerators[0], ChoiceReason.FIRST) if accelerators and self.attempts else None
 
     def _task(self, index: int) -> TaskInfo:
         outcome = self.outcomes.get(index, Outcome(TaskState.RUNNING))

@@ -19,7 +19,7 @@ from fray.cluster.errors import (
 )
 from fray.cluster.ray.actors.client import ClusterActors
 from fray.cluster.ray.connection import Connection
-from fray.cluster.ray.demand import demand_of
+from fray.cluster.ray.demand import demand_of, on_each
 from fray.cluster.ray.logs import Lines
 from fray.cluster.ray.records import Launch
 from fray.cluster.ray.ship import Shipper
@@ -94,7 +94,7 @@ class RayCluster(ClusterActors):
     def launch(self, request: JobRequest) -> JobId:
         """Start a job, see Cluster.launch."""
         check_request(request)
-        return self._launch([self._decided(request)], "")[0]
+        return self._launch([request], "")[0]
 
     def launch_group(
         self,
@@ -106,7 +106,6 @@ class RayCluster(ClusterActors):
         check_group(requests, group)
         if reservation_id is not None:
             raise UnsupportedError(_UNRESERVED)
-        requests = [self._decided(request) for request in requests]
         _check_hosts(requests)
         return self._launch(
             [replace(r, namespace=r.namespace or group.namespace) for r in requests], group.name
@@ -126,13 +125,6 @@ class RayCluster(ClusterActors):
                 self._shipper.send(lacking)
         finally:
             self._shipper.forget(launches)
-
-    def _decided(self, request: JobRequest) -> JobRequest:
-        """Return a request for one accelerator of those that it names."""
-        if not request.resources.alternatives:
-            return request
-        resources = self._calls.call("choose", request.resources, request.num_tasks)
-        return replace(request, resources=resources)
 
     def poll(self, job_id: JobId) -> JobInfo:
         """Return how a job stands, see Cluster.poll."""
@@ -232,7 +224,7 @@ class RayCluster(ClusterActors):
 def _check_hosts(requests: Sequence[JobRequest]) -> None:
     """Raise UnsupportedError for groups with slices of several hosts, which Ray reserves one by one."""
     for i, request in enumerate(requests):
-        if demand_of(request).hosts > 1:
+        if any(demand_of(on).hosts > 1 for on in on_each(request)):
             raise UnsupportedError(
                 f"requests[{i}].resources: a group on a Ray cluster has no slices of several hosts, as Ray "
                 "cannot reserve all of them or none; launch that job alone"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fray.cluster.check import tpu_types
 from fray.cluster.gpus import ANY_GPU, canonical_gpu
@@ -100,6 +100,15 @@ def demand_for(resources: ResourceConfig, num_tasks: int) -> Demand:
     gpus, of_type = _gpus(resources)
     bundle = Bundle(resources.cpu, parse_size(resources.ram), gpus, {**of_type, **pinned})
     return Demand(bundle, max(num_tasks, resources.replicas), regions=regions)
+
+
+def on_each(request: JobRequest) -> list[JobRequest]:
+    """Return a request as it is on each of its alternatives, in order of preference."""
+    resources = request.resources
+    return [
+        replace(request, resources=replace(resources, device=device, alternatives=()))
+        for device in (resources.device, *resources.alternatives)
+    ]
 
 
 def region_selector(regions: Sequence[str], nodes: Mapping[str, Node]) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fray.cluster.ray.demand import GPU_TYPE, HEAD_NODE, REGION_LABELS, Demand, demand_of
+from fray.cluster.ray.demand import GPU_TYPE, HEAD_NODE, REGION_LABELS, Demand, demand_of, on_each
 from fray.cluster.ray.nodes import Node
 from fray.cluster.ray.records import Job
 
@@ -14,6 +14,13 @@ _EPSILON = 1e-6
 def reasons(job: Job, nodes: Mapping[str, Node]) -> tuple[str, ...]:
     """Return why a job that is pending has no place, at least one reason."""
     found = list(_reasons(demand_of(job.launch.request), nodes))
+    resources = job.launch.request.resources
+    if resources.alternatives:  # no node had any of them when it was launched
+        found = [
+            f"{name}: {why}"
+            for name, on in zip(resources.accelerators, on_each(job.launch.request), strict=True)
+            for why in _reasons(demand_of(on), nodes)
+        ]
     if job.reason:
         found.insert(0, job.reason)
     return tuple(found or ["its worker process on Ray starts"])

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from fray.cluster.project import UV
 from fray.cluster.types import (
     AttemptInfo,
+    Choice,
     Command,
     JobId,
     JobInfo,
@@ -53,6 +54,9 @@ class Launch:
     """Whether it starts from the environment of its parent."""
     parent: JobId | None = None
     parent_attempt: int = 0
+    accelerators: tuple[str, ...] = ()
+    """Its alternatives, of which `request` has the chosen one; all of them where no node has any."""
+    choice: Choice | None = None
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -179,4 +183,6 @@ class Job:
             attempts=self.attempts,
             group=self.group,
             reservation_id=request.reservation_id,
+            accelerators=self.launch.accelerators,
+            choice=self.launch.choice,
         )

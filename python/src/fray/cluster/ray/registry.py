@@ -18,7 +18,7 @@ from typing import Any
 from fray.cluster.ray import places
 from fray.cluster.ray.actors.launcher import RayLauncher
 from fray.cluster.ray.actors.side import ActorSide
-from fray.cluster.ray.alternatives import chosen
+from fray.cluster.ray.alternatives import settled
 from fray.cluster.ray.demand import demand_of
 from fray.cluster.ray.host import host_class, payload_of, value_of
 from fray.cluster.ray.job_table import JobTable, Started
@@ -30,7 +30,6 @@ from fray.cluster.ray.placing import alone, supervisor_options
 from fray.cluster.ray.records import PROTOCOL, Job, Launch, Place, TaskEnd
 from fray.cluster.ray.store import Store
 from fray.cluster.ray.transitions import backoff
-from fray.cluster.resources import ResourceConfig
 from fray.cluster.types import JobId, JobInfo, JobStatus, Namespace, TaskState
 
 _LOOK = 1.0  # seconds between two readings of the node table
@@ -136,6 +135,9 @@ class Registry:
         self._resume()
         for sha256 in await self.missing(list(small)):
             self._store.put_blob(sha256, iter([small[sha256]]))
+        if any(launch.request.resources.alternatives for launch in launches):
+            await self._nodes.refresh(_LOOK)
+            launches = [settled(launch, self._nodes.known) for launch in launches]
         wanted = list(dict.fromkeys(blob for launch in launches for blob in launch.blobs))
         while True:
             lacking = await self.missing(wanted)  # each time: a job that gives way takes its blobs with it
@@ -163,11 +165,6 @@ class Registry:
             sharing = [job for job in self._jobs if job.shared and job.shared.name == name]
             sharing.sort(key=lambda job: job.shared.first if job.shared else 0)
             places.make_shared(self._ray, name, [demand_of(job.launch.request) for job in sharing])
-
-    async def choose(self, resources: ResourceConfig, num_tasks: int) -> ResourceConfig:
-        """Return what a job gets that names several accelerators, see `chosen`."""
-        await self._nodes.refresh(_LOOK)
-        return chosen(resources, num_tasks, self._nodes.known)
 
     async def _give_up(self, job_id: JobId) -> None:
         """End a job that has not started in the time that its request allows."""

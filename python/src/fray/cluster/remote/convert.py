@@ -17,6 +17,8 @@ from fray.cluster.types import (
     ActorId,
     AttemptInfo,
     Band,
+    Choice,
+    ChoiceReason,
     HealthCheck,
     JobGroupConfig,
     JobId,
@@ -25,6 +27,7 @@ from fray.cluster.types import (
     JobStatus,
     NameClash,
     Namespace,
+    PassedAlternative,
     ReservationConfig,
     ReservationId,
     ReservationInfo,
@@ -211,7 +214,22 @@ def job_of(message: pb.JobInfo) -> JobInfo:
         group=message.group,
         reservation_id=ReservationId(message.reservation_id) if message.reservation_id else None,
         address=message.address,
+        accelerators=tuple(message.accelerators),
+        choice=_choice_of(message.choice) if message.HasField("choice") else None,
     )
+
+
+_CHOICES: Mapping[pb.ChoiceReason.ValueType, ChoiceReason] = {
+    pb.CHOICE_REASON_FIRST: ChoiceReason.FIRST,
+    pb.CHOICE_REASON_BLOCKED: ChoiceReason.BLOCKED,
+    pb.CHOICE_REASON_IDLE: ChoiceReason.IDLE,
+    pb.CHOICE_REASON_FOUND: ChoiceReason.FOUND,
+}
+
+
+def _choice_of(message: pb.Choice) -> Choice:
+    passed = tuple(PassedAlternative(p.accelerator, p.cause, p.text) for p in message.passed)
+    return Choice(message.accelerator, _CHOICES.get(message.reason), passed)
 
 
 def _task_of(message: pb.TaskInfo) -> TaskInfo:
