@@ -1,6 +1,7 @@
 package examples
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -28,9 +29,7 @@ func TestTrainingOnRay(t *testing.T) {
 	long(t)
 	host := func(n int, more map[string]float64) raytest.Node {
 		resources := map[string]float64{"TPU": 4}
-		for name, amount := range more {
-			resources[name] = amount
-		}
+		maps.Copy(resources, more)
 		return raytest.Node{CPUs: 4, Resources: resources, Labels: map[string]string{
 			"ray.io/tpu-slice-name": "slice-a", "ray.io/tpu-worker-id": strconv.Itoa(n), "ray.io/tpu-pod-type": "v4-16",
 		}}
