@@ -307,7 +307,8 @@ class Served:
     def __init__(self, directory: Path) -> None:
         self.kept, self.jobs = Kept(), Jobs()
         self.loop = asyncio.new_event_loop()
-        threading.Thread(target=self.loop.run_forever, daemon=True).start()
+        self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
+        self._thread.start()
         identity = directory / "identity.pem"
         identity.write_bytes(Authority(new_key(), "c").identity("rl"))
         self.access = Access(0, "127.0.0.1", "secret", server_certificate())
@@ -331,6 +332,13 @@ class Served:
     def stop(self) -> None:
         self.do(self.service.stop())
 
+    def close(self) -> None:
+        """Stop, and end the event loop."""
+        self.stop()
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join()
+        self.loop.close()
+
     def connect(self, token: str = "secret") -> FrayCluster:
         spec = f"127.0.0.1:{self.service.port}"
         return FrayCluster(spec, namespace="rl", token=token, timeout=PATIENCE)
@@ -340,8 +348,7 @@ class Served:
 def served(tmp_path: Path) -> Iterator[Served]:
     served = Served(tmp_path)
     yield served
-    served.stop()
-    served.loop.call_soon_threadsafe(served.loop.stop)
+    served.close()
 
 
 class Counter:

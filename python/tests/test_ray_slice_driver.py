@@ -61,7 +61,7 @@ def test_only_a_node_that_is_listed_as_dead_ends_a_slice(module: ModuleType) -> 
     d.nodes = {"a": 0, "b": 1}
     d.check_nodes([])
     d.check_nodes([{"NodeID": "a", "Alive": True}])
-    with pytest.raises(module.Ended, match="node b of host 1 died") as ended:
+    with pytest.raises(module.EndedError, match="node b of host 1 died") as ended:
         d.check_nodes([{"NodeID": "a", "Alive": True}, {"NodeID": "b", "Alive": False}])
     assert ended.value.status == module.LOST
 

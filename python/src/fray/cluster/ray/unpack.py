@@ -17,7 +17,10 @@ def unpack(bundle: bytes, directory: Path) -> None:
         ValueError: it is none.
     """
     with tarfile.open(fileobj=io.BytesIO(archive_of(bundle))) as archive:
-        archive.extractall(directory, filter="tar")
+        if hasattr(tarfile, "tar_filter"):
+            archive.extractall(directory, filter="tar")
+        else:  # Python before 3.11.4
+            archive.extractall(directory)
 
 
 def archive_of(frame: bytes) -> bytes:
