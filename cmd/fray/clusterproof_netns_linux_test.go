@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -270,7 +271,9 @@ func newNetwork(t *testing.T, number int) *network {
 func (n *network) way(t *testing.T, number int) (address, inner string) {
 	t.Helper()
 	outer, inner := fmt.Sprintf("fo%dx%d", os.Getpid(), number), fmt.Sprintf("fi%d", number)
-	address = fmt.Sprintf("10.213.%d.", (16*os.Getpid()+number)%250)
+	waysMu.Lock() // until the address is taken
+	defer waysMu.Unlock()
+	address = freeAddress(t, 16*os.Getpid()+number)
 	shell(t, "ip", "link", "add", outer, "type", "veth", "peer", "name", inner, "netns", n.name)
 	t.Cleanup(func() { _ = exec.Command("ip", "link", "del", outer).Run() }) // gone with the namespace, mostly
 	shell(t, "ip", "addr", "add", address+"1/24", "dev", outer)
@@ -283,6 +286,26 @@ func (n *network) way(t *testing.T, number int) (address, inner string) {
 	}
 	n.ip(t, "neigh", "replace", address+"1", "lladdr", end.HardwareAddr.String(), "dev", inner, "nud", "permanent")
 	return address + "1", inner
+}
+
+var waysMu sync.Mutex
+
+// freeAddress begins addresses that no interface has, those of a run that was killed among
+// them: it looks on from a number.
+func freeAddress(t *testing.T, number int) string {
+	t.Helper()
+	taken, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 250 {
+		address := fmt.Sprintf("10.213.%d.", (number+i)%250)
+		if !slices.ContainsFunc(taken, func(a net.Addr) bool { return strings.HasPrefix(a.String(), address) }) {
+			return address
+		}
+	}
+	t.Fatal("all networks 10.213.0.0/24 to 10.213.249.0/24 are taken")
+	return ""
 }
 
 // meetingPoint is an address of this machine that networks reach by their way
