@@ -109,11 +109,11 @@ def _of_tasks(request: JobRequest) -> Iterator[FieldError]:
         yield FieldError("num_tasks", f"{tasks} is too few: a job has at least one task")
     if tasks > _MOST:
         yield FieldError("num_tasks", f"{tasks} is too many: {_MOST} is the most")
-    hosts = tpu_types().get(_canonical(resources.tpu), 1)
+    hosts = tpu_types().get(canonical_tpu(resources.tpu), 1)
     if tasks <= 1:
         return
     for device in resources.alternatives:
-        other = tpu_types().get(_canonical(device.type), 1) if isinstance(device, TpuConfig) else 1
+        other = tpu_types().get(canonical_tpu(device.type), 1) if isinstance(device, TpuConfig) else 1
         if other != hosts:
             message = "the alternatives have different numbers of hosts, so a number of tasks suits only some"
             yield FieldError(
@@ -175,13 +175,14 @@ def tpu_types() -> Mapping[str, int]:
     return {kind: int(hosts) for kind, hosts in (line.split() for line in text.splitlines())}
 
 
-def _canonical(tpu: str) -> str:
+def canonical_tpu(tpu: str) -> str:
+    """Return the name of a TPU type in the table of types."""
     return "v5litepod" + tpu.removeprefix("v5e") if tpu.startswith("v5e-") else tpu
 
 
 def _of_tpu(tpu: str, path: str) -> Iterator[FieldError]:
     kinds = tpu_types()
-    if tpu and _canonical(tpu) not in kinds:
+    if tpu and canonical_tpu(tpu) not in kinds:
         import difflib  # rarely needed
 
         near = difflib.get_close_matches(tpu, kinds, 2)

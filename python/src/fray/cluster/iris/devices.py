@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fray.cluster.check import tpu_types
+from fray.cluster.check import canonical_tpu, tpu_types
 from fray.cluster.gpus import ANY_GPU, canonical_gpu
 from fray.cluster.resources import CpuConfig, GpuConfig, ResourceConfig, TpuConfig
 
@@ -49,12 +49,8 @@ def _tpu(name: str) -> Device:
     The number in a type counts cores, of which chips have two, or chips in some types
     (cloud.google.com/tpu/docs/system-architecture-tpu-vm).
     """
-    variant = _canonical_tpu(name)
+    variant = canonical_tpu(name)
     hosts = tpu_types().get(variant, 1)
     generation, _, size = variant.rpartition("-")
     cores = 1 if generation in _ONE_CORE else 2
     return Device("tpu", variant, hosts, int(size) // cores // hosts if size.isdecimal() else 0)
-
-
-def _canonical_tpu(name: str) -> str:
-    return "v5litepod" + name.removeprefix("v5e") if name.startswith("v5e-") else name

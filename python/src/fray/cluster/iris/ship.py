@@ -21,12 +21,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import fray
 from fray import _pickling
 from fray.cluster.errors import InvalidRequestError
 from fray.cluster.iris.dialect import Dialect
 from fray.cluster.iris.request import variables_of
 from fray.cluster.iris.spec import Task
+from fray.cluster.own_files import own_files
 from fray.cluster.project import nearest_project
 from fray.cluster.types import Command, EnvironmentConfig, JobRequest, PythonCall
 
@@ -49,7 +49,6 @@ SETUP = "FRAY_IRIS_SETUP"
 LAUNCH = "FRAY_IRIS_LAUNCH"
 """The variable that tells one launch of a job from another."""
 
-_KINDS = (".py", ".txt", ".typed")
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _RUN = (
     f'cd "$IRIS_WORKDIR"; export PYTHONPATH="$IRIS_WORKDIR/{FOLDER}${{PYTHONPATH:+:$PYTHONPATH}}"; '
@@ -158,7 +157,8 @@ def bundle_of(project: str | None) -> bytes:
     content = io.BytesIO()
     sizes: dict[str, int] = {}
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
-        for name, path in [*_own_files(), *(_files_of(project) if project else ())]:
+        own = [(f"{FOLDER}/{name}", path) for name, path in own_files()]
+        for name, path in [*own, *(_files_of(project) if project else ())]:
             data = path.read_bytes()
             info = zipfile.ZipInfo(name, _EPOCH)
             info.compress_type = zipfile.ZIP_DEFLATED
@@ -180,15 +180,6 @@ def bundle_of(project: str | None) -> bytes:
 
 
 @functools.cache
-def _own_files() -> list[tuple[str, Path]]:
-    root = Path(fray.__file__).parent
-    return [
-        (f"{FOLDER}/fray/{path.relative_to(root).as_posix()}", path)
-        for path in sorted(root.rglob("*"))
-        if path.suffix in _KINDS and "__pycache__" not in path.parts
-    ]
-
-
 def _files_of(project: str) -> list[tuple[str, Path]]:
     from fray.cluster.remote.bundle import files_of  # for programs that ship a project
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from fray.cluster.check import tpu_types
+from fray.cluster.check import canonical_tpu, tpu_types
 from fray.cluster.gpus import ANY_GPU, canonical_gpu
 from fray.cluster.ray.nodes import Node
 from fray.cluster.resources import ResourceConfig, parse_size
@@ -92,7 +92,7 @@ def demand_for(resources: ResourceConfig, num_tasks: int) -> Demand:
     pinned: dict[str, float] = {} if resources.preemptible else {HEAD_NODE: _SHARE}
     regions = tuple(resources.regions or ())
     if resources.tpu:
-        kind = canonical(resources.tpu)
+        kind = canonical_tpu(resources.tpu)
         hosts = tpu_types()[kind]
         slices = max(resources.replicas, num_tasks // hosts, 1)
         bundle = Bundle(resources={"TPU": float(chips(kind) // hosts), **pinned})
@@ -127,11 +127,6 @@ def _gpus(resources: ResourceConfig) -> tuple[float, dict[str, float]]:
         return float(gpu.count), {}
     kind = canonical_gpu(gpu.type)
     return float(gpu.count), {GPU_TYPE + _NAMES.get(kind, kind.upper()): _OF_TYPE}
-
-
-def canonical(tpu: str) -> str:
-    """Return a TPU type as Ray names it."""
-    return "v5litepod" + tpu.removeprefix("v5e") if tpu.startswith("v5e-") else tpu
 
 
 def chips(tpu: str) -> int:

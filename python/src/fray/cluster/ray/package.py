@@ -10,25 +10,21 @@ import functools
 import hashlib
 import io
 import zipfile
-from pathlib import Path
 
-import fray
+from fray.cluster.own_files import own_files
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
-_KINDS = (".py", ".txt", ".typed")
 
 
 @functools.cache
 def package() -> tuple[str, bytes]:
     """Return the SHA-256 of the archive, and the archive."""
-    root = Path(fray.__file__).parent
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-        for path in sorted(root.rglob("*")):
-            if path.suffix in _KINDS and "__pycache__" not in path.parts:
-                info = zipfile.ZipInfo(f"fray/{path.relative_to(root).as_posix()}", _EPOCH)
-                info.compress_type = zipfile.ZIP_DEFLATED
-                info.external_attr = 0o644 << 16
-                archive.writestr(info, path.read_bytes())
+        for name, path in own_files():
+            info = zipfile.ZipInfo(name, _EPOCH)
+            info.compress_type = zipfile.ZIP_DEFLATED
+            info.external_attr = 0o644 << 16
+            archive.writestr(info, path.read_bytes())
     data = content.getvalue()
     return hashlib.sha256(data).hexdigest(), data
