@@ -52,6 +52,37 @@ func TestContainer(t *testing.T) {
 	})
 }
 
+// An agent that was given its GPUs by UUID, as a node of Ray may give them, names these to
+// the runtime: their indices are those of others on the machine. Within the container the
+// task's own count from 0.
+func TestContainerGPUsByName(t *testing.T) {
+	t.Parallel()
+	bin := t.TempDir()
+	d := newFakeDocker(t, bin)
+	d.images["img"] = true
+	r := newContainerRig(t, bin, &containerRig{image: "img", client: filepath.Join(bin, "docker"), docker: d}, "CUDA_VISIBLE_DEVICES=GPU-8e1,GPU-9f2")
+	spec := r.job(`echo "$CUDA_VISIBLE_DEVICES"`)
+	spec.Resources.GPU = schema.GPU{Type: "h100", Count: 2}
+	r.awaitTask(r.assign(&spec), schema.TaskSucceeded)
+	if got := r.output(); got != "0,1\n" {
+		t.Errorf("the task sees %q, want its own two", got)
+	}
+	d.mu.Lock()
+	calls := slices.Clone(d.calls)
+	d.mu.Unlock()
+	want := `"device=GPU-8e1,GPU-9f2"`
+	if !slices.ContainsFunc(calls, func(args []string) bool { return slices.Contains(args, want) }) {
+		t.Errorf("the runtime was called with %v, want %s among them", calls, want)
+	}
+
+	many := r.job("exit 0")
+	many.Resources.GPU = schema.GPU{Type: "h100", Count: 3}
+	end := r.awaitTask(r.assign(&many), schema.TaskFailed)
+	if !strings.Contains(end.Reason, "needs 3 GPUs") {
+		t.Errorf("a task with more GPUs than there are: %q", end.Reason)
+	}
+}
+
 func TestContainerStops(t *testing.T) {
 	t.Parallel()
 	containerTest(t, func(t *testing.T, r *containerRig) {

@@ -224,7 +224,7 @@ func (r *rig) assign(spec *schema.Job) int64 {
 	if spec != nil {
 		a.Run = &state.Run{
 			Job: spec.Addr, JobID: "id-1", Attempt: int(r.generation), Spec: *spec, NumSlices: 1,
-			Accelerator: spec.Resources.TPU,
+			Accelerator: spec.Resources.TPU, GPU: spec.Resources.GPU,
 			Peers:       []state.Peer{{Slice: "s", Host: 0, Address: rigAddress}},
 			Coordinator: cmp.Or(r.coordinator, rigAddress+":0"),
 		}

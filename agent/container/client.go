@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/fray-ml/fray/agent/command"
@@ -28,7 +27,7 @@ type Task struct {
 	Callables string // directory that is mounted to be read; "": none
 	Identity  string // directory that is mounted to be read; "": none
 	TPU       bool
-	GPUs      []int // of the host, by index
+	GPUs      []string // of the host, by index or UUID
 }
 
 // Client is the command line of the runtime's client, which the shim runs, and its
@@ -101,15 +100,14 @@ func (t Task) gpuFlags() []string {
 	if len(t.GPUs) == 0 {
 		return nil
 	}
-	var devices, flags []string
-	for _, n := range t.GPUs {
-		devices = append(devices, strconv.Itoa(n))
-		flags = append(flags, "--device", "nvidia.com/gpu="+strconv.Itoa(n))
+	if filepath.Base(t.Container.Runtime) != "podman" {
+		return []string{"--gpus", `"device=` + strings.Join(t.GPUs, ",") + `"`}
 	}
-	if filepath.Base(t.Container.Runtime) == "podman" {
-		return flags
+	var flags []string
+	for _, gpu := range t.GPUs {
+		flags = append(flags, "--device", "nvidia.com/gpu="+gpu)
 	}
-	return []string{"--gpus", `"device=` + strings.Join(devices, ",") + `"`}
+	return flags
 }
 
 // hasInit reports whether the runtime can put an init before a command. Docker

@@ -31,11 +31,12 @@ func TestContainerFlags(t *testing.T) {
 func TestContainersGetTheirGPUs(t *testing.T) {
 	for _, test := range []struct {
 		runtime string
-		gpus    []int
+		gpus    []string
 		want    string // in a row among the flags
 	}{
-		{"/usr/bin/docker", []int{0, 3}, `--gpus "device=0,3"`},
-		{"/usr/bin/podman", []int{0, 3}, "--device nvidia.com/gpu=0 --device nvidia.com/gpu=3"},
+		{"/usr/bin/docker", []string{"0", "3"}, `--gpus "device=0,3"`},
+		{"/usr/bin/docker", []string{"GPU-8e1"}, `--gpus "device=GPU-8e1"`},
+		{"/usr/bin/podman", []string{"0", "3"}, "--device nvidia.com/gpu=0 --device nvidia.com/gpu=3"},
 		{"/usr/bin/docker", nil, ""},
 		{"/usr/bin/podman", nil, ""},
 	} {

@@ -13,24 +13,30 @@ func addGPU(env map[string]string, s Setting) {
 	run := s.Run
 	switch {
 	case len(s.GPUs) > 0:
-		visible := indices(s.GPUs)
-		// The agent sees but these. Where it has a machine of its own and they are numbers,
-		// they are the same numbers.
-		if listed := env[visibleDevices]; listed != "" && (s.Simulated || !areNumbers(listed)) {
-			visible = within(strings.Split(listed, ","), s.GPUs)
-		}
-		env[visibleDevices] = strings.Join(visible, ",")
-		env["NVIDIA_VISIBLE_DEVICES"] = env[visibleDevices]
+		env[VisibleDevices] = strings.Join(VisibleGPUs(s.GPUs, env[VisibleDevices], s.Simulated), ",")
+		env["NVIDIA_VISIBLE_DEVICES"] = env[VisibleDevices]
 		env["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID" // else CUDA numbers the fastest first, unlike all others
 		addCoordinator(env, s)
 	case s.Simulated || run.Spec.Resources.Packed:
-		env[visibleDevices] = ""
+		env[VisibleDevices] = ""
 		env["NVIDIA_VISIBLE_DEVICES"] = "void"
 	}
 }
 
-// visibleDevices is CUDA's variable of the GPUs that a process sees.
-const visibleDevices = "CUDA_VISIBLE_DEVICES"
+// VisibleGPUs names GPUs of a host as NVIDIA's tools do: by indices, or by UUIDs where the
+// agent was given its own by these. listed is the agent's own CUDA_VISIBLE_DEVICES.
+// The result is nil where listed has too few.
+func VisibleGPUs(gpus []int, listed string, simulated bool) []string {
+	// The agent sees but these. Where it has a machine of its own and they are numbers,
+	// they are the same numbers.
+	if listed != "" && (simulated || !areNumbers(listed)) {
+		return within(strings.Split(listed, ","), gpus)
+	}
+	return indices(gpus)
+}
+
+// VisibleDevices is CUDA's variable of the GPUs that a process sees.
+const VisibleDevices = "CUDA_VISIBLE_DEVICES"
 
 // areNumbers reports whether a list has indices, and not the UUIDs of GPUs or parts of them.
 func areNumbers(listed string) bool {

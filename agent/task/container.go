@@ -3,6 +3,8 @@ package task
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"path/filepath"
 
 	"github.com/fray-ml/fray/agent/command"
@@ -63,7 +65,11 @@ func (t preparation) prepareContainer(ctx context.Context) (*shim.Spec, error) {
 // containerTask is what runs in the container.
 func (t preparation) containerTask() (container.Task, error) {
 	setting := t.setting()
-	gpus := setting.GPUs
+	gpus := environment.VisibleGPUs(setting.GPUs, os.Getenv(environment.VisibleDevices), false)
+	if len(gpus) < len(setting.GPUs) {
+		reason := fmt.Sprintf("the task needs %d GPUs, and the agent's %s is %q", len(setting.GPUs), environment.VisibleDevices, os.Getenv(environment.VisibleDevices))
+		return container.Task{}, &outcome.Early{State: schema.TaskFailed, Reason: reason}
+	}
 	setting.GPUs = make([]int, len(gpus))
 	for n := range gpus { // a container has but its own, which count from 0
 		setting.GPUs[n] = n
