@@ -126,7 +126,7 @@ def test_demands(resources: ResourceConfig, tasks: int, bundle: Bundle, slices: 
         ("h100", {"accelerator_type:H100": 0.001}),
         ("NVIDIA H100 80GB HBM3", {"accelerator_type:H100": 0.001}),
         ("nvidia-tesla-a100", {"accelerator_type:A100": 0.001}),
-        ("a100-80gb", {"accelerator_type:A100": 0.001}),
+        ("a100-80gb", {"accelerator_type:A100-80G": 0.001}),
         ("rtx-pro-6000", {"accelerator_type:RTX-PRO-6000": 0.001}),
         ("rtx4090", {"accelerator_type:GeForce-RTX-4090": 0.001}),
     ],

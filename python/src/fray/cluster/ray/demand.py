@@ -17,8 +17,8 @@ _SHARE = 0.0001  # of it, so that any number of jobs fits
 GPU_TYPE = "accelerator_type:"
 """How the resource begins by which Ray marks nodes with the type of their GPUs."""
 _OF_TYPE = 0.001  # as Ray itself asks for its option accelerator_type
-_NAMES = {  # of Ray for types whose names are others there: those that drivers report
-    "a100-80gb": "A100",
+_NAMES = {  # of Ray for types whose names are others there: those that drivers report; people give A100-80G
+    "a100-80gb": "A100-80G",
     "a6000": "RTX-A6000",
     "rtx3090": "GeForce-RTX-3090",
     "rtx4090": "GeForce-RTX-4090",
