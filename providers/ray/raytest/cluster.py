@@ -10,7 +10,9 @@ from other clusters on this machine. It writes "ready URL", then answers each li
 It ends the cluster when its standard input ends.
 """
 
+import contextlib
 import json
+import socket
 import sys
 import time
 
@@ -21,6 +23,25 @@ MEMORY = 80_000_000  # bytes of each node's object store
 
 
 PATIENCE = 300  # seconds that a node may take to start; Ray itself waits for 30, which a busy machine exceeds
+
+
+AGENT_PORTS = (
+    "metrics_agent_port",
+    "metrics_export_port",
+    "dashboard_agent_listen_port",
+    "runtime_env_agent_port",
+)
+
+
+def agent_ports():
+    """Return ports for the agents of a node.
+
+    A raylet whose agents choose theirs aborts where it has not read them after 30 s, which no setting
+    changes and a busy machine exceeds.
+    """
+    with contextlib.ExitStack() as chosen:
+        sockets = {name: chosen.enter_context(socket.create_server(("", 0))) for name in AGENT_PORTS}
+        return {name: each.getsockname()[1] for name, each in sockets.items()}
 
 
 def patient(read):
@@ -52,11 +73,12 @@ def main():
             "include_dashboard": True,
             "dashboard_host": "127.0.0.1",
             "dashboard_port": order["dashboard_port"],
-            "dashboard_agent_listen_port": None,  # any: the default one is taken where another cluster runs
+            **agent_ports(),
             **head,
         },
     )
-    nodes = [cluster.head_node] + [cluster.add_node(object_store_memory=MEMORY, **each) for each in others]
+    nodes = [cluster.head_node]
+    nodes += [cluster.add_node(object_store_memory=MEMORY, **agent_ports(), **each) for each in others]
     print("ready http://" + cluster.webui_url, flush=True)
     for line in sys.stdin:
         verb, _, rest = line.strip().partition(" ")
@@ -64,7 +86,7 @@ def main():
             cluster.remove_node(nodes[int(rest)], allow_graceful=False)
             print("killed", flush=True)
         elif verb == "add":
-            nodes.append(cluster.add_node(object_store_memory=MEMORY, **json.loads(rest)))
+            nodes.append(cluster.add_node(object_store_memory=MEMORY, **agent_ports(), **json.loads(rest)))
             print("added", flush=True)
     for node in list(cluster.worker_nodes):
         cluster.remove_node(node, allow_graceful=False)

@@ -6,10 +6,12 @@ stdin. Tests speak to it through `Nodes`.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -86,6 +88,27 @@ class Nodes:
 PATIENCE = 300  # seconds that a node may take to start; Ray itself waits for 30, which a busy machine exceeds
 
 
+AGENT_PORTS = (
+    "metrics_agent_port",
+    "metrics_export_port",
+    "dashboard_agent_listen_port",
+    "runtime_env_agent_port",
+)
+
+
+def _agent_ports() -> dict[str, int]:
+    """Return ports for the agents of a node.
+
+    A raylet whose agents choose theirs aborts where it has not read them after 30 s, which no setting
+    changes and a busy machine exceeds.
+    """
+    with contextlib.ExitStack() as chosen:
+        sockets = {
+            name: chosen.enter_context(socket.create_server(("", 0))) for name in AGENT_PORTS
+        }
+        return {name: each.getsockname()[1] for name, each in sockets.items()}
+
+
 def _patient(read: Callable[..., Any]) -> Callable[..., Any]:
     """Return what repeats a reading of the nodes until the node is among them."""
 
@@ -123,12 +146,13 @@ def main() -> None:
                     include_dashboard=options.pop("include_dashboard", False),
                     temp_dir=directory,
                     object_store_memory=MEMORY,
+                    **_agent_ports(),
                     **options,
                 )
                 nodes[node.node_id] = node
                 answer = {"address": cluster.address, "directory": directory}
             case "add":
-                node = cluster.add_node(object_store_memory=MEMORY, **options)
+                node = cluster.add_node(object_store_memory=MEMORY, **_agent_ports(), **options)
                 nodes[node.node_id] = node
                 answer = {"node": node.node_id}
             case "remove":
