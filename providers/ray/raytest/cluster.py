@@ -11,12 +11,14 @@ It ends the cluster when its standard input ends.
 """
 
 import contextlib
+import inspect
 import json
 import socket
 import sys
 import time
 
 from ray._private import services
+from ray._raylet import persist_port
 from ray.cluster_utils import Cluster
 
 MEMORY = 80_000_000  # bytes of each node's object store
@@ -34,14 +36,27 @@ AGENT_PORTS = (
 
 
 def agent_ports():
-    """Return ports for the agents of a node.
-
-    A raylet whose agents choose theirs aborts where it has not read them after 30 s, which no setting
-    changes and a busy machine exceeds.
-    """
+    """Return free ports for the agents of a node."""
     with contextlib.ExitStack() as chosen:
         sockets = {name: chosen.enter_context(socket.create_server(("", 0))) for name in AGENT_PORTS}
         return {name: each.getsockname()[1] for name, each in sockets.items()}
+
+
+def unhurried(start):
+    """Return what starts a raylet that finds its agents' ports in their files at once.
+
+    The agents write these files when they listen. A raylet aborts where that takes 30 s, which no setting
+    changes and a busy machine exceeds.
+    """
+    signature = inspect.signature(start)
+
+    def call(*args, **options):
+        given = signature.bind(*args, **options).arguments
+        for name in AGENT_PORTS:
+            persist_port(given["session_dir"], given["node_id"], name, given[name])
+        return start(*args, **options)
+
+    return call
 
 
 def patient(read):
@@ -63,6 +78,7 @@ def patient(read):
 def main():
     """Serve until the input ends."""
     services.get_node = patient(services.get_node)
+    services.start_raylet = unhurried(services.start_raylet)
     Cluster._wait_for_node.__defaults__ = (PATIENCE,)
     order = json.loads(sys.argv[1])
     head, *others = order["nodes"]

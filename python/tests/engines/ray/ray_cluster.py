@@ -7,6 +7,7 @@ stdin. Tests speak to it through `Nodes`.
 from __future__ import annotations
 
 import contextlib
+import inspect
 import json
 import os
 import secrets
@@ -97,16 +98,29 @@ AGENT_PORTS = (
 
 
 def _agent_ports() -> dict[str, int]:
-    """Return ports for the agents of a node.
+    """Return free ports for the agents of a node."""
+    with contextlib.ExitStack() as chosen:
+        sockets = {name: chosen.enter_context(socket.create_server(("", 0))) for name in AGENT_PORTS}
+        return {name: each.getsockname()[1] for name, each in sockets.items()}
 
-    A raylet whose agents choose theirs aborts where it has not read them after 30 s, which no setting
+
+def _unhurried(start: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what starts a raylet that finds its agents' ports in their files at once.
+
+    The agents write these files when they listen. A raylet aborts where that takes 30 s, which no setting
     changes and a busy machine exceeds.
     """
-    with contextlib.ExitStack() as chosen:
-        sockets = {
-            name: chosen.enter_context(socket.create_server(("", 0))) for name in AGENT_PORTS
-        }
-        return {name: each.getsockname()[1] for name, each in sockets.items()}
+    from ray._raylet import persist_port
+
+    signature = inspect.signature(start)
+
+    def call(*args: Any, **options: Any) -> Any:
+        given = signature.bind(*args, **options).arguments
+        for name in AGENT_PORTS:
+            persist_port(given["session_dir"], given["node_id"], name, given[name])
+        return start(*args, **options)
+
+    return call
 
 
 def _patient(read: Callable[..., Any]) -> Callable[..., Any]:
@@ -130,6 +144,7 @@ def main() -> None:
     from ray.cluster_utils import Cluster
 
     services.get_node = _patient(services.get_node)
+    services.start_raylet = _unhurried(services.start_raylet)
     Cluster._wait_for_node.__defaults__ = (PATIENCE,)
     cluster = Cluster()
     nodes: dict[str, Any] = {}
