@@ -48,9 +48,7 @@ def test_agent_is_given_the_gpus_of_its_actor(module: ModuleType, ids: list[str]
     assert module.gpu_args(ids) == args
 
 
-def test_agent_has_each_gpu_once(
-    module: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_agent_has_each_gpu_once(module: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The agent adds up what several --gpus name, so that there is one."""
     monkeypatch.setattr(module.tempfile, "tempdir", str(tmp_path))
     order = {"args": ["--slice", "one"], "dir": "/d", "gpus": ["0", "2"], "tpu": "v4-8"}
