@@ -24,7 +24,7 @@ from ray.cluster_utils import Cluster
 MEMORY = 80_000_000  # bytes of each node's object store
 
 
-PATIENCE = 300  # seconds that a node may take to start; Ray itself waits for 30, which a busy machine exceeds
+PATIENCE = 900  # seconds that a node may take to start; Ray itself waits for 30, which a busy machine exceeds
 
 
 AGENT_PORTS = (

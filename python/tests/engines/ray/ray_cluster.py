@@ -35,7 +35,7 @@ class Nodes:
             "RAY_AUTH_TOKEN_PATH": str(self.token),
             "RAY_memory_monitor_refresh_ms": "0",
             "RAY_agent_register_timeout_ms": "300000",  # on a loaded machine
-            "RAY_raylet_start_wait_time_s": "120",
+            "RAY_raylet_start_wait_time_s": "300",
             "RAY_USAGE_STATS_ENABLED": "0",
             "PYTHONDONTWRITEBYTECODE": "1",  # as in many images
             "RAY_gcs_server_port_wait_time_s": "300",
@@ -86,7 +86,7 @@ class Nodes:
         self._process.wait(300)
 
 
-PATIENCE = 300  # seconds that a node may take to start; Ray itself waits for 30, which a busy machine exceeds
+PATIENCE = 900  # seconds that a node may take to start; Ray itself waits for 30, which a busy machine exceeds
 
 
 AGENT_PORTS = (
