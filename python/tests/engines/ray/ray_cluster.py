@@ -36,6 +36,7 @@ class Nodes:
             "RAY_memory_monitor_refresh_ms": "0",
             "RAY_agent_register_timeout_ms": "300000",  # on a loaded machine
             "RAY_raylet_start_wait_time_s": "300",
+            "RAY_worker_niceness": "0",  # Ray's 15 starves workers of a busy machine
             "RAY_USAGE_STATS_ENABLED": "0",
             "PYTHONDONTWRITEBYTECODE": "1",  # as in many images
             "RAY_gcs_server_port_wait_time_s": "300",
