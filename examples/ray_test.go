@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/fray-ml/fray/providers/ray/raytest"
 )
@@ -36,6 +37,7 @@ func TestTrainingOnRay(t *testing.T) {
 	}
 	c := raytest.Start(t, python(t), host(1, nil), host(0, map[string]float64{"TPU-v4-16-head": 1}))
 	s := newStack(t, "training.hcl")
+	s.wait = 15 * time.Minute // beside the cluster's own processes
 	s.onRay(c)
 	t.Cleanup(s.end) // while there is a cluster to ask
 	s.applyToEnd("--var", "tpu=v4-16")

@@ -2,6 +2,7 @@ package examples
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,10 +20,11 @@ import (
 // stack is one example in a copy of this directory, driven through the real binary.
 type stack struct {
 	t    *testing.T
-	dir  string   // the copy
-	file string   // the example's HCL file
-	gone bool     // destroyed
-	env  []string // more variables of every command
+	dir  string        // the copy
+	file string        // the example's HCL file
+	gone bool          // destroyed
+	env  []string      // more variables of every command
+	wait time.Duration // for each command; 0: patience
 }
 
 // newStack copies the examples, and takes everything down when the test ends.
@@ -73,7 +75,7 @@ func (s *stack) command(ctx context.Context, verb string, args ...string) *exec.
 // run runs a fray command, which must succeed, and returns its output.
 func (s *stack) run(verb string, args ...string) string {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(s.t.Context(), cmp.Or(s.wait, patience))
 	defer cancel()
 	var stdout, stderr bytes.Buffer
 	cmd := s.command(ctx, verb, args...)

@@ -48,6 +48,15 @@ def test_agent_is_given_the_gpus_of_its_actor(module: ModuleType, ids: list[str]
     assert module.gpu_args(ids) == args
 
 
+def test_agent_has_each_gpu_once(module: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The agent adds up what several --gpus name, so that there is one."""
+    monkeypatch.setattr(module.tempfile, "tempdir", str(tmp_path))
+    order = {"args": ["--slice", "one"], "dir": "/d", "gpus": ["0", "2"], "tpu": "v4-8"}
+    args = module.agent_args(order, "10.0.0.1")
+    assert args[:4] == ["--slice", "one", "--dir", "/d"]
+    assert args[6:] == ["--address", "10.0.0.1", "--gpus", "0,2", "--simulated"]
+
+
 def test_agent_without_gpus_sees_none(module: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     """An agent sees the GPUs of its actor, and not those of the node."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")

@@ -112,6 +112,13 @@ def gpu_args(ids):
     return ["--gpus", ",".join(ids)] if ids and all(n.isdigit() for n in ids) else []
 
 
+def agent_args(order, address):
+    """Return the arguments of a host's agent: those of its slice, and what this node decides."""
+    args = [*order["args"], "--dir", order["dir"], "--cache-dir", os.path.join(base_dir(), "cache")]
+    args += ["--address", address, *gpu_args(order["gpus"])]
+    return [*args, "--simulated"] if order["tpu"] and not has_tpu_chips() else args
+
+
 class Watcher:
     """Runs the agent of one host until its standard input ends, which the actor's end closes."""
 
@@ -218,22 +225,7 @@ class Host:
         import ray
 
         order["gpus"] = [str(n) for n in ray.get_gpu_ids()]
-        order["args"] += [
-            "--dir",
-            order["dir"],
-            "--cache-dir",
-            os.path.join(base_dir(), "cache"),
-            "--address",
-            ray.util.get_node_ip_address(),
-            *gpu_args(order["gpus"]),
-        ]
-        if order["tpu"] and not has_tpu_chips():
-            order["args"].append("--simulated")
-        gpus = [str(gpu) for gpu in ray.get_gpu_ids()]
-        if gpus and all(
-            gpu.isdigit() for gpu in gpus
-        ):  # else what Ray has set for this actor holds for tasks
-            order["args"] += ["--gpus", ",".join(sorted(gpus, key=int))]
+        order["args"] = agent_args(order, ray.util.get_node_ip_address())
         launcher = subprocess.Popen(
             [sys.executable, os.path.join(os.getcwd(), "fray_driver.py"), "watch", json.dumps(order)],
             stdin=subprocess.PIPE,

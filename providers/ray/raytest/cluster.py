@@ -10,17 +10,53 @@ from other clusters on this machine. It writes "ready URL", then answers each li
 It ends the cluster when its standard input ends.
 """
 
+import contextlib
+import inspect
 import json
+import socket
 import sys
 import time
 
 from ray._private import services
+from ray._raylet import persist_port
 from ray.cluster_utils import Cluster
 
 MEMORY = 80_000_000  # bytes of each node's object store
 
 
-PATIENCE = 300  # seconds that a node may take to start; Ray itself waits for 30, which a busy machine exceeds
+PATIENCE = 900  # seconds that a node may take to start; Ray itself waits for 30, which a busy machine exceeds
+
+
+AGENT_PORTS = (
+    "metrics_agent_port",
+    "metrics_export_port",
+    "dashboard_agent_listen_port",
+    "runtime_env_agent_port",
+)
+
+
+def agent_ports():
+    """Return free ports for the agents of a node."""
+    with contextlib.ExitStack() as chosen:
+        sockets = {name: chosen.enter_context(socket.create_server(("", 0))) for name in AGENT_PORTS}
+        return {name: each.getsockname()[1] for name, each in sockets.items()}
+
+
+def unhurried(start):
+    """Return what starts a raylet that finds its agents' ports in their files at once.
+
+    The agents write these files when they listen. A raylet aborts where that takes 30 s, which no setting
+    changes and a busy machine exceeds.
+    """
+    signature = inspect.signature(start)
+
+    def call(*args, **options):
+        given = signature.bind(*args, **options).arguments
+        for name in AGENT_PORTS:
+            persist_port(given["session_dir"], given["node_id"], name, given[name])
+        return start(*args, **options)
+
+    return call
 
 
 def patient(read):
@@ -42,6 +78,7 @@ def patient(read):
 def main():
     """Serve until the input ends."""
     services.get_node = patient(services.get_node)
+    services.start_raylet = unhurried(services.start_raylet)
     Cluster._wait_for_node.__defaults__ = (PATIENCE,)
     order = json.loads(sys.argv[1])
     head, *others = order["nodes"]
@@ -52,11 +89,12 @@ def main():
             "include_dashboard": True,
             "dashboard_host": "127.0.0.1",
             "dashboard_port": order["dashboard_port"],
-            "dashboard_agent_listen_port": None,  # any: the default one is taken where another cluster runs
+            **agent_ports(),
             **head,
         },
     )
-    nodes = [cluster.head_node] + [cluster.add_node(object_store_memory=MEMORY, **each) for each in others]
+    nodes = [cluster.head_node]
+    nodes += [cluster.add_node(object_store_memory=MEMORY, **agent_ports(), **each) for each in others]
     print("ready http://" + cluster.webui_url, flush=True)
     for line in sys.stdin:
         verb, _, rest = line.strip().partition(" ")
@@ -64,7 +102,7 @@ def main():
             cluster.remove_node(nodes[int(rest)], allow_graceful=False)
             print("killed", flush=True)
         elif verb == "add":
-            nodes.append(cluster.add_node(object_store_memory=MEMORY, **json.loads(rest)))
+            nodes.append(cluster.add_node(object_store_memory=MEMORY, **agent_ports(), **json.loads(rest)))
             print("added", flush=True)
     for node in list(cluster.worker_nodes):
         cluster.remove_node(node, allow_graceful=False)

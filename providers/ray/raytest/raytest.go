@@ -63,7 +63,8 @@ func Start(t *testing.T, python string, nodes ...Node) *Cluster {
 	c.command = exec.Command(python, "-c", program, string(order))
 	c.command.Env = append(withoutRay(os.Environ()),
 		"RAY_AUTH_MODE=token", "RAY_AUTH_TOKEN_PATH="+c.Token, "RAY_USAGE_STATS_ENABLED=0", "RAY_memory_monitor_refresh_ms=0",
-		"RAY_agent_register_timeout_ms=300000", "RAY_gcs_server_port_wait_time_s=300", // on a busy machine
+		"RAY_agent_register_timeout_ms=300000", "RAY_gcs_server_port_wait_time_s=300", "RAY_raylet_start_wait_time_s=300", // on a busy machine
+		"RAY_worker_niceness=0", // as Ray's 15 starves what runs there on a busy machine
 		"TMPDIR="+temp, "PATH="+filepath.Dir(python)+":"+os.Getenv("PATH"))
 	log, err := os.Create(filepath.Join(temp, "log"))
 	if err != nil {

@@ -17,7 +17,7 @@ import pytest
 PROGRAM = os.environ.get("FRAY_TEST_PROGRAM", "")
 """The fray program, which scripts/test-engines builds."""
 
-WAIT = 300.0  # seconds; a busy machine keeps this
+WAIT = 900.0  # seconds; a busy machine keeps this
 
 
 Run = Callable[[list[str], Path, Mapping[str, str]], "subprocess.CompletedProcess[str]"]

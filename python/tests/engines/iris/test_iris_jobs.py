@@ -180,15 +180,16 @@ def test_iris_05_one_task_fails(cluster: IrisCluster, flag: Flag) -> None:
     assert info.tasks[0].state is TaskState.KILLED
 
 
-def test_iris_06_no_gang_of_several_slices(iris: Iris, user: str) -> None:
-    """Iris itself would let it wait for ever, which is why it is rejected."""
+@pytest.mark.parametrize("attribute", ["tpu-name", "scale-group"])
+def test_iris_06_no_gang_of_several_slices(iris: Iris, user: str, attribute: str) -> None:
+    """Iris itself would let it wait for ever, whatever its workers have in common, so it is rejected."""
     body = {
         "name": f"/{user}/slices",
         "entrypoint": {"runCommand": {"argv": ["true"]}},
         "environment": {},
         "resources": {"cpuMillicores": 1000, "device": {"tpu": {"variant": "v4-16", "count": 4}}},
         "replicas": 4,
-        "coscheduling": {"groupBy": "tpu-name"},
+        "coscheduling": {"groupBy": attribute},
         "clientRevisionDate": time.strftime("%Y-%m-%d"),
     }
     iris.call("LaunchJob", body)

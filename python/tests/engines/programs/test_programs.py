@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import shutil
 import sys
 from functools import cache
 from pathlib import Path
@@ -9,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from engines.conftest import Run, environ_without_fray, run
+from engines.conftest import PROGRAM, Run, environ_without_fray, run
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
 
@@ -59,6 +61,13 @@ def _expected(program: str, cwd: Path) -> str:
         cwd,
         "result: ",
     )
+
+
+def test_no_backend_is_left_out() -> None:
+    """What is not installed would be skipped, and the programs compared with fewer backends."""
+    assert importlib.util.find_spec("ray")
+    assert importlib.util.find_spec("iris")
+    assert shutil.which(PROGRAM)
 
 
 @pytest.mark.parametrize("program", CLIENT)

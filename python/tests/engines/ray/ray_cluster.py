@@ -6,10 +6,13 @@ stdin. Tests speak to it through `Nodes`.
 
 from __future__ import annotations
 
+import contextlib
+import inspect
 import json
 import os
 import secrets
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -32,7 +35,8 @@ class Nodes:
             "RAY_AUTH_TOKEN_PATH": str(self.token),
             "RAY_memory_monitor_refresh_ms": "0",
             "RAY_agent_register_timeout_ms": "300000",  # on a loaded machine
-            "RAY_raylet_start_wait_time_s": "120",
+            "RAY_raylet_start_wait_time_s": "300",
+            "RAY_worker_niceness": "0",  # Ray's 15 starves workers of a busy machine
             "RAY_USAGE_STATS_ENABLED": "0",
             "PYTHONDONTWRITEBYTECODE": "1",  # as in many images
             "RAY_gcs_server_port_wait_time_s": "300",
@@ -83,7 +87,41 @@ class Nodes:
         self._process.wait(300)
 
 
-PATIENCE = 300  # seconds that a node may take to start; Ray itself waits for 30, which a busy machine exceeds
+PATIENCE = 900  # seconds that a node may take to start; Ray itself waits for 30, which a busy machine exceeds
+
+
+AGENT_PORTS = (
+    "metrics_agent_port",
+    "metrics_export_port",
+    "dashboard_agent_listen_port",
+    "runtime_env_agent_port",
+)
+
+
+def _agent_ports() -> dict[str, int]:
+    """Return free ports for the agents of a node."""
+    with contextlib.ExitStack() as chosen:
+        sockets = {name: chosen.enter_context(socket.create_server(("", 0))) for name in AGENT_PORTS}
+        return {name: each.getsockname()[1] for name, each in sockets.items()}
+
+
+def _unhurried(start: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what starts a raylet that finds its agents' ports in their files at once.
+
+    The agents write these files when they listen. A raylet aborts where that takes 30 s, which no setting
+    changes and a busy machine exceeds.
+    """
+    from ray._raylet import persist_port
+
+    signature = inspect.signature(start)
+
+    def call(*args: Any, **options: Any) -> Any:
+        given = signature.bind(*args, **options).arguments
+        for name in AGENT_PORTS:
+            persist_port(given["session_dir"], given["node_id"], name, given[name])
+        return start(*args, **options)
+
+    return call
 
 
 def _patient(read: Callable[..., Any]) -> Callable[..., Any]:
@@ -107,6 +145,7 @@ def main() -> None:
     from ray.cluster_utils import Cluster
 
     services.get_node = _patient(services.get_node)
+    services.start_raylet = _unhurried(services.start_raylet)
     Cluster._wait_for_node.__defaults__ = (PATIENCE,)
     cluster = Cluster()
     nodes: dict[str, Any] = {}
@@ -123,12 +162,13 @@ def main() -> None:
                     include_dashboard=options.pop("include_dashboard", False),
                     temp_dir=directory,
                     object_store_memory=MEMORY,
+                    **_agent_ports(),
                     **options,
                 )
                 nodes[node.node_id] = node
                 answer = {"address": cluster.address, "directory": directory}
             case "add":
-                node = cluster.add_node(object_store_memory=MEMORY, **options)
+                node = cluster.add_node(object_store_memory=MEMORY, **_agent_ports(), **options)
                 nodes[node.node_id] = node
                 answer = {"node": node.node_id}
             case "remove":

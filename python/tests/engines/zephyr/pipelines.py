@@ -59,7 +59,7 @@ def main(directory: str, kill: bool) -> None:
         max_execution_retries=0,
         stage_runner_factory=_runner,
     )
-    print(json.dumps({"client": type(context.client).__name__}))
+    print(json.dumps({"cluster": type(context.client.cluster).__name__}))
     numbers = Dataset.from_list(list(range(12)))
     if kill:
         killed = context.execute(numbers.map(Kill(f"{directory}/killed", 5)))
