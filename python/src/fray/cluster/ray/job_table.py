@@ -9,24 +9,16 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from fray.cluster.errors import AlreadyExistsError, NotFoundError, RefusedError
 from fray.cluster.ray import transitions
 from fray.cluster.ray.demand import demand_of
-from fray.cluster.ray.records import Environment, Job, Launch, Place, Shared, TaskEnd
+from fray.cluster.ray.records import Environment, Job, Launch, Place, Shared, Started, TaskEnd
 from fray.cluster.types import JobId, NameClash, Namespace, Termination
 
 MOST_ENDED = 10_000
 """How many jobs that have ended are kept, of the newest."""
-
-
-@dataclass(frozen=True)
-class Started:
-    """An attempt that may start."""
-
-    attempt: int
-    environment: Environment
 
 
 class JobTable:

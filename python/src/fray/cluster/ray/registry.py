@@ -21,13 +21,14 @@ from fray.cluster.ray.actors.side import ActorSide
 from fray.cluster.ray.alternatives import settled
 from fray.cluster.ray.demand import demand_of
 from fray.cluster.ray.host import host_class, payload_of, value_of
-from fray.cluster.ray.job_table import JobTable, Started
+from fray.cluster.ray.job_table import JobTable
 from fray.cluster.ray.logs import Chunk, LogTable
+from fray.cluster.ray.naming import supervisor_name
 from fray.cluster.ray.nodes import Nodes
 from fray.cluster.ray.pending import reasons
 from fray.cluster.ray.places import names_of
 from fray.cluster.ray.placing import alone, supervisor_options
-from fray.cluster.ray.records import PROTOCOL, Job, Launch, Place, TaskEnd
+from fray.cluster.ray.records import PROTOCOL, Job, Launch, Place, Started, TaskEnd
 from fray.cluster.ray.store import Store
 from fray.cluster.ray.transitions import backoff
 from fray.cluster.types import JobId, JobInfo, JobStatus, Namespace, TaskState
@@ -41,7 +42,7 @@ _log = logging.getLogger("fray")
 class Registry:
     """Answers clients and supervisors. All of it runs in one event loop, so that each change is atomic."""
 
-    def __init__(self, namespace: str, package: str) -> None:
+    def __init__(self, namespace: str, package: str, name: str) -> None:  # noqa: ARG002
         import ray
 
         self._ray = ray
@@ -56,7 +57,7 @@ class Registry:
         self._watched: set[JobId] = set()
         self._loaded = False
         self._actors: ActorSide | None = None  # from `_resume` on
-        self._remote = ray.remote(host_class())
+        self._classes: dict[str, Any] = {}  # of supervisors, by package
 
     def _stored(self) -> list[Job]:
         values = [self._store.get("job", name) for name in self._store.names("job")]
@@ -107,7 +108,7 @@ class Registry:
         named = await asyncio.to_thread(self._ray.util.list_named_actors, all_namespaces=True)
         names = {each["name"] for each in named if each["namespace"] == self._jobs.namespace}
         for job in self._jobs:
-            if job.over and _name_of(job) in names:
+            if job.over and supervisor_name(job.job_id) in names:
                 self._remove_places(job)
                 await self._leave(job)
 
@@ -134,7 +135,7 @@ class Registry:
         """
         self._resume()
         for sha256 in await self.missing(list(small)):
-            self._store.put_blob(sha256, iter([small[sha256]]))
+            self._store.put_small(sha256, small[sha256])
         if any(launch.request.resources.alternatives for launch in launches):
             await self._nodes.refresh(_LOOK)
             launches = [settled(launch, self._nodes.known) for launch in launches]
@@ -256,7 +257,9 @@ class Registry:
     async def begin(self, job_id: JobId, holder: str, seats: Sequence[Place]) -> Started | None:
         """Begin an attempt, the start fence; None: the job is not wanted."""
         self._resume()
-        return self._jobs.begin(job_id, holder, seats, time.time())
+        assert self._actors is not None
+        started = self._jobs.begin(job_id, holder, seats, time.time())
+        return self._actors.equipped(self._jobs.job(job_id), started) if started else None
 
     async def write_log(self, job_id: JobId, attempt: int, task: int, data: bytes) -> bool:
         """Keep what a task wrote; False: that attempt is over, or the job."""
@@ -352,7 +355,7 @@ class Registry:
         if job.launch.request.resources.regions:
             await self._nodes.refresh(_LOOK)
         options = {
-            "name": _name_of(job),
+            "name": supervisor_name(job.job_id),
             "namespace": job.namespace,
             "lifetime": "detached",
             "get_if_exists": True,
@@ -360,22 +363,23 @@ class Registry:
             "max_concurrency": 16,
             **supervisor_options(job, self._nodes.known),
         }
-        payload = payload_of(job.namespace, job.job_id)
-        made = self._remote.options(**options)
-        return made.remote(
-            job.namespace, job.launch.package, "fray.cluster.ray.supervisor:Supervisor", payload
-        )
+        package = job.launch.package
+        if package not in self._classes:
+            made = host_class(job.namespace, package, "fray.cluster.ray.supervisor:Supervisor")
+            self._classes[package] = self._ray.remote(made)
+        return self._classes[package].options(**options).remote()
 
     def _kill(self, job: Job) -> None:
         with contextlib.suppress(ValueError):  # it has gone
-            self._ray.kill(self._ray.get_actor(_name_of(job), namespace=job.namespace), no_restart=True)
+            supervisor = self._ray.get_actor(supervisor_name(job.job_id), namespace=job.namespace)
+            self._ray.kill(supervisor, no_restart=True)
         self._remove_places(job)
 
     async def _leave(self, job: Job) -> None:
         """End the supervisor of a job in order, by force if it does not answer."""
         problems = self._ray.exceptions
         try:
-            handle = self._ray.get_actor(_name_of(job), namespace=job.namespace)
+            handle = self._ray.get_actor(supervisor_name(job.job_id), namespace=job.namespace)
             await asyncio.wait_for(_awaited(handle.leave.remote()), _SLACK)
         except (ValueError, problems.ActorDiedError):
             return
@@ -412,7 +416,7 @@ class Registry:
                 self._kill(job)
             return
         try:
-            handle = self._ray.get_actor(_name_of(job), namespace=job.namespace)
+            handle = self._ray.get_actor(supervisor_name(job.job_id), namespace=job.namespace)
             reply = handle.call.remote("stop", payload_of(job.attempt, job.grace))
             value_of(await asyncio.wait_for(_awaited(reply), job.grace + _SLACK))
         except Exception as err:  # it has gone, or goes below: those that wait for the job are not to hang
@@ -442,7 +446,3 @@ class Registry:
 async def _awaited(reference: Any) -> bytes:
     value: bytes = await reference
     return value
-
-
-def _name_of(job: Job) -> str:
-    return f"fray-job {job.job_id}"

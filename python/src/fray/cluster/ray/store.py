@@ -8,13 +8,14 @@ secrets of jobs may be among them.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 _SPACE = b"fray"
 _PART = 4 << 20  # bytes; a message of Ray's has at most some hundred MiB
 MAX_BLOB = 512 << 20
 """The most bytes of one blob."""
+_AT_HAND = 16 << 20  # bytes of blobs that a process keeps for attempts that begin soon
 
 
 class Store:
@@ -25,6 +26,7 @@ class Store:
 
         self._kv: Any = internal_kv
         self._prefix = prefix_of(namespace)
+        self._at_hand: dict[str, bytes] = {}
 
     def put(self, kind: str, name: str, value: bytes) -> None:
         """Write a value."""
@@ -62,6 +64,16 @@ class Store:
             count += 1
         self.put("blob", sha256, str(count).encode())
 
+    def put_small(self, sha256: str, content: bytes) -> None:
+        """Write a blob, and keep it at hand in this process while there is room."""
+        self.put_blob(sha256, iter([content]))
+        if sum(map(len, self._at_hand.values())) + len(content) <= _AT_HAND:
+            self._at_hand[sha256] = content
+
+    def at_hand(self, blobs: Iterable[str]) -> dict[str, bytes]:
+        """Return those of some blobs that this process has at hand."""
+        return {sha256: self._at_hand[sha256] for sha256 in blobs if sha256 in self._at_hand}
+
     def blob(self, sha256: str) -> bytes:
         """Return a blob.
 
@@ -77,6 +89,7 @@ class Store:
 
     def delete_blob(self, sha256: str) -> None:
         """Remove a blob."""
+        self._at_hand.pop(sha256, None)
         self.delete("blob", sha256)
         for name in self.names("blob", f"{sha256}/"):
             self.delete("blob", name)
