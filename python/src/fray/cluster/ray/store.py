@@ -27,6 +27,7 @@ class Store:
         self._kv: Any = internal_kv
         self._prefix = prefix_of(namespace)
         self._at_hand: dict[str, bytes] = {}
+        self._there: set[str] = set()  # blobs that were found, or written, and not deleted since
 
     def put(self, kind: str, name: str, value: bytes) -> None:
         """Write a value."""
@@ -53,8 +54,10 @@ class Store:
     # Blobs
 
     def has_blob(self, sha256: str) -> bool:
-        """Report whether a blob is there as a whole."""
-        return self.get("blob", sha256) is not None
+        """Report whether a blob is there as a whole. Only one process deletes blobs: the registry."""
+        if sha256 not in self._there and self.get("blob", sha256) is not None:
+            self._there.add(sha256)
+        return sha256 in self._there
 
     def put_blob(self, sha256: str, parts: Iterator[bytes]) -> None:
         """Write a blob."""
@@ -63,6 +66,7 @@ class Store:
             self.put("blob", f"{sha256}/{count}", part)
             count += 1
         self.put("blob", sha256, str(count).encode())
+        self._there.add(sha256)
 
     def put_small(self, sha256: str, content: bytes) -> None:
         """Write a blob, and keep it at hand in this process while there is room."""
@@ -90,6 +94,7 @@ class Store:
     def delete_blob(self, sha256: str) -> None:
         """Remove a blob."""
         self._at_hand.pop(sha256, None)
+        self._there.discard(sha256)
         self.delete("blob", sha256)
         for name in self.names("blob", f"{sha256}/"):
             self.delete("blob", name)

@@ -127,17 +127,20 @@ class ActorSide:
             identity = b""
         return replace(started, identity=identity, blobs=self._store.at_hand(job.launch.blobs))
 
-    async def _await_hosted(self, job_id: JobId, name: str, seconds: float) -> tuple[bool, JobInfo]:
+    async def _await_hosted(
+        self, job_id: JobId, name: str, seconds: float, ended: int
+    ) -> tuple[bool, JobInfo]:
         """Return whether a job has registered an actor of a name, and how it stands.
 
-        It waits, for at most so many seconds, until either the actor is there or another attempt has ended.
+        It waits, for at most so many seconds, until the actor is there, or as many attempts as `ended` are
+        not all that have ended.
         """
-        until, before = time.monotonic() + seconds, _ends(self._table.job(job_id))
+        until = time.monotonic() + seconds
         while True:
             job = self._table.job(job_id)
             there = any(e.job_id == job_id for e in self.endpoints.lookup_all(job.namespace, name))
             left = until - time.monotonic()
-            if there or job.status.ended or _ends(job) != before or left <= 0:
+            if there or job.status.ended or _ends(job) != ended or left <= 0:
                 return there, job.info()
             await self.endpoints.changed(left)
 
