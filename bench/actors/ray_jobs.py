@@ -16,6 +16,7 @@ from pathlib import Path
 
 import cloudpickle
 import ray
+from one_node import start as start_cluster
 from rows import tell
 
 from fray.cluster import Entrypoint, JobRequest
@@ -45,11 +46,7 @@ def start(submit: Callable[[str], None], directory: Path) -> float:
 def main() -> None:
     many = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    os.environ.setdefault("RAY_AUTH_MODE", "disabled")
-    ray.init(
-        "local", num_cpus=CPUS, include_dashboard=False, log_to_driver=False, object_store_memory=80_000_000
-    )
-    address = ray.get_runtime_context().gcs_address
+    address = start_cluster(CPUS)
     with tempfile.TemporaryDirectory() as scratch:
         os.chdir(scratch)
         directory = Path(scratch)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import pickle
 import time
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any
@@ -22,6 +21,7 @@ from fray.cluster.ray.alternatives import settled
 from fray.cluster.ray.demand import demand_of
 from fray.cluster.ray.host import host_class, payload_of, value_of
 from fray.cluster.ray.job_table import JobTable
+from fray.cluster.ray.journal import Journal
 from fray.cluster.ray.logs import Chunk, LogTable
 from fray.cluster.ray.naming import supervisor_name
 from fray.cluster.ray.nodes import Nodes
@@ -29,6 +29,7 @@ from fray.cluster.ray.pending import reasons
 from fray.cluster.ray.places import names_of
 from fray.cluster.ray.placing import alone, supervisor_options
 from fray.cluster.ray.records import PROTOCOL, Job, Launch, Place, Started, TaskEnd
+from fray.cluster.ray.sharing import SharedGroups
 from fray.cluster.ray.store import Store
 from fray.cluster.ray.transitions import backoff
 from fray.cluster.types import JobId, JobInfo, JobStatus, Namespace, TaskState
@@ -48,8 +49,10 @@ class Registry:
         self._ray = ray
         self._package = package
         self._store = Store(namespace)
-        self._jobs = JobTable(Namespace(namespace), self._changed)
-        self._jobs.load(self._stored())
+        self._journal = Journal(self._store)
+        self._jobs = JobTable(Namespace(namespace), self._changed, self._journal.together)
+        self._jobs.load(self._journal.jobs())
+        self._groups = SharedGroups(ray, self._jobs)
         self._logs = LogTable(self._store)
         self._nodes = Nodes()
         self._waiting = asyncio.Condition()
@@ -59,12 +62,8 @@ class Registry:
         self._actors: ActorSide | None = None  # from `_resume` on
         self._classes: dict[str, Any] = {}  # of supervisors, by package
 
-    def _stored(self) -> list[Job]:
-        values = [self._store.get("job", name) for name in self._store.names("job")]
-        return [pickle.loads(value) for value in values if value is not None]
-
     def _changed(self, job: Job) -> None:
-        self._store.put("job", job.job_id, pickle.dumps(job))
+        self._journal.put(job)
         for sha256 in self._jobs.unused(job):
             self._store.delete_blob(sha256)
         if self._actors is not None:
@@ -94,7 +93,7 @@ class Registry:
         launcher = RayLauncher(self._ray, self._jobs.namespace, self._nodes)
         self._actors = ActorSide(self._store, self._jobs, launcher, self._stop_soon, self._attempt_over)
         self._spawn(self._actors.serve(self._ray.util.get_node_ip_address()))
-        self._make_shared(self._jobs.living())
+        self._spawn(self._groups.make(self._jobs.living()))
         for job in self._jobs:
             if job.status is JobStatus.STOPPED and job.draining and not job.hosted:
                 self._spawn(self._end_supervisor(job))
@@ -150,7 +149,7 @@ class Registry:
             for job in clashing:
                 await self.stop(job.job_id, "another job takes its name")
             await self._until(lambda: all(self._jobs.job(job.job_id).over for job in clashing), None)  # noqa: B023
-        self._make_shared(new)
+        self._spawn(self._groups.make(new))
         for job in new:
             self._watch(job.job_id)
             self._spawn(self._give_up(job.job_id))
@@ -158,14 +157,6 @@ class Registry:
             self._store.delete("job", job.job_id)
             self._logs.drop(job.job_id)
         return ids, []
-
-    def _make_shared(self, jobs: Sequence[Job]) -> None:
-        """Make the placement groups that jobs share, each of all the jobs that were launched together."""
-        names = dict.fromkeys(job.shared.name for job in jobs if job.shared)
-        for name in names:
-            sharing = [job for job in self._jobs if job.shared and job.shared.name == name]
-            sharing.sort(key=lambda job: job.shared.first if job.shared else 0)
-            places.make_shared(self._ray, name, [demand_of(job.launch.request) for job in sharing])
 
     async def _give_up(self, job_id: JobId) -> None:
         """End a job that has not started in the time that its request allows."""
@@ -201,7 +192,9 @@ class Registry:
         if any(job.status is JobStatus.PENDING for job in jobs):
             await self._nodes.refresh(_LOOK)
         return [
-            job.info(reasons(job, self._nodes.known) if job.status is JobStatus.PENDING else ())
+            job.info(self._groups.reasons(job) or reasons(job, self._nodes.known))
+            if job.status is JobStatus.PENDING
+            else job.info()
             for job in jobs
         ]
 
@@ -261,11 +254,11 @@ class Registry:
         started = self._jobs.begin(job_id, holder, seats, time.time())
         return self._actors.equipped(self._jobs.job(job_id), started) if started else None
 
-    async def write_log(self, job_id: JobId, attempt: int, task: int, data: bytes) -> bool:
-        """Keep what a task wrote; False: that attempt is over, or the job."""
+    async def write_log(self, job_id: JobId, attempt: int, task: int, start: int, data: bytes) -> bool:
+        """Keep what a task wrote from a number of bytes on; False: that attempt is over, or the job."""
         if self._jobs.current(job_id, attempt) is None and not self._draining(job_id, attempt):
             return False
-        self._logs.write(job_id, attempt, task, data)
+        self._logs.write(job_id, attempt, task, start, data)
         await self._notify()
         return True
 
