@@ -38,7 +38,7 @@ func (b engineBench) engines() error {
 		if ours == 0 || theirs == 0 {
 			return fmt.Errorf("%s was not measured", row.name)
 		}
-		b.row("on Ray: "+row.text, row.format(ours), row.target, fmt.Sprintf("Ray %s: %.2f times", row.format(theirs), ours/theirs))
+		b.row("on Ray: "+row.text, row.measured(rows, "fray"), row.target, fmt.Sprintf("Ray %s: %.2f times", row.measured(rows, "ray"), ours/theirs))
 	}
 	return nil
 }
@@ -50,11 +50,22 @@ type engineRow struct {
 	format             func(float64) string
 }
 
+// measured is the median of one library, with the quartiles where its program
+// has them.
+func (r engineRow) measured(rows map[string]float64, library string) string {
+	text := r.format(rows[r.name+", "+library])
+	low, high := rows[r.name+" first quartile, "+library], rows[r.name+" third quartile, "+library]
+	if low == 0 && high == 0 {
+		return text
+	}
+	return fmt.Sprintf("%s (%s to %s)", text, r.format(low), r.format(high))
+}
+
 func engineRows() []engineRow {
 	return []engineRow{
 		{"submit to start p50", "submission of a callable to its start, p50", "1.5 times a task in a fresh process", false, secondsText},
 		{"jobs that do nothing", fmt.Sprintf("%d jobs that do nothing", engineJobs), "3 times tasks in processes of their own", false, secondsText},
-		{"create and first call", "create_actor and the first call", "1.2 times", true, secondsText},
+		{"create and first call", "create_actor and the first call", "1.2 times a named, detached actor", true, secondsText},
 		{"1:1 sync", "calls through our handle, 1:1 sync", "1 times", true, rateText},
 		{"1:1 async", "calls through our handle, 1:1 async", "1 times", true, rateText},
 		{"n:n async", "calls through our handle, n:n async", "1 times", true, rateText},

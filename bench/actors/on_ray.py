@@ -17,7 +17,7 @@ from typing import Any
 import cloudpickle
 import ray
 from one_node import start as start_cluster
-from rows import tell
+from rows import quartiles, tell
 
 from fray.v2 import ActorHandle, ActorOptions, ResourceConfig
 from fray.v2.ray_backend import RayClient
@@ -76,15 +76,11 @@ def row(
 ) -> None:
     """Measure in turns, and print the medians; `less` of what is measured is better."""
     pairs = [(ours(), theirs()) for _ in range(turns)]
-    mine, its = (statistics.median(each) for each in zip(*pairs, strict=True))
-    ratio = its / mine if less else mine / its
-    tell(f"{name}, fray", mine)
-    tell(f"{name}, ray", its)
-    tell(f"{name}, ratio", ratio)
-    for whose, found in zip(("fray", "ray"), zip(*pairs, strict=True), strict=True):
-        low, _, high = statistics.quantiles(found, n=4)
-        tell(f"{name} first quartile, {whose}", low)
-        tell(f"{name} third quartile, {whose}", high)
+    mine, its = zip(*pairs, strict=True)
+    quartiles(name, "fray", mine)
+    quartiles(name, "ray", its)
+    ratio = statistics.median(mine) / statistics.median(its)
+    tell(f"{name}, ratio", 1 / ratio if less else ratio)
 
 
 def main() -> None:
