@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from pathlib import Path
 from typing import Any
@@ -31,9 +32,7 @@ class Importing:
         return "pydantic" in sys.modules, "pydantic.v1.fields.ModelField" in dispatched
 
     def use(self) -> str:
-        import pydantic
-
-        return str(pydantic.__version__)
+        return str(importlib.import_module("pydantic").__version__)
 
 
 def test_ray_imports_what_it_pickles_specially_with_the_actor(cluster: Any) -> None:
