@@ -20,7 +20,7 @@ func TestEnginesAreAPart(t *testing.T) {
 
 // What a row takes is what its program measures: under that name, of both.
 func TestEngineRowsAreMeasured(t *testing.T) {
-	for _, row := range engineRows() {
+	for _, row := range engineRows(engineJobs) {
 		program := "ray_jobs.py"
 		if row.actors {
 			program = "on_ray.py"
