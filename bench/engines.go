@@ -2,13 +2,15 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"time"
 )
 
-// engineJobs is how many jobs that do nothing are started, of each library.
+// engineJobs is how many jobs that do nothing are started, of each library, where
+// FRAY_BENCH_JOBS does not say otherwise.
 const engineJobs = 1000
 
 // engineBench measures fray's clients of other people's clusters, each beside the
@@ -21,7 +23,13 @@ func (b engineBench) engines() error {
 	if err != nil {
 		return err
 	}
-	jobs, err := b.onEngine(python, "ray_jobs.py", strconv.Itoa(engineJobs))
+	count := engineJobs
+	if given := os.Getenv("FRAY_BENCH_JOBS"); given != "" {
+		if count, err = strconv.Atoi(given); err != nil {
+			return fmt.Errorf("FRAY_BENCH_JOBS: %w", err)
+		}
+	}
+	jobs, err := b.onEngine(python, "ray_jobs.py", strconv.Itoa(count))
 	if err != nil {
 		return err
 	}
@@ -29,7 +37,7 @@ func (b engineBench) engines() error {
 	if err != nil {
 		return err
 	}
-	for _, row := range engineRows() {
+	for _, row := range engineRows(count) {
 		rows := jobs
 		if row.actors {
 			rows = actors
@@ -38,7 +46,7 @@ func (b engineBench) engines() error {
 		if ours == 0 || theirs == 0 {
 			return fmt.Errorf("%s was not measured", row.name)
 		}
-		b.row("on Ray: "+row.text, row.format(ours), row.target, fmt.Sprintf("Ray %s: %.2f times", row.format(theirs), ours/theirs))
+		b.row("on Ray: "+row.text, row.measured(rows, "fray"), row.target, fmt.Sprintf("Ray %s: %.2f times", row.measured(rows, "ray"), ours/theirs))
 	}
 	return nil
 }
@@ -50,11 +58,22 @@ type engineRow struct {
 	format             func(float64) string
 }
 
-func engineRows() []engineRow {
+// measured is the median of one library, with the quartiles where its program
+// has them.
+func (r engineRow) measured(rows map[string]float64, library string) string {
+	text := r.format(rows[r.name+", "+library])
+	low, high := rows[r.name+" first quartile, "+library], rows[r.name+" third quartile, "+library]
+	if low == 0 && high == 0 {
+		return text
+	}
+	return fmt.Sprintf("%s (%s to %s)", text, r.format(low), r.format(high))
+}
+
+func engineRows(jobs int) []engineRow {
 	return []engineRow{
 		{"submit to start p50", "submission of a callable to its start, p50", "1.5 times a task in a fresh process", false, secondsText},
-		{"jobs that do nothing", fmt.Sprintf("%d jobs that do nothing", engineJobs), "3 times tasks in processes of their own", false, secondsText},
-		{"create and first call", "create_actor and the first call", "1.2 times", true, secondsText},
+		{"jobs that do nothing", fmt.Sprintf("%d jobs that do nothing", jobs), "3 times tasks in processes of their own", false, secondsText},
+		{"create and first call", "create_actor and the first call", "1.2 times a named, detached actor", true, secondsText},
 		{"1:1 sync", "calls through our handle, 1:1 sync", "1 times", true, rateText},
 		{"1:1 async", "calls through our handle, 1:1 async", "1 times", true, rateText},
 		{"n:n async", "calls through our handle, n:n async", "1 times", true, rateText},

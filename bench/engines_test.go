@@ -20,7 +20,7 @@ func TestEnginesAreAPart(t *testing.T) {
 
 // What a row takes is what its program measures: under that name, of both.
 func TestEngineRowsAreMeasured(t *testing.T) {
-	for _, row := range engineRows() {
+	for _, row := range engineRows(engineJobs) {
 		program := "ray_jobs.py"
 		if row.actors {
 			program = "on_ray.py"
@@ -32,5 +32,19 @@ func TestEngineRowsAreMeasured(t *testing.T) {
 		if !strings.Contains(string(text), `"`+row.name) {
 			t.Errorf("%s measures no %q", program, row.name)
 		}
+	}
+}
+
+func TestEngineRowsShowTheirSpread(t *testing.T) {
+	row := engineRow{name: "create", format: secondsText}
+	rows := map[string]float64{
+		"create, fray": 0.5, "create first quartile, fray": 0.25, "create third quartile, fray": 0.75,
+		"create, ray": 1,
+	}
+	if got, want := row.measured(rows, "fray"), "500.0 ms (250.0 ms to 750.0 ms)"; got != want {
+		t.Errorf("measured(fray) = %q, want %q", got, want)
+	}
+	if got, want := row.measured(rows, "ray"), "1000.0 ms"; got != want {
+		t.Errorf("measured(ray) = %q, want %q", got, want)
 	}
 }

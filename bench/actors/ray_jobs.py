@@ -7,7 +7,6 @@ are the time from the submission of a callable to its start, and that of many th
 from __future__ import annotations
 
 import os
-import statistics
 import sys
 import tempfile
 import time
@@ -16,12 +15,13 @@ from pathlib import Path
 
 import cloudpickle
 import ray
-from rows import tell
+from one_node import start as start_cluster
+from rows import quartiles, tell
 
 from fray.cluster import Entrypoint, JobRequest
 from fray.cluster.ray import RayCluster
 
-STARTS = 15
+STARTS = int(os.environ.get("FRAY_BENCH_STARTS", "15"))
 TURNS = 4
 CPUS = 2
 
@@ -45,11 +45,7 @@ def start(submit: Callable[[str], None], directory: Path) -> float:
 def main() -> None:
     many = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    os.environ.setdefault("RAY_AUTH_MODE", "disabled")
-    ray.init(
-        "local", num_cpus=CPUS, include_dashboard=False, log_to_driver=False, object_store_memory=80_000_000
-    )
-    address = ray.get_runtime_context().gcs_address
+    address = start_cluster(CPUS)
     with tempfile.TemporaryDirectory() as scratch:
         os.chdir(scratch)
         directory = Path(scratch)
@@ -68,10 +64,9 @@ def main() -> None:
         for _ in range(STARTS + 1):  # by turns, so that what else the machine does hits both
             taken["ray"].append(start(native, directory))
             taken["fray"].append(start(ours, directory))
-        p50 = {name: statistics.median(found[1:]) for name, found in taken.items()}
-        for name, seconds in p50.items():
-            tell(f"submit to start p50, {name}", seconds)
-            tell(f"submit to start longest, {name}", max(taken[name][1:]))
+        for name, seconds in taken.items():
+            quartiles("submit to start p50", name, seconds[1:])
+            tell(f"submit to start longest, {name}", max(seconds[1:]))
         totals = {"ray": 0.0, "fray": 0.0}
         for turn in range(TURNS):
             began = time.monotonic()

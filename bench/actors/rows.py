@@ -6,7 +6,7 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 SERVERS = 4
 BATCH = 1000
@@ -42,6 +42,14 @@ def latency(row: str, run: Callable[[], None], count: int = 2000) -> None:
     times.sort()
     tell(row + " p50", times[len(times) // 2])
     tell(row + " p99", times[len(times) * 99 // 100])
+
+
+def quartiles(row: str, library: str, values: Sequence[float]) -> None:
+    """Print the median of what was measured of a library, and the quartiles."""
+    low, middle, high = statistics.quantiles(values, n=4)
+    tell(f"{row}, {library}", middle)
+    tell(f"{row} first quartile, {library}", low)
+    tell(f"{row} third quartile, {library}", high)
 
 
 def tell(row: str, value: float) -> None:

@@ -16,11 +16,11 @@ from fray.cluster.ray import places, reach, registry, task
 from fray.cluster.ray.actors import session
 from fray.cluster.ray.actors.session import RaySession
 from fray.cluster.ray.calls import Calls
-from fray.cluster.ray.job_table import JobTable, Started
+from fray.cluster.ray.job_table import JobTable
 from fray.cluster.ray.nodes import Node
 from fray.cluster.ray.private import write_private
 from fray.cluster.ray.reach import Reach
-from fray.cluster.ray.records import Environment, Job, Launch, Place, TaskEnd
+from fray.cluster.ray.records import Environment, Job, Launch, Place, Started, TaskEnd
 from fray.cluster.ray.store import Store
 
 HERE = Place("node-1", "10.0.0.1")
@@ -117,7 +117,7 @@ def test_nodes_are_watched_on_after_a_reading_has_failed(ray: Any, monkeypatch: 
 
     async def part() -> None:
         assert ray
-        found = registry.Registry("rl", "package")
+        found = registry.Registry("rl", "package", "fray-registry")
         found._loaded = True
         job = running(found)
         watching = asyncio.ensure_future(found._watch_nodes())
@@ -139,7 +139,7 @@ def test_a_job_that_is_stopped_ends_whatever_its_supervisor_answers(ray: Any, pr
     ray.kill = lambda *_, **__: None
 
     async def part() -> None:
-        found = registry.Registry("rl", "package")
+        found = registry.Registry("rl", "package", "fray-registry")
         job = running(found)
         draining = found._jobs.stop(job.job_id, "by a client", 2.0)
         assert not draining.over
@@ -193,7 +193,7 @@ def test_a_group_that_is_asked_for_again_has_the_same_order() -> None:
 def end_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: Exception | None = None) -> TaskEnd:
     """Run a task whose set-up fails."""
 
-    def prepare(_job: Job, _environment: Environment, directory: Path, *_: object) -> None:
+    def prepare(_job: Job, _started: Started, directory: Path, *_: object) -> None:
         assert directory.stat().st_mode & 0o777 == 0o700, "others may read the callable"
         if problem is not None:
             raise problem

@@ -103,7 +103,10 @@ class HostedActor:
         self.job: JobHandle = ClusterJob(cluster, job_id)
         self._reminded = time.monotonic()
         # Of a cluster that reports what happens.
-        self._waits: Callable[[JobId, str, float], _Standing] | None = getattr(cluster, "await_hosted", None)
+        self._waits: Callable[[JobId, str, float, int], _Standing] | None = getattr(
+            cluster, "await_hosted", None
+        )
+        self._ended = 0  # attempts, as far as was reported
 
     @property
     def notified(self) -> bool:
@@ -112,9 +115,10 @@ class HostedActor:
 
     def poll(self, seconds: float) -> bool:
         """Report whether it answers, see PendingActor."""
-        there, info = (self._waits or self._awaited)(self._job_id, self.name, seconds)
+        there, info = (self._waits or self._awaited)(self._job_id, self.name, seconds, self._ended)
         if there or info is None:
             return True
+        self._ended = sum(attempt.ended_at is not None for attempt in info.attempts)
         error = self._failure(info)
         if error is None:
             self._remind()
@@ -123,7 +127,7 @@ class HostedActor:
             self._cluster.terminate(self._job_id)
         raise error
 
-    def _awaited(self, job_id: JobId, name: str, seconds: float) -> _Standing:
+    def _awaited(self, job_id: JobId, name: str, seconds: float, _: int) -> _Standing:
         """Return whether the job has registered the actor, and how it stands, soon or when it has."""
         if seconds > 0:
             self._await_registration(seconds)

@@ -23,6 +23,7 @@ from fray.v2.types import JobHandle
 T = TypeVar("T")
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.01, 0.25  # seconds between two polls of actors that are awaited
+_LONGEST_WAIT = 10.0  # seconds of a poll that returns as soon as something happens
 
 
 class ActorStatus(StrEnum):
@@ -185,11 +186,12 @@ def wait_ready(
     until = None if timeout is None else time.monotonic() + timeout
     waiting, ready = list(actors), set[int]()
     failed: list[ActorCreationError] = []
-    pause = 0.0
+    pause = _pause(waiting, 0.0) if count and len(waiting) == 1 and waiting[0].notified else 0.0
     while True:
-        for actor in list(waiting):
+        left = pause if until is None else max(0.0, min(pause, until - time.monotonic()))
+        for i, actor in enumerate(list(waiting)):
             try:
-                if actor.poll(0):
+                if actor.poll(0 if i else left):
                     ready.add(actors.index(actor))
                     waiting.remove(actor)
             except ActorCreationError as err:
@@ -204,13 +206,11 @@ def wait_ready(
             raise WaitTimeoutError(
                 f"{len(ready)} of {count} actors were ready after {timeout} s, not {names}"
             )
-        pause = _LONGEST_PAUSE if waiting[0].notified else min(_LONGEST_PAUSE, pause * 1.3 or _FIRST_PAUSE)
-        left = pause if until is None else max(0.0, min(pause, until - time.monotonic()))
-        _rest(waiting[0], left)
+        pause = _pause(waiting, pause)
 
 
-def _rest(actor: PendingActor, seconds: float) -> None:
-    try:
-        actor.poll(seconds)
-    except ActorCreationError:
-        return  # the next poll raises it again
+def _pause(waiting: Sequence[PendingActor], before: float) -> float:
+    """Return for how many seconds the first of those that are awaited is polled next."""
+    if waiting[0].notified:
+        return _LONGEST_WAIT if len(waiting) == 1 else _LONGEST_PAUSE  # so that all are polled now and then
+    return min(_LONGEST_PAUSE, before * 1.3 or _FIRST_PAUSE)

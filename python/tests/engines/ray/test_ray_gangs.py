@@ -137,7 +137,7 @@ def test_ray_28_dead_node_that_lives(nodes: Any, cluster: Any, tmp_path: Path) -
             until(lambda: cluster.poll(job).preemptions == 1)
             end = TaskEnd(0, TaskState.SUCCEEDED, exit_code=0)
             assert cluster._calls.call("finish", job, 1, [end]) is None
-            assert not cluster._calls.call("write_log", job, 1, 0, b"late")
+            assert not cluster._calls.call("write_log", job, 1, 0, 0, b"late")
             assert not cluster.poll(job).status.ended
         finally:
             os.kill(raylet, signal.SIGCONT)

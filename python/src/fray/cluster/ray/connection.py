@@ -7,13 +7,13 @@ from typing import Any
 from fray.cluster.errors import ClusterError
 from fray.cluster.ray.calls import Calls
 from fray.cluster.ray.dial import connect
-from fray.cluster.ray.host import host_class, payload_of
+from fray.cluster.ray.host import host_class
+from fray.cluster.ray.naming import REGISTRY
 from fray.cluster.ray.package import package
 from fray.cluster.ray.records import PROTOCOL
 from fray.cluster.ray.spec import Spec
 from fray.cluster.ray.store import Store, parts_of
 
-REGISTRY = "fray-registry"
 _HEAD = {"node:__internal_head__": 0.001}  # which Ray gives the head itself
 
 
@@ -44,9 +44,8 @@ class Connection:
             "num_cpus": 0,
             "resources": _HEAD,
         }
-        made = self.ray.remote(host_class()).options(**options)
-        payload = payload_of(self.namespace, sha256)
-        return made.remote(self.namespace, sha256, "fray.cluster.ray.registry:Registry", payload)
+        hosting = host_class(self.namespace, sha256, "fray.cluster.ray.registry:Registry")
+        return self.ray.remote(hosting).options(**options).remote()
 
     def ship(self, sha256: str, content: bytes) -> None:
         """Send a blob unless the cluster has it."""

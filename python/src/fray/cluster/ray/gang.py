@@ -11,10 +11,9 @@ from typing import Any
 from fray.cluster.ray.calls import Calls
 from fray.cluster.ray.demand import Demand
 from fray.cluster.ray.host import host_class, payload_of, value_of
-from fray.cluster.ray.job_table import Started
 from fray.cluster.ray.nodes import loss_of, read
 from fray.cluster.ray.places import Bundled, Places, SharedPlaces
-from fray.cluster.ray.records import Job, Place, TaskEnd
+from fray.cluster.ray.records import Job, Place, Started, TaskEnd
 from fray.cluster.types import TaskState
 
 _LOOK = 1.0  # seconds between two questions whether the attempt is still wanted
@@ -44,7 +43,8 @@ class Gang:
         self._places = (
             SharedPlaces(ray, job.shared, demand) if job.shared else Places(ray, job.job_id, demand)
         )
-        self._remote = ray.remote(host_class())
+        launch = job.launch
+        self._remote = ray.remote(host_class(job.namespace, launch.package, "fray.cluster.ray.runner:Runner"))
         self._seats: _Seats | None = None
         self._stopped = threading.Event()
         self._grace = job.grace
@@ -78,11 +78,7 @@ class Gang:
         for each in bundled:
             strategy = PlacementGroupSchedulingStrategy(self._places.group, each.bundle)
             options = {**self._demand.bundle.options(), "scheduling_strategy": strategy, "max_concurrency": 8}
-            made = self._remote.options(**options)
-            launch, payload = self._job.launch, payload_of(self._job.namespace)
-            runners.append(
-                made.remote(self._job.namespace, launch.package, "fray.cluster.ray.runner:Runner", payload)
-            )
+            runners.append(self._remote.options(**options).remote())
         found = [self._answer(r.call.remote("place", payload_of())) for r in runners]
         places = [
             Place(node, address, each.slice, each.host)

@@ -1,7 +1,9 @@
 """The one class of Ray actors that fray makes: it fetches fray, and hosts an object of it.
 
-Ray pickles it by value, as it is defined in a function, and what it is made and called with are bytes. So
-workers can make it whether fray is installed on their node or not, and use the version of the client.
+Ray pickles it by value, as it is defined in a function, and what it is called with are bytes. So workers can
+make it whether fray is installed on their node or not, and use the version of the client. It is made without
+arguments, before which Ray would prepare all that it unpickles, see `addons`: what the object is to know is
+in the class, and in the Ray actor's name.
 """
 
 from __future__ import annotations
@@ -15,13 +17,20 @@ from typing import Any
 
 
 @functools.cache
-def host_class() -> Any:
-    """Return the class, for ray.remote."""
+def host_class(namespace: str, package: str, target: str) -> Any:
+    """Return the class, for ray.remote.
+
+    Args:
+        namespace: Whose store has the package.
+        package: The SHA-256 of the package.
+        target: The class of the object, MODULE:CLASS. It is made with the namespace, the package, and the
+            name of the Ray actor.
+    """
 
     class FrayHost:
         """Hosts an object of fray."""
 
-        def __init__(self, namespace: str, package: str, target: str, payload: bytes) -> None:
+        def __init__(self) -> None:
             import compileall
             import gc
             import importlib
@@ -32,6 +41,7 @@ def host_class() -> Any:
             import tempfile
             import zipfile
 
+            import ray
             from ray._private import worker
             from ray.experimental import internal_kv
 
@@ -56,8 +66,10 @@ def host_class() -> Any:
             sys.path.insert(0, directory)
             os.environ["FRAY_RAY_PACKAGE"] = directory
             os.environ["FRAY_RAY_HOME"] = home
+            importlib.import_module("fray.cluster.ray.addons").defer()
             dispatcher = importlib.import_module("fray.cluster.ray.host").Dispatcher
-            self._dispatcher = dispatcher(target, payload)
+            name = ray.get_runtime_context().get_actor_name() or ""
+            self._dispatcher = dispatcher(target, namespace, package, name)
             gc.freeze()
             gc.enable()
 
@@ -78,12 +90,11 @@ def host_class() -> Any:
 class Dispatcher:
     """Calls methods of an object, those that are not coroutines in threads."""
 
-    def __init__(self, target: str, payload: bytes) -> None:
+    def __init__(self, target: str, namespace: str, package: str, name: str) -> None:
         from importlib import import_module
 
-        module, _, name = target.partition(":")
-        args, kwargs = pickle.loads(payload)
-        self._object = getattr(import_module(module), name)(*args, **kwargs)
+        module, _, kind = target.partition(":")
+        self._object = getattr(import_module(module), kind)(namespace, package, name)
 
     async def call(self, method: str, payload: bytes) -> bytes:
         """Return what the method returned or raised."""

@@ -9,32 +9,33 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 
 from fray.cluster.errors import AlreadyExistsError, NotFoundError, RefusedError
 from fray.cluster.ray import transitions
 from fray.cluster.ray.demand import demand_of
-from fray.cluster.ray.records import Environment, Job, Launch, Place, Shared, TaskEnd
+from fray.cluster.ray.records import Environment, Job, Launch, Place, Shared, Started, TaskEnd
 from fray.cluster.types import JobId, NameClash, Namespace, Termination
 
 MOST_ENDED = 10_000
 """How many jobs that have ended are kept, of the newest."""
 
 
-@dataclass(frozen=True)
-class Started:
-    """An attempt that may start."""
-
-    attempt: int
-    environment: Environment
-
-
 class JobTable:
-    """All jobs of a namespace. `changed` is called with each job that has changed."""
+    """All jobs of a namespace.
 
-    def __init__(self, namespace: Namespace, changed: Callable[[Job], None]) -> None:
+    `changed` is called with each job that has changed, and within `together` with those of one launch.
+    """
+
+    def __init__(
+        self,
+        namespace: Namespace,
+        changed: Callable[[Job], None],
+        together: Callable[[Sequence[Job]], AbstractContextManager[None]] = lambda _: nullcontext(),
+    ) -> None:
         self.namespace = namespace
-        self._changed = changed
+        self._changed, self._together = changed, together
         self._jobs: dict[JobId, Job] = {}
         self._living: dict[str, JobId] = {}
         self._requests: dict[str, list[JobId]] = {}  # of launches that may be asked for again
@@ -120,9 +121,10 @@ class JobTable:
         if clashing:
             return [], [], clashing
         new = _sharing(new) if group else new
-        for job in new:
-            self._living[job.launch.request.name] = job.job_id
-            self._put(job)
+        with self._together(new):
+            for job in new:
+                self._living[job.launch.request.name] = job.job_id
+                self._put(job)
         self._requests[request_id] = ids
         return ids, new, []
 

@@ -24,6 +24,13 @@ class Chunk:
     attempt: int
     task: int
     data: bytes
+    start: int = 0
+    """How many bytes the task had written before, in this attempt."""
+
+    @property
+    def end(self) -> int:
+        """How many bytes it had written then."""
+        return self.start + len(self.data)
 
 
 class Lines:
@@ -57,6 +64,7 @@ class LogTable:
         self._store = store
         self._of: dict[JobId, list[Chunk]] = {}
         self._sizes: dict[JobId, int] = {}
+        self._ends: dict[tuple[JobId, int, int], int] = {}  # how much each task of an attempt has written
         for name in store.names("log"):
             job_id = JobId(name.rpartition("/")[0])
             value = store.get("log", name)
@@ -66,6 +74,7 @@ class LogTable:
     def _add(self, job_id: JobId, chunk: Chunk) -> None:
         self._of.setdefault(job_id, []).append(chunk)
         self._sizes[job_id] = self._sizes.get(job_id, 0) + len(chunk.data)
+        self._ends[job_id, chunk.attempt, chunk.task] = chunk.end
 
     def count(self, job_id: JobId) -> int:
         """Return how many chunks there were so far."""
@@ -76,11 +85,14 @@ class LogTable:
         """Return the chunks from that number on that are kept."""
         return [chunk for chunk in self._of.get(job_id, []) if chunk.number >= count]
 
-    def write(self, job_id: JobId, attempt: int, task: int, data: bytes) -> None:
-        """Keep what a task wrote."""
+    def write(self, job_id: JobId, attempt: int, task: int, start: int, data: bytes) -> None:
+        """Keep what a task wrote after `start` bytes. Writes may be repeated: what was written stays once."""
+        known = self._ends.get((job_id, attempt, task), 0)
+        if start < known:
+            start, data = known, data[known - start :]
         if not data:
             return
-        chunk = Chunk(self.count(job_id), attempt, task, data)
+        chunk = Chunk(self.count(job_id), attempt, task, data, start)
         self._add(job_id, chunk)
         self._store.put("log", _key(job_id, chunk.number), pickle.dumps(chunk))
         while self._sizes[job_id] > MAX_JOB and len(self._of[job_id]) > 1:
@@ -98,6 +110,8 @@ class LogTable:
         for chunk in self._of.pop(job_id, []):
             self._store.delete("log", _key(job_id, chunk.number))
         self._sizes.pop(job_id, None)
+        for key in [key for key in self._ends if key[0] == job_id]:
+            del self._ends[key]
 
 
 def _key(job_id: JobId, number: int) -> str:

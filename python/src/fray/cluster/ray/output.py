@@ -24,6 +24,7 @@ class Shipping:
         self._which = job_id, attempt, task
         self._waiting: collections.deque[bytes] = collections.deque()
         self._size = 0
+        self._sent = 0  # bytes, and those that were dropped
         self._end = b""
         self._closed = False
         self._changed = threading.Condition()
@@ -36,7 +37,9 @@ class Shipping:
             self._waiting.append(data)
             self._size += len(data)
             while self._size > _MOST and len(self._waiting) > 1:
-                self._size -= len(self._waiting.popleft())
+                dropped = len(self._waiting.popleft())
+                self._size -= dropped
+                self._sent += dropped
             if self._thread is None:
                 self._thread = threading.Thread(target=self._ship, daemon=True, name="fray log")
                 self._thread.start()
@@ -51,10 +54,12 @@ class Shipping:
                 data = b"".join(self._waiting)
                 self._waiting.clear()
                 self._size = 0
+                before, self._sent = self._sent, self._sent + len(data)
                 closed = self._closed
             for start in range(0, len(data), _PART):
                 with contextlib.suppress(ClusterError):  # what is lost of a log ends no job
-                    self._registry.call("write_log", *self._which, data[start : start + _PART])
+                    part = data[start : start + _PART]
+                    self._registry.call("write_log", *self._which, before + start, part)
             if closed:
                 return
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -168,8 +169,12 @@ class SharedPlaces:
 
     def reserve(self, wanted: Callable[[], bool]) -> list[Bundled] | None:
         """Wait for the places of all, see Places.reserve."""
-        self.group = self._ray.util.get_placement_group(self._shared.name)
         while wanted():
+            try:
+                self.group = self._ray.util.get_placement_group(self._shared.name)
+            except ValueError:  # the registry has not made it yet
+                time.sleep(_LOOK)
+                continue
             if self.group.wait(_LOOK):
                 first = self._shared.first
                 return [

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fray.cluster.ray.records import Environment, Job
+from fray.cluster.ray.records import Job, Started
 from fray.cluster.ray.store import Store
 from fray.cluster.ray.unpack import unpack
 from fray.cluster.ray.venvs import Run, SetupError, build
@@ -37,14 +37,12 @@ class Prepared:
                 environ[name] = os.pathsep.join([*added, *filter(None, [environ.get(name, "")])])
 
 
-def prepare(
-    job: Job, environment: Environment, directory: Path, base: Mapping[str, str], run: Run
-) -> Prepared:
+def prepare(job: Job, started: Started, directory: Path, base: Mapping[str, str], run: Run) -> Prepared:
     """Make what a task needs, below a directory of its own.
 
     Args:
         job: The job.
-        environment: Of the job, with that of its parent.
+        started: The attempt, with what came with it.
         directory: An empty one, that is removed when the task has ended.
         base: The variables of programs that prepare it.
         run: Runs such a program.
@@ -52,7 +50,7 @@ def prepare(
     Raises:
         SetupError: it cannot be made.
     """
-    store = Store(job.namespace)
+    environment, blobs = started.environment, _Blobs(Store(job.namespace), started.blobs)
     work = directory / "work"
     work.mkdir()
     variables: dict[str, str] = {}
@@ -60,7 +58,7 @@ def prepare(
     path = ""
     python = sys.executable
     if environment.bundle:
-        unpack(_blob(store, environment.bundle), work)
+        unpack(blobs.get(environment.bundle), work)
         python_path = (str(work), str(work / "src"))
     if environment.uv is not None and environment.bundle:
         home = Path(os.environ["FRAY_RAY_HOME"])
@@ -72,18 +70,23 @@ def prepare(
     if job.launch.callable:
         _check_callables(Path(path).parent if path else None)
         file = directory / "callable"
-        file.write_bytes(_blob(store, job.launch.callable))
+        file.write_bytes(blobs.get(job.launch.callable))
         variables["FRAY_CALLABLE"] = str(file)
         words = (python, *words[1:])
         python_path = (*python_path, os.environ["FRAY_RAY_PACKAGE"])
     return Prepared(words, work, variables, python_path, path)
 
 
-def _blob(store: Store, sha256: str) -> bytes:
-    try:
-        return store.blob(sha256)
-    except LookupError as err:
-        raise SetupError(str(err)) from err
+@dataclass(frozen=True)
+class _Blobs:
+    store: Store
+    at_hand: Mapping[str, bytes]
+
+    def get(self, sha256: str) -> bytes:
+        try:
+            return self.at_hand[sha256] if sha256 in self.at_hand else self.store.blob(sha256)
+        except LookupError as err:
+            raise SetupError(str(err)) from err
 
 
 def _check_callables(venv: Path | None) -> None:

@@ -20,7 +20,7 @@ from fray.cluster.types import (
     Termination,
 )
 
-PROTOCOL = 1
+PROTOCOL = 2
 """Of the calls between clients, the registry and supervisors: all of one namespace have the same."""
 
 GRACE = 10.0
@@ -93,6 +93,18 @@ class TaskEnd:
     exit_code: int | None = None
     tail: tuple[str, ...] = ()
     termination: Termination | None = None
+
+
+@dataclass(frozen=True)
+class Started:
+    """An attempt that may start."""
+
+    attempt: int
+    environment: Environment
+    identity: bytes = field(default=b"", repr=False)
+    """What its processes show to actors, in PEM; b"": the head cannot make any."""
+    blobs: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    """Those of the job that are small, by their SHA-256; others are in the store."""
 
 
 @dataclass(frozen=True)

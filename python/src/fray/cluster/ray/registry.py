@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import pickle
 import time
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any
@@ -21,13 +20,16 @@ from fray.cluster.ray.actors.side import ActorSide
 from fray.cluster.ray.alternatives import settled
 from fray.cluster.ray.demand import demand_of
 from fray.cluster.ray.host import host_class, payload_of, value_of
-from fray.cluster.ray.job_table import JobTable, Started
+from fray.cluster.ray.job_table import JobTable
+from fray.cluster.ray.journal import Journal
 from fray.cluster.ray.logs import Chunk, LogTable
+from fray.cluster.ray.naming import supervisor_name
 from fray.cluster.ray.nodes import Nodes
 from fray.cluster.ray.pending import reasons
 from fray.cluster.ray.places import names_of
 from fray.cluster.ray.placing import alone, supervisor_options
-from fray.cluster.ray.records import PROTOCOL, Job, Launch, Place, TaskEnd
+from fray.cluster.ray.records import PROTOCOL, Job, Launch, Place, Started, TaskEnd
+from fray.cluster.ray.sharing import SharedGroups
 from fray.cluster.ray.store import Store
 from fray.cluster.ray.transitions import backoff
 from fray.cluster.types import JobId, JobInfo, JobStatus, Namespace, TaskState
@@ -41,14 +43,16 @@ _log = logging.getLogger("fray")
 class Registry:
     """Answers clients and supervisors. All of it runs in one event loop, so that each change is atomic."""
 
-    def __init__(self, namespace: str, package: str) -> None:
+    def __init__(self, namespace: str, package: str, name: str) -> None:  # noqa: ARG002
         import ray
 
         self._ray = ray
         self._package = package
         self._store = Store(namespace)
-        self._jobs = JobTable(Namespace(namespace), self._changed)
-        self._jobs.load(self._stored())
+        self._journal = Journal(self._store)
+        self._jobs = JobTable(Namespace(namespace), self._changed, self._journal.together)
+        self._jobs.load(self._journal.jobs())
+        self._groups = SharedGroups(ray, self._jobs)
         self._logs = LogTable(self._store)
         self._nodes = Nodes()
         self._waiting = asyncio.Condition()
@@ -56,14 +60,10 @@ class Registry:
         self._watched: set[JobId] = set()
         self._loaded = False
         self._actors: ActorSide | None = None  # from `_resume` on
-        self._remote = ray.remote(host_class())
-
-    def _stored(self) -> list[Job]:
-        values = [self._store.get("job", name) for name in self._store.names("job")]
-        return [pickle.loads(value) for value in values if value is not None]
+        self._classes: dict[str, Any] = {}  # of supervisors, by package
 
     def _changed(self, job: Job) -> None:
-        self._store.put("job", job.job_id, pickle.dumps(job))
+        self._journal.put(job)
         for sha256 in self._jobs.unused(job):
             self._store.delete_blob(sha256)
         if self._actors is not None:
@@ -93,7 +93,7 @@ class Registry:
         launcher = RayLauncher(self._ray, self._jobs.namespace, self._nodes)
         self._actors = ActorSide(self._store, self._jobs, launcher, self._stop_soon, self._attempt_over)
         self._spawn(self._actors.serve(self._ray.util.get_node_ip_address()))
-        self._make_shared(self._jobs.living())
+        self._spawn(self._groups.make(self._jobs.living()))
         for job in self._jobs:
             if job.status is JobStatus.STOPPED and job.draining and not job.hosted:
                 self._spawn(self._end_supervisor(job))
@@ -107,7 +107,7 @@ class Registry:
         named = await asyncio.to_thread(self._ray.util.list_named_actors, all_namespaces=True)
         names = {each["name"] for each in named if each["namespace"] == self._jobs.namespace}
         for job in self._jobs:
-            if job.over and _name_of(job) in names:
+            if job.over and supervisor_name(job.job_id) in names:
                 self._remove_places(job)
                 await self._leave(job)
 
@@ -134,7 +134,7 @@ class Registry:
         """
         self._resume()
         for sha256 in await self.missing(list(small)):
-            self._store.put_blob(sha256, iter([small[sha256]]))
+            self._store.put_small(sha256, small[sha256])
         if any(launch.request.resources.alternatives for launch in launches):
             await self._nodes.refresh(_LOOK)
             launches = [settled(launch, self._nodes.known) for launch in launches]
@@ -149,7 +149,7 @@ class Registry:
             for job in clashing:
                 await self.stop(job.job_id, "another job takes its name")
             await self._until(lambda: all(self._jobs.job(job.job_id).over for job in clashing), None)  # noqa: B023
-        self._make_shared(new)
+        self._spawn(self._groups.make(new))
         for job in new:
             self._watch(job.job_id)
             self._spawn(self._give_up(job.job_id))
@@ -157,14 +157,6 @@ class Registry:
             self._store.delete("job", job.job_id)
             self._logs.drop(job.job_id)
         return ids, []
-
-    def _make_shared(self, jobs: Sequence[Job]) -> None:
-        """Make the placement groups that jobs share, each of all the jobs that were launched together."""
-        names = dict.fromkeys(job.shared.name for job in jobs if job.shared)
-        for name in names:
-            sharing = [job for job in self._jobs if job.shared and job.shared.name == name]
-            sharing.sort(key=lambda job: job.shared.first if job.shared else 0)
-            places.make_shared(self._ray, name, [demand_of(job.launch.request) for job in sharing])
 
     async def _give_up(self, job_id: JobId) -> None:
         """End a job that has not started in the time that its request allows."""
@@ -200,7 +192,9 @@ class Registry:
         if any(job.status is JobStatus.PENDING for job in jobs):
             await self._nodes.refresh(_LOOK)
         return [
-            job.info(reasons(job, self._nodes.known) if job.status is JobStatus.PENDING else ())
+            job.info(self._groups.reasons(job) or reasons(job, self._nodes.known))
+            if job.status is JobStatus.PENDING
+            else job.info()
             for job in jobs
         ]
 
@@ -256,13 +250,15 @@ class Registry:
     async def begin(self, job_id: JobId, holder: str, seats: Sequence[Place]) -> Started | None:
         """Begin an attempt, the start fence; None: the job is not wanted."""
         self._resume()
-        return self._jobs.begin(job_id, holder, seats, time.time())
+        assert self._actors is not None
+        started = self._jobs.begin(job_id, holder, seats, time.time())
+        return self._actors.equipped(self._jobs.job(job_id), started) if started else None
 
-    async def write_log(self, job_id: JobId, attempt: int, task: int, data: bytes) -> bool:
-        """Keep what a task wrote; False: that attempt is over, or the job."""
+    async def write_log(self, job_id: JobId, attempt: int, task: int, start: int, data: bytes) -> bool:
+        """Keep what a task wrote from a number of bytes on; False: that attempt is over, or the job."""
         if self._jobs.current(job_id, attempt) is None and not self._draining(job_id, attempt):
             return False
-        self._logs.write(job_id, attempt, task, data)
+        self._logs.write(job_id, attempt, task, start, data)
         await self._notify()
         return True
 
@@ -352,7 +348,7 @@ class Registry:
         if job.launch.request.resources.regions:
             await self._nodes.refresh(_LOOK)
         options = {
-            "name": _name_of(job),
+            "name": supervisor_name(job.job_id),
             "namespace": job.namespace,
             "lifetime": "detached",
             "get_if_exists": True,
@@ -360,22 +356,23 @@ class Registry:
             "max_concurrency": 16,
             **supervisor_options(job, self._nodes.known),
         }
-        payload = payload_of(job.namespace, job.job_id)
-        made = self._remote.options(**options)
-        return made.remote(
-            job.namespace, job.launch.package, "fray.cluster.ray.supervisor:Supervisor", payload
-        )
+        package = job.launch.package
+        if package not in self._classes:
+            made = host_class(job.namespace, package, "fray.cluster.ray.supervisor:Supervisor")
+            self._classes[package] = self._ray.remote(made)
+        return self._classes[package].options(**options).remote()
 
     def _kill(self, job: Job) -> None:
         with contextlib.suppress(ValueError):  # it has gone
-            self._ray.kill(self._ray.get_actor(_name_of(job), namespace=job.namespace), no_restart=True)
+            supervisor = self._ray.get_actor(supervisor_name(job.job_id), namespace=job.namespace)
+            self._ray.kill(supervisor, no_restart=True)
         self._remove_places(job)
 
     async def _leave(self, job: Job) -> None:
         """End the supervisor of a job in order, by force if it does not answer."""
         problems = self._ray.exceptions
         try:
-            handle = self._ray.get_actor(_name_of(job), namespace=job.namespace)
+            handle = self._ray.get_actor(supervisor_name(job.job_id), namespace=job.namespace)
             await asyncio.wait_for(_awaited(handle.leave.remote()), _SLACK)
         except (ValueError, problems.ActorDiedError):
             return
@@ -412,7 +409,7 @@ class Registry:
                 self._kill(job)
             return
         try:
-            handle = self._ray.get_actor(_name_of(job), namespace=job.namespace)
+            handle = self._ray.get_actor(supervisor_name(job.job_id), namespace=job.namespace)
             reply = handle.call.remote("stop", payload_of(job.attempt, job.grace))
             value_of(await asyncio.wait_for(_awaited(reply), job.grace + _SLACK))
         except Exception as err:  # it has gone, or goes below: those that wait for the job are not to hang
@@ -442,7 +439,3 @@ class Registry:
 async def _awaited(reference: Any) -> bytes:
     value: bytes = await reference
     return value
-
-
-def _name_of(job: Job) -> str:
-    return f"fray-job {job.job_id}"

@@ -8,19 +8,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from fray.cluster.ray.calls import Calls
-from fray.cluster.ray.job_table import Started
-from fray.cluster.ray.records import Job, Place, TaskEnd
+from fray.cluster.ray.naming import REGISTRY
+from fray.cluster.ray.records import Job, Place, Started, TaskEnd
 from fray.cluster.ray.task import Task
 
 
 class Runner:
     """Runs one task at a time."""
 
-    def __init__(self, namespace: str) -> None:
+    def __init__(self, namespace: str, package: str, name: str) -> None:  # noqa: ARG002
         import ray
 
         self._ray: Any = ray
-        self._registry = Calls(lambda: ray.get_actor("fray-registry", namespace=namespace), "Ray", 600.0)
+        self._registry = Calls(lambda: ray.get_actor(REGISTRY, namespace=namespace), "Ray", 600.0)
         self._task: Task | None = None
 
     def place(self) -> tuple[str, str, int]:

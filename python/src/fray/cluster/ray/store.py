@@ -8,13 +8,14 @@ secrets of jobs may be among them.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 _SPACE = b"fray"
 _PART = 4 << 20  # bytes; a message of Ray's has at most some hundred MiB
 MAX_BLOB = 512 << 20
 """The most bytes of one blob."""
+_AT_HAND = 16 << 20  # bytes of blobs that a process keeps for attempts that begin soon
 
 
 class Store:
@@ -25,6 +26,8 @@ class Store:
 
         self._kv: Any = internal_kv
         self._prefix = prefix_of(namespace)
+        self._at_hand: dict[str, bytes] = {}
+        self._there: set[str] = set()  # blobs that were found, or written, and not deleted since
 
     def put(self, kind: str, name: str, value: bytes) -> None:
         """Write a value."""
@@ -51,8 +54,10 @@ class Store:
     # Blobs
 
     def has_blob(self, sha256: str) -> bool:
-        """Report whether a blob is there as a whole."""
-        return self.get("blob", sha256) is not None
+        """Report whether a blob is there as a whole. Only one process deletes blobs: the registry."""
+        if sha256 not in self._there and self.get("blob", sha256) is not None:
+            self._there.add(sha256)
+        return sha256 in self._there
 
     def put_blob(self, sha256: str, parts: Iterator[bytes]) -> None:
         """Write a blob."""
@@ -61,6 +66,17 @@ class Store:
             self.put("blob", f"{sha256}/{count}", part)
             count += 1
         self.put("blob", sha256, str(count).encode())
+        self._there.add(sha256)
+
+    def put_small(self, sha256: str, content: bytes) -> None:
+        """Write a blob, and keep it at hand in this process while there is room."""
+        self.put_blob(sha256, iter([content]))
+        if sum(map(len, self._at_hand.values())) + len(content) <= _AT_HAND:
+            self._at_hand[sha256] = content
+
+    def at_hand(self, blobs: Iterable[str]) -> dict[str, bytes]:
+        """Return those of some blobs that this process has at hand."""
+        return {sha256: self._at_hand[sha256] for sha256 in blobs if sha256 in self._at_hand}
 
     def blob(self, sha256: str) -> bytes:
         """Return a blob.
@@ -77,6 +93,8 @@ class Store:
 
     def delete_blob(self, sha256: str) -> None:
         """Remove a blob."""
+        self._at_hand.pop(sha256, None)
+        self._there.discard(sha256)
         self.delete("blob", sha256)
         for name in self.names("blob", f"{sha256}/"):
             self.delete("blob", name)

@@ -17,6 +17,7 @@ from typing import Any
 from fray.cluster.ray.calls import Calls
 from fray.cluster.ray.demand import SLICE_LABEL, demand_of
 from fray.cluster.ray.gang import Gang
+from fray.cluster.ray.naming import REGISTRY, supervised
 from fray.cluster.ray.nodes import read
 from fray.cluster.ray.placing import alone
 from fray.cluster.ray.records import Job, Place
@@ -28,13 +29,13 @@ _TIMEOUT = 600.0  # seconds that the registry may be away
 class Supervisor:
     """Runs a job to its end."""
 
-    def __init__(self, namespace: str, job_id: str) -> None:
+    def __init__(self, namespace: str, package: str, name: str) -> None:  # noqa: ARG002
         import ray
 
         self._ray: Any = ray
-        self._job_id = job_id
+        self._job_id = supervised(name)
         self.holder = f"{os.getpid()}-{secrets.token_hex(8)}"
-        self._registry = Calls(lambda: ray.get_actor("fray-registry", namespace=namespace), "Ray", _TIMEOUT)
+        self._registry = Calls(lambda: ray.get_actor(REGISTRY, namespace=namespace), "Ray", _TIMEOUT)
         self._running = threading.Lock()
         self._changed = threading.Condition()
         self._task: Task | None = None

@@ -15,11 +15,10 @@ from pathlib import Path
 from fray import _termination
 from fray.cluster.ray.actors.identities import shown
 from fray.cluster.ray.calls import Calls
-from fray.cluster.ray.job_table import Started
 from fray.cluster.ray.output import Shipping
 from fray.cluster.ray.prepare import Prepared, prepare
 from fray.cluster.ray.process import Exit, Process
-from fray.cluster.ray.records import Job, Place, TaskEnd
+from fray.cluster.ray.records import Job, Place, Started, TaskEnd
 from fray.cluster.ray.variables import Seat, variables_of, without_workers
 from fray.cluster.ray.venvs import Run, SetupError
 from fray.cluster.types import TaskState, Termination, TerminationCause
@@ -69,10 +68,8 @@ class Task:
         record = directory / "end.json"
         try:
             base = without_workers(os.environ)
-            prepared = prepare(
-                self._job, self._started.environment, directory, base, self._setting_up(shipping)
-            )
-            environ = {**self._environ(prepared, record), **shown(self._registry, self._job, directory)}
+            prepared = prepare(self._job, self._started, directory, base, self._setting_up(shipping))
+            environ = {**self._environ(prepared, record), **shown(self._started.identity, directory)}
             with self._lock:
                 if self._stopped:
                     return self._killed()

@@ -31,10 +31,13 @@ class ClusterActors:
         """The registry of actors."""
         return RayMetadata(self._calls, self.namespace)
 
-    def await_hosted(self, job_id: JobId, name: str, seconds: float) -> tuple[bool, JobInfo]:
-        """Return whether a job has registered an actor, and how it stands, once either changes."""
+    def await_hosted(self, job_id: JobId, name: str, seconds: float, ended: int) -> tuple[bool, JobInfo]:
+        """Return whether a job has registered an actor, and how it stands, once either changes.
+
+        `ended` is how many of its attempts are known to have ended.
+        """
         found: tuple[bool, JobInfo] = self._calls.call(
-            "actors", "await_hosted", job_id, name, seconds, waits=seconds
+            "actors", "await_hosted", job_id, name, seconds, ended, waits=seconds
         )
         return found
 

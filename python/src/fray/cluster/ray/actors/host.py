@@ -25,10 +25,11 @@ from fray.cluster.errors import ClusterError
 from fray.cluster.ray.actors.metadata import RayMetadata
 from fray.cluster.ray.calls import Calls
 from fray.cluster.ray.host import payload_of, value_of
+from fray.cluster.ray.naming import REGISTRY, hosted
 from fray.cluster.ray.output import Shipping
 from fray.cluster.ray.prepare import prepare
 from fray.cluster.ray.private import write_private
-from fray.cluster.ray.records import Environment, Job, Place, TaskEnd
+from fray.cluster.ray.records import Job, Place, Started, TaskEnd
 from fray.cluster.ray.variables import Seat, variables_of
 from fray.cluster.ray.venvs import SetupError
 from fray.cluster.types import Namespace, TaskState, Termination, TerminationCause
@@ -43,26 +44,29 @@ _LOOK = 5.0  # seconds between two questions whether the attempt is still wanted
 class Beginning:
     """What a host is told when it reports in."""
 
-    attempt: int
-    environment: Environment
-    identity: bytes
-    """What it shows to those that call it, in PEM."""
+    job: Job
+    started: Started
 
 
 class ActorHost:
     """One attempt at hosting an actor."""
 
-    def __init__(self, namespace: str, job: Job, attempt: int) -> None:
+    def __init__(self, namespace: str, package: str, name: str) -> None:  # noqa: ARG002
+        """Begin at once: `run` is called when Ray has told the registry that this process is there."""
         import ray
 
         self._ray: Any = ray
-        self._job, self._attempt = job, attempt
+        which = hosted(name)
+        assert which is not None
+        self._job_id, self._attempt = which
+        self._namespace = namespace
         self._holder = f"{os.getpid()}-{secrets.token_hex(8)}"
-        self._registry = Calls(lambda: ray.get_actor("fray-registry", namespace=namespace), "Ray", _TIMEOUT)
+        self._registry = Calls(lambda: ray.get_actor(REGISTRY, namespace=namespace), "Ray", _TIMEOUT)
         self._lock = threading.Lock()
         self._end: TaskEnd | None = None
         self._serving: Any = None
         self._stopped = threading.Event()
+        threading.Thread(target=self.run, name="fray host", daemon=True).start()
 
     def run(self) -> TaskEnd:
         """Host the actor until its end; a second call waits for that."""
@@ -86,7 +90,7 @@ class ActorHost:
         home = Path(os.environ["FRAY_RAY_HOME"]) / "actors"
         home.mkdir(parents=True, exist_ok=True)
         directory = Path(tempfile.mkdtemp(dir=home))
-        shipping = Shipping(self._registry, self._job.job_id, begun.attempt, 0)
+        shipping = Shipping(self._registry, self._job_id, begun.started.attempt, 0)
         try:
             with _shipped_output(shipping):
                 return self._host(begun, place, directory, shipping)
@@ -96,7 +100,7 @@ class ActorHost:
 
     def _begun(self, place: Place) -> Beginning | None:
         """Report in, and import meanwhile what serves actors; None: this attempt is not wanted."""
-        args = ("begin_host", self._job.job_id, self._attempt, self._holder, place)
+        args = ("begin_host", self._job_id, self._attempt, self._holder, place)
         with contextlib.suppress(self._ray.exceptions.RayError, ValueError):
             reference = self._registry.handle().call.remote("actors", payload_of(*args))
             import_module("fray._host_serve")
@@ -149,13 +153,13 @@ class ActorHost:
 
     def _prepare(self, begun: Beginning, place: Place, directory: Path) -> None:
         """Make the environment of this process that of the job's task."""
-        environment = begun.environment
-        prepared = prepare(self._job, environment, directory, os.environ, _run_nothing)
+        environment = begun.started.environment
+        prepared = prepare(begun.job, begun.started, directory, os.environ, _run_nothing)
         identity = directory / "identity.pem"
-        write_private(identity, begun.identity)
+        write_private(identity, begun.started.identity)
         seat = Seat(
-            self._job,
-            begun.attempt,
+            begun.job,
+            begun.started.attempt,
             0,
             (place,),
             spec=f"ray:{self._ray.get_runtime_context().gcs_address}",
@@ -175,7 +179,7 @@ class ActorHost:
         from fray._host_serve import Serving
 
         try:
-            self._serving = Serving(_Surrounding(self._registry, self._job.namespace), actor, hosting)
+            self._serving = Serving(_Surrounding(self._registry, Namespace(self._namespace)), actor, hosting)
         except (OSError, ValueError, ClusterError) as err:
             sys.stderr.write(f"fray: the actor cannot be served: {err}\n")
             return 1
@@ -185,7 +189,7 @@ class ActorHost:
 
     def _watch(self) -> None:
         """End this process when the registry has gone on without it, as when its node was thought dead."""
-        job_id, attempt = self._job.job_id, self._attempt
+        job_id, attempt = self._job_id, self._attempt
         while not self._stopped.wait(_LOOK):
             with contextlib.suppress(ClusterError):
                 if not self._registry.call("actors", "is_wanted", job_id, attempt):
@@ -199,8 +203,8 @@ class ActorHost:
             state = TaskState.FAILED if status else TaskState.SUCCEEDED
             end = TaskEnd(0, state, f"exit status {status}" if status else "", status)
             with contextlib.suppress(Exception):
-                registry = self._ray.get_actor("fray-registry", namespace=self._job.namespace)
-                payload = payload_of("exiting", self._job.job_id, self._attempt, end)
+                registry = self._ray.get_actor(REGISTRY, namespace=self._namespace)
+                payload = payload_of("exiting", self._job_id, self._attempt, end)
                 self._ray.get(registry.call.remote("actors", payload), timeout=_LAST)
             leave(status)
 

@@ -10,20 +10,14 @@ from pathlib import Path
 
 from fray.cluster.ray.calls import Calls
 from fray.cluster.ray.private import write_private
-from fray.cluster.ray.records import Job
 
 
-def shown(calls: Calls, job: Job, directory: Path) -> dict[str, str]:
-    """Return the variable by which a task of a job has its identity, in a file of the task's directory.
-
-    It is empty where the registry has no identities.
-    """
-    try:
-        content: bytes = calls.call("actors", "identity", job.namespace)
-    except ImportError:  # of the head, whose log has it
+def shown(identity: bytes, directory: Path) -> dict[str, str]:
+    """Return the variable by which a task has its identity, in a file of the task's directory; b"": none."""
+    if not identity:
         return {}
     path = directory / "identity.pem"
-    write_private(path, content)
+    write_private(path, identity)
     return {"FRAY_ACTOR_IDENTITY": str(path)}
 
 

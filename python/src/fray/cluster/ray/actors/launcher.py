@@ -13,6 +13,7 @@ from typing import Any
 from fray.cluster.ray.actors.keeper import Host, HostLostError, HostUnmadeError
 from fray.cluster.ray.demand import HEAD_NODE
 from fray.cluster.ray.host import host_class, payload_of, value_of
+from fray.cluster.ray.naming import host_name, hosted
 from fray.cluster.ray.nodes import Nodes
 from fray.cluster.ray.placing import supervisor_options
 from fray.cluster.ray.records import Job, Place, TaskEnd
@@ -26,7 +27,6 @@ _DOUBT = 60.0  # seconds for Ray to find that a node is dead whose raylet cannot
 _PAUSE = 0.25  # seconds between two readings of the node table
 _OWN_HEAD = "node:__internal_head__"  # a resource that Ray gives the head itself
 _SHARE = 0.0001
-_KIND = "fray-actor"  # how the names of hosts begin
 _HOST = "fray.cluster.ray.actors.host:ActorHost"
 _log = logging.getLogger("fray")
 
@@ -87,7 +87,7 @@ class RayLauncher:
 
     def __init__(self, ray: Any, namespace: Namespace, nodes: Nodes) -> None:
         self._ray, self._namespace, self._nodes = ray, namespace, nodes
-        self._remote = ray.remote(host_class())
+        self._classes: dict[str, Any] = {}  # of hosts, by package
 
     async def start(self, job: Job, attempt: int) -> Host:
         """Return the host of an attempt, which is started unless it lives."""
@@ -95,7 +95,7 @@ class RayLauncher:
         if wanted.regions or not wanted.preemptible:
             await self._nodes.refresh(0)
         options = {
-            "name": _name_of(job.job_id, attempt),
+            "name": host_name(job.job_id, attempt),
             "namespace": job.namespace,
             "lifetime": "detached",
             "get_if_exists": True,
@@ -109,9 +109,10 @@ class RayLauncher:
                 _OWN_HEAD: _SHARE,
                 **{k: v for k, v in resources.items() if k != HEAD_NODE},
             }
-        payload = payload_of(job.namespace, job, attempt)
-        made = self._remote.options(**options).remote(job.namespace, job.launch.package, _HOST, payload)
-        return RayHost(self._ray, made)
+        package = job.launch.package
+        if package not in self._classes:
+            self._classes[package] = self._ray.remote(host_class(self._namespace, package, _HOST))
+        return RayHost(self._ray, self._classes[package].options(**options).remote())
 
     def _has(self, resource: str) -> bool:
         return any(node.alive and resource in node.total for node in self._nodes.known.values())
@@ -122,7 +123,7 @@ class RayLauncher:
 
     def _named(self, job_id: JobId, attempt: int) -> RayHost | None:
         try:
-            found = self._ray.get_actor(_name_of(job_id, attempt), namespace=self._namespace)
+            found = self._ray.get_actor(host_name(job_id, attempt), namespace=self._namespace)
         except ValueError:
             return None
         return RayHost(self._ray, found)
@@ -132,10 +133,9 @@ class RayLauncher:
         named = await asyncio.to_thread(self._ray.util.list_named_actors, all_namespaces=True)
         found = []
         for each in named:
-            kind, _, rest = each["name"].partition(" ")
-            if each["namespace"] == self._namespace and kind == _KIND:
-                job_id, _, attempt = rest.rpartition(" ")
-                found.append((JobId(job_id), int(attempt)))
+            which = hosted(each["name"])
+            if each["namespace"] == self._namespace and which is not None:
+                found.append(which)
         return found
 
     def end(self, job_id: JobId, attempt: int) -> None:
@@ -184,7 +184,3 @@ def _death_of(node: Mapping[str, Any]) -> str | None:
     except OSError:
         return None
     return ""
-
-
-def _name_of(job_id: JobId, attempt: int) -> str:
-    return f"{_KIND} {job_id} {attempt}"

@@ -9,6 +9,7 @@ import pickle
 import secrets
 import time
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,10 +20,10 @@ from fray.cluster.ray.actors.endpoint_table import Change, Registration
 from fray.cluster.ray.actors.fates import fate_of, names_of
 from fray.cluster.ray.actors.host import Beginning
 from fray.cluster.ray.actors.keeper import ActorKeeper, Launcher
-from fray.cluster.ray.job_table import JobTable, Started
+from fray.cluster.ray.job_table import JobTable
 from fray.cluster.ray.private import write_private
 from fray.cluster.ray.reach import Reach
-from fray.cluster.ray.records import Job, Place
+from fray.cluster.ray.records import Job, Place, Started
 from fray.cluster.ray.store import Store
 from fray.cluster.types import JobId, JobInfo, Namespace
 
@@ -114,22 +115,32 @@ class ActorSide:
         expected = job.attempt if job.running and job.holder == holder else job.attempt + 1
         if attempt != expected or (job.running and job.holder != holder):
             return None
-        started: Started | None = self._table.begin(job_id, holder, [place], time.time())
-        if started is None:
-            return None
-        return Beginning(started.attempt, started.environment, self._identity(job.namespace))
+        started = self._table.begin(job_id, holder, [place], time.time())
+        return Beginning(self._table.job(job_id), self.equipped(job, started)) if started else None
 
-    async def _await_hosted(self, job_id: JobId, name: str, seconds: float) -> tuple[bool, JobInfo]:
+    def equipped(self, job: Job, started: Started) -> Started:
+        """Return an attempt with what it would ask for next: its identity, and the blobs that are at hand."""
+        try:
+            identity = self._identity(job.namespace)
+        except ImportError as err:
+            _log.warning("jobs cannot call actors: %s", err)
+            identity = b""
+        return replace(started, identity=identity, blobs=self._store.at_hand(job.launch.blobs))
+
+    async def _await_hosted(
+        self, job_id: JobId, name: str, seconds: float, ended: int
+    ) -> tuple[bool, JobInfo]:
         """Return whether a job has registered an actor of a name, and how it stands.
 
-        It waits, for at most so many seconds, until either the actor is there or another attempt has ended.
+        It waits, for at most so many seconds, until the actor is there, or as many attempts as `ended` are
+        not all that have ended.
         """
-        until, before = time.monotonic() + seconds, _ends(self._table.job(job_id))
+        until = time.monotonic() + seconds
         while True:
             job = self._table.job(job_id)
             there = any(e.job_id == job_id for e in self.endpoints.lookup_all(job.namespace, name))
             left = until - time.monotonic()
-            if there or job.status.ended or _ends(job) != before or left <= 0:
+            if there or job.status.ended or _ends(job) != ended or left <= 0:
                 return there, job.info()
             await self.endpoints.changed(left)
 
