@@ -283,13 +283,13 @@ def test_a_host_that_another_process_has_left_is_ended(monkeypatch: pytest.Monke
 
 
 def test_a_session_that_is_not_held_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeper, "_SESSION", 0.05)
     monkeypatch.setattr(keeper, "_LOOK", 0.01)
 
     async def part() -> None:
         cluster = Cluster()
         job_id = cluster.launch(session="s")
         await cluster.host(job_id, 1)
+        monkeypatch.setattr(keeper, "_SESSION", 0.05)  # not before: it must not end before it has begun
         await until(lambda: cluster.table.job(job_id).over)
         assert "the client that launched it" in cluster.table.job(job_id).reason
 
