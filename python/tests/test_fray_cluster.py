@@ -189,8 +189,10 @@ def test_two_launches_are_two_jobs(controller: Controller, remote: FrayCluster) 
 
 
 def test_a_cluster_that_stays_away_is_reported(
-    controller: Controller, caplog: pytest.LogCaptureFixture
+    controller: Controller, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # All tries begin within 1.6 s: the last of them has time for its answer.
+    monkeypatch.setattr("fray.cluster.remote.failure.random.uniform", lambda _low, high: high)
     controller.outages.before["Poll"] = 1000
     cluster = FrayCluster(controller.address, token=TOKEN, timeout=3)
     with caplog.at_level(logging.WARNING), pytest.raises(ClusterUnavailableError) as caught:
@@ -206,12 +208,12 @@ def test_a_cluster_that_stays_away_is_reported(
 
 def test_no_server_listens() -> None:
     with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
+        listener.bind(("127.0.0.1", 0))  # and is kept, so that it becomes no other's
         port = listener.getsockname()[1]
-    cluster = FrayCluster(f"127.0.0.1:{port}", token=TOKEN, timeout=0.3)
-    with pytest.raises(ClusterUnavailableError, match=f"127.0.0.1:{port} did not answer"):
-        cluster.poll(JobId("train"))
-    cluster.close()
+        cluster = FrayCluster(f"127.0.0.1:{port}", token=TOKEN, timeout=0.3)
+        with pytest.raises(ClusterUnavailableError, match=f"127.0.0.1:{port} did not answer"):
+            cluster.poll(JobId("train"))
+        cluster.close()
 
 
 def test_wait_asks_again(
