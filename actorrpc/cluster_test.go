@@ -191,7 +191,7 @@ func clusterResolver(t *testing.T) (*register, *resolver.Cluster) {
 // eventually polls until a condition holds.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	end := time.After(time.Minute)
+	end := time.After(5 * time.Minute)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for !holds() {

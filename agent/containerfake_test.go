@@ -224,13 +224,13 @@ func (d *fakeDocker) inspect(name string) (int, string) {
 	if c == nil {
 		return 1, "Error: No such container: " + name + "\n"
 	}
-	running := true
+	running, code := true, 0
 	select {
-	case <-c.ended:
-		running = false
+	case <-c.ended: // it has no code before
+		running, code = false, c.code
 	default:
 	}
-	data, _ := json.Marshal(map[string]any{"Running": running, "OOMKilled": c.oom, "StartedAt": c.started, "ExitCode": c.code})
+	data, _ := json.Marshal(map[string]any{"Running": running, "OOMKilled": c.oom, "StartedAt": c.started, "ExitCode": code})
 	return 0, string(data) + "\n"
 }
 

@@ -18,7 +18,7 @@ import (
 )
 
 // patience bounds every wait; it is generous because machines are busy.
-const patience = 3 * time.Minute
+const patience = 5 * time.Minute
 
 // fray is the binary under test.
 var fray string

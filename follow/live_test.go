@@ -73,7 +73,7 @@ func (s *screen) String() string {
 // shows waits until a screen shows something.
 func (s *screen) shows(t *testing.T, want string) {
 	t.Helper()
-	deadline := time.After(2 * time.Minute)
+	deadline := time.After(5 * time.Minute)
 	for tick := time.Tick(5 * time.Millisecond); s.String() != want; {
 		select {
 		case <-deadline:

@@ -173,7 +173,7 @@ func (e *editor) diagnostics(name string, want func([]diagnostic) bool) []diagno
 			if last = p.Diagnostics; want(last) {
 				return last
 			}
-		case <-time.After(60 * time.Second):
+		case <-time.After(5 * time.Minute):
 			e.t.Fatalf("no such diagnostics of %s; the last are %+v", name, last)
 		}
 	}

@@ -251,7 +251,7 @@ func (e *editor) diagnosticsOfClosed(name string, want func([]diagnostic) bool) 
 			if p.URI == e.uri(name) && p.Version == nil && want(p.Diagnostics) {
 				return
 			}
-		case <-time.After(60 * time.Second):
+		case <-time.After(5 * time.Minute):
 			e.t.Fatalf("no such diagnostics of %s", name)
 		}
 	}

@@ -51,7 +51,7 @@ func (s *scriptedStream) Recv() (*clusterapi.ExecResponse, error) {
 // TestExecTellsOfAResizeAtItsBegin: the terminal changes its size after it was
 // read, before the command has begun.
 func TestExecTellsOfAResizeAtItsBegin(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	_, screen := terminaltest.Open(t)
 	s := &scriptedStream{t: t, ctx: ctx, sizes: make(chan *clusterapi.WindowSize, 8), begun: func() {

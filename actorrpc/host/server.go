@@ -182,7 +182,7 @@ func (s *Server) remove(a *actor) {
 	a.gone.Store(true)
 	a.discard(unregistered)
 	for _, c := range s.ledger.calls() {
-		if c.actor == a {
+		if c.is(phaseWaits) && c.actor == a { // before that another goroutine sets the actor; see late
 			c.stopWaiting(unregistered())
 		}
 	}

@@ -25,7 +25,7 @@ func (s *Server) submit(c *call, rejection *rpcerror.Error) *answer {
 		return c.drop(busy("calls with %s of arguments wait in this server", bytesText(uint64(size))))
 	}
 	if c.from != nil && c.from.session.incoming.holds(c) {
-		return nil
+		return s.late(c)
 	}
 	return s.push(c)
 }
@@ -35,7 +35,12 @@ func (s *Server) push(c *call) *answer {
 	if !c.method.box.push(c) {
 		return c.drop(busy("%d calls wait for this actor", maxMailbox))
 	}
-	switch { // it may have come in behind what clears the mailboxes
+	return s.late(c)
+}
+
+// late is the answer to a call that has come in behind what answers all that wait, nil to any other.
+func (s *Server) late(c *call) *answer {
+	switch {
 	case s.stopping.Load():
 		return c.drop(stopping(false))
 	case c.actor.gone.Load():

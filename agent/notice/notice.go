@@ -27,13 +27,18 @@ var _ Source = File{}
 // RetryInterval is the time between two tries to read a notice.
 const RetryInterval = 200 * time.Millisecond
 
-// Next implements Notices.
+// unsaid is the notice of an empty file.
+const unsaid = "the host is being preempted"
+
+// Next implements Notices. A file that is empty at one look only is one that is being written.
 func (n File) Next(ctx context.Context, last string) (string, error) {
+	empty := false // at the look before
 	for {
 		notice, err := n.read()
-		if err == nil && notice != last {
+		if err == nil && notice != last && (notice != unsaid || empty) {
 			return notice, nil
 		}
+		empty = err == nil && notice == unsaid
 		if !sleep.For(ctx, RetryInterval) {
 			return "", context.Cause(ctx)
 		}
@@ -52,5 +57,5 @@ func (n File) read() (string, error) {
 	if line = strings.TrimSpace(line); line != "" {
 		return line, nil
 	}
-	return "the host is being preempted", nil
+	return unsaid, nil
 }

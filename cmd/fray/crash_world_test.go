@@ -170,7 +170,7 @@ func (s *crashStack) begun() error {
 }
 
 // crashPatience ends an apply that does not come to an end by itself.
-const crashPatience = "--timeout=2m"
+const crashPatience = "--timeout=5m"
 
 // crashTTL is how long those that come after a killed apply wait for its lease
 // in a bucket, where nothing proves that it is dead.
@@ -194,7 +194,7 @@ func (s *crashStack) crash(t *testing.T, point int) (killed bool, err error) {
 // slow that it loses its lease, another one follows: as its message says.
 func (s *proofStack) goesOn(t *testing.T) error {
 	for range 3 {
-		got, err := s.run(t, nil, "apply", "--auto-approve", "--lease-timeout=1m", crashPatience)
+		got, err := s.run(t, nil, "apply", "--auto-approve", "--lease-timeout=5m", crashPatience)
 		switch {
 		case err == nil && got.code == 1 && strings.Contains(got.stderr, "lease lost"):
 			continue

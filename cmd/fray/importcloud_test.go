@@ -164,7 +164,7 @@ func TestImportBlockOfANode(t *testing.T) {
 	}
 	ended := make(chan string, 1)
 	go func() {
-		out, errs, code := frayIn(t, s.dir, "apply", "--auto-approve", "--timeout=2m")
+		out, errs, code := frayIn(t, s.dir, "apply", "--auto-approve", "--timeout=5m")
 		if code != 0 {
 			errs += "\nfailed"
 		}

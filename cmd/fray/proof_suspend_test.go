@@ -92,7 +92,7 @@ func proveSuspended(t *testing.T, s *proofStack, door *door, interrupted bool) {
 	}, "apply", "--auto-approve", "--parallelism=1")
 	left := s.suspend(t, first, door, interrupted)
 	s.write(t, fmt.Sprintf(suspendMore, starts))
-	other := s.command(t, nil, "apply", "--auto-approve", "--target=job.other", "--lease-timeout=2m")
+	other := s.command(t, nil, "apply", "--auto-approve", "--target=job.other", "--lease-timeout=5m")
 	if got, err := endingOf(other); err != nil || got.code != 0 {
 		t.Fatalf("the apply that takes over: %v: %v", err, got)
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -156,6 +157,7 @@ func (p *clusterProof) forge(t *testing.T) {
 	asUser := jwt.MapClaims{"stack": doc.Stack(), "sub": "user", "user": "root", "exp": end}
 	asController := jwt.MapClaims{"stack": doc.Stack(), "sub": "controller", "exp": end}
 	asJob := jwt.MapClaims{"stack": doc.Stack(), "sub": "job", "ns": job.Spec.Namespace, "job": job.ID, "attempt": job.Attempt}
+	connected := grpc.WaitForReady(true) // on a busy machine a handshake may not end in its time
 	for _, forged := range []struct {
 		name   string
 		method jwt.SigningMethod
@@ -184,7 +186,7 @@ func (p *clusterProof) forge(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = clusterapi.NewClusterClient(controller).ListJobs(t.Context(), &clusterapi.ListJobsRequest{})
+		_, err = clusterapi.NewClusterClient(controller).ListJobs(t.Context(), &clusterapi.ListJobsRequest{}, connected)
 		if status.Code(err) != codes.Unauthenticated {
 			t.Errorf("signed with %s: the controller says %v, want it refused", forged.name, err)
 		}
@@ -193,7 +195,7 @@ func (p *clusterProof) forge(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		stream, err := clusterapi.NewHostClient(agent).Exec(t.Context())
+		stream, err := clusterapi.NewHostClient(agent).Exec(t.Context(), connected)
 		if err == nil {
 			_ = stream.Send(&clusterapi.ExecRequest{Kind: &clusterapi.ExecRequest_Start{Start: &clusterapi.ExecStart{JobId: job.ID, Command: []string{"id"}}}})
 			_, err = stream.Recv()

@@ -25,7 +25,7 @@ import (
 // long any other one may take.
 const (
 	waitingPatience = 150 * time.Millisecond
-	verbPatience    = 30 * time.Second
+	verbPatience    = 5 * time.Minute
 )
 
 // waits are the verbs, and the flags of others, that go on until Ctrl-C.

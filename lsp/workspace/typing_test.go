@@ -42,7 +42,7 @@ func TestTypingWithoutPause(t *testing.T) {
 		})
 	}
 	change(`"corpus"`, `"corpora"`)
-	for deadline := time.Now().Add(time.Minute); len(o.found[path]) < outputs; {
+	for deadline := time.Now().Add(5 * time.Minute); len(o.found[path]) < outputs; {
 		change("value = var.corpus\n}\noutput \"o1\"", "value = var.corpus  \n}\noutput \"o1\"")
 		change("value = var.corpus  \n", "value = var.corpus\n")
 		for drained := false; !drained; {

@@ -75,7 +75,7 @@ func (o *opened) untilThat(t *testing.T, want []string, compare func(got, want [
 		select {
 		case p := <-o.published:
 			o.found[p.Path], o.version[p.Path] = lines(p.Diags), p.Version
-		case <-time.After(60 * time.Second):
+		case <-time.After(5 * time.Minute):
 			t.Fatalf("got  %q\nwant %q", all, want)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fray-ml/fray/actorrpc/registrytest"
 	"github.com/fray-ml/fray/schema"
 )
 
@@ -108,12 +109,10 @@ func TestOwnPortsAreNotInUse(t *testing.T) {
 	p := newPlace(t)
 	provider, one := p.provider(), spec("one", 1)
 	p.up(provider, one)
-	free, err := net.Listen("tcp", ":0")
+	number, err := registrytest.FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}
-	number := free.Addr().(*net.TCPAddr).Port
-	free.Close()
 	p.ports = []schema.Port{{Name: "http", Number: number}}
 	p.assign(one, 1, "exec sleep 1000")
 	p.awaitTasks(one, 1, schema.TaskRunning)

@@ -31,7 +31,7 @@ from fray.cluster.iris import IrisCluster
 from fray.cluster.iris.identity import own_identity
 from fray.cluster.iris.leases import Lease, Leases, granted
 from iris_replay import Answer, controller
-from waiting import eventually
+from waiting import ended, eventually
 
 TRUE = JobRequest("train", Entrypoint.from_command(["true"]))
 
@@ -279,6 +279,7 @@ def test_wait_goes_on_while_the_controller_is_away() -> None:
 
     def back() -> Answer:
         gone.clear()
+        cluster._connection.timeout = 300  # of the calls that tell how the job stands
         return 200, {"states": {"/alice/train": "JOB_STATE_SUCCEEDED"}}
 
     away: list[str] = []
@@ -290,7 +291,7 @@ def test_wait_goes_on_while_the_controller_is_away() -> None:
         thread.start()
         eventually(lambda: any(path.endswith("/GetJobState") for path, _ in calls))
         gone.set()
-        thread.join(60)
+        ended(thread)
         cluster.close()
     assert len(found) == 1
     assert len(away) == 4

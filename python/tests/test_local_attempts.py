@@ -75,8 +75,9 @@ def test_an_attempt_that_takes_too_long_has_failed(local: LocalCluster) -> None:
 def test_a_job_that_cannot_start_in_time_has_failed() -> None:
     with LocalCluster(max_workers=1) as cluster:
         cluster.launch(call(until_stopped, name="first"))
+        patient = cluster.launch(call(succeed, name="patient", scheduling_timeout_seconds=3600))
         second = cluster.launch(call(succeed, name="second", scheduling_timeout_seconds=0.1))
-        waiting = cluster.poll(second)
+        waiting = cluster.poll(patient)
         assert waiting.status is JobStatus.PENDING
         assert waiting.pending_reasons == ("it waits for a worker: all 1 are in use",)
         job = cluster.wait(second, timeout=300)

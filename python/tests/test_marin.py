@@ -99,7 +99,7 @@ def test_a_group(client: LocalClient) -> None:
     (first,) = group.wait_ready(1)
     others = group.discover_new()
     assert [handle.who() for handle in (first, *others)] == [("w", 0, 5), ("w", 1, 5), ("w", 2, 5)]
-    assert first.who.submit().result(60) == first.me().who() == ("w", 0, 5)
+    assert first.who.submit().result(300) == first.me().who() == ("w", 0, 5)
     assert group.discover_new() == []
     assert not group.is_done()
     group.shutdown()
@@ -126,7 +126,7 @@ def test_what_a_method_raises(client: LocalClient) -> None:
     assert type(raised.value) is KeyError
     assert "lessons" in str(raised.value.__cause__)
     assert isinstance(worker, LocalActorHandle)
-    assert type(worker.fail.remote().exception(60)) is KeyError
+    assert type(worker.fail.remote().exception(300)) is KeyError
 
 
 def test_an_actor_that_cannot_be_made(client: LocalClient) -> None:
@@ -161,8 +161,8 @@ def test_jobs(client: LocalClient) -> None:
     assert JobStatus.finished(job.status())
     failed = client.submit(JobRequest("fail", Entrypoint.from_callable(_fail)))
     with pytest.raises(JobFailed, match="ValueError: no data"):
-        failed.wait(60)
-    assert failed.wait(60, raise_on_failure=False) is JobStatus.FAILED
+        failed.wait(300)
+    assert failed.wait(300, raise_on_failure=False) is JobStatus.FAILED
     program = client.submit(JobRequest("true", Entrypoint.from_binary("true", [])))
     assert wait_all([job, program]) == [JobStatus.SUCCEEDED, JobStatus.SUCCEEDED]
     with pytest.raises(JobFailed, match=f"job {failed.job_id} finished with status failed"):
@@ -201,7 +201,7 @@ def _kind_of_client() -> None:
 
 def test_the_client_in_a_job(client: LocalClient) -> None:
     assert (
-        client.submit(JobRequest("in", Entrypoint.from_callable(_kind_of_client))).wait(60)
+        client.submit(JobRequest("in", Entrypoint.from_callable(_kind_of_client))).wait(300)
         is JobStatus.SUCCEEDED
     )
 

@@ -24,7 +24,7 @@ from fray.cluster.ray.records import Environment, Job, Launch, Place, Started, T
 from fray.cluster.ray.store import Store
 
 HERE = Place("node-1", "10.0.0.1")
-PATIENCE = 60.0
+PATIENCE = 300.0
 
 
 class KeyValues:

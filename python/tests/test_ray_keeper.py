@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from typing import Any
@@ -283,15 +284,31 @@ def test_a_host_that_another_process_has_left_is_ended(monkeypatch: pytest.Monke
 
 
 def test_a_session_that_is_not_held_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeper, "_SESSION", 0.05)
     monkeypatch.setattr(keeper, "_LOOK", 0.01)
 
     async def part() -> None:
         cluster = Cluster()
         job_id = cluster.launch(session="s")
         await cluster.host(job_id, 1)
+        monkeypatch.setattr(keeper, "_SESSION", 0.05)  # not before: it must not end before it has begun
         await until(lambda: cluster.table.job(job_id).over)
         assert "the client that launched it" in cluster.table.job(job_id).reason
+
+    run(part)
+
+
+def test_a_session_outlives_a_suspension_of_the_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeper, "_SESSION", 0.5)
+    monkeypatch.setattr(keeper, "_LOOK", 0.01)
+
+    async def part() -> None:
+        cluster = Cluster()
+        job_id = cluster.launch(session="s")
+        await cluster.host(job_id, 1)
+        time.sleep(1.0)  # nothing goes on here, and no client is heard
+        await asyncio.sleep(0.02)
+        assert not cluster.table.job(job_id).status.ended, "its client had no chance to be heard"
+        await until(lambda: cluster.table.job(job_id).over)
 
     run(part)
 

@@ -23,7 +23,7 @@ from fray.rpc.errors import (
     of_wire,
 )
 
-PATIENCE = 60.0
+PATIENCE = 300.0
 DEATH = 'actor "counter" was deleted: job counter-1 was stopped by user ann'
 
 

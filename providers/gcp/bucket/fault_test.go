@@ -27,7 +27,7 @@ import (
 // machine's are now and then taken for such.
 func impatient() client.Pace {
 	t := clienttest.Quick()
-	t.Stall, t.Patience = 500*time.Millisecond, 2*time.Minute
+	t.Stall, t.Patience = time.Second, 5*time.Minute
 	return t
 }
 

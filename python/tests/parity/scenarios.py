@@ -25,7 +25,7 @@ from parity.actors import (
 )
 from parity.engine import UNKNOWN, Engine, ends
 
-PATIENCE = 60.0  # seconds
+PATIENCE = 300.0  # seconds
 SHORT = 0.05  # seconds after which a wait is over that is to be over
 
 Scenario = Callable[[Engine], Any]

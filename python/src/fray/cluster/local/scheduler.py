@@ -104,7 +104,7 @@ class Scheduler:
                 self._begin(job, "it was launched")
             self._queue.pop(0)  # only now: what interrupts this leaves the rest in the queue
         for unit in self._queue:
-            for job in unit:
+            for job in (each for each in unit if each.status is JobStatus.PENDING):  # others have ended here
                 job.reason = f"it waits for a worker: all {self._max_workers} are in use"
         self._changed.notify_all()
 

@@ -112,6 +112,7 @@ class Patience:
         self._target, self._seconds = target, seconds
         self._began = time.monotonic()
         self._tries = 0
+        self._said = ""  # by what answered last
 
     @property
     def left(self) -> float:
@@ -120,7 +121,7 @@ class Patience:
 
     def progressed(self) -> None:
         """Start again."""
-        self._began, self._tries = time.monotonic(), 0
+        self._began, self._tries, self._said = time.monotonic(), 0, ""
 
     def failed(self, err: grpc.RpcError) -> None:
         """Wait until the next try.
@@ -132,10 +133,12 @@ class Patience:
         if code_of(err) not in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED):
             raise error_of(err) from None  # which has all of it
         self._tries += 1
+        if not self._said or code_of(err) is not grpc.StatusCode.DEADLINE_EXCEEDED:
+            self._said = details_of(err)  # that the time of the last try was short tells less
         if self._tries == 1:
-            _log.warning("the cluster at %s does not answer, trying again: %s", self._target, details_of(err))
+            _log.warning("the cluster at %s does not answer, trying again: %s", self._target, self._said)
         pause = random.uniform(0.5, 1) * min(_LONGEST, _FIRST * 2 ** min(self._tries - 1, 10))
         elapsed = time.monotonic() - self._began
         if elapsed + pause >= self._seconds:
-            raise ClusterUnavailableError(self._target, self._tries, elapsed, details_of(err)) from err
+            raise ClusterUnavailableError(self._target, self._tries, elapsed, self._said) from err
         time.sleep(pause)

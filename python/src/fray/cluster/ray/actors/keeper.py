@@ -249,10 +249,13 @@ class ActorKeeper:
 
     async def _observe(self) -> None:
         """Notice sessions that have ended, and hosts that another process of the registry has left."""
-        swept = float("-inf")
+        swept, looked = float("-inf"), time.monotonic()
         while True:
             await asyncio.sleep(_LOOK)
             now = time.monotonic()
+            # No client was heard while this process was suspended, or got no processor.
+            deaf, looked = max(0.0, now - looked - _LOOK), now
+            self._held = {session: min(now, held + deaf) for session, held in self._held.items()}
             if now - swept > _SWEEP:
                 swept = now
                 await self._sweep()
