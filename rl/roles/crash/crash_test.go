@@ -29,11 +29,12 @@ const (
 // stride is how many steps lie between two deaths that are tried; `make soak` tries each.
 var stride = flag.Int("crash.stride", 13, "steps between two deaths that are tried")
 
-// process is a child, and a client of it.
+// process is a child, and a client of it. alive ends when it does, with errDied if it was killed: a client would wait for
+// another process at the address.
 type process struct {
-	command *exec.Cmd
-	stdin   io.Closer
-	client  *actorrpc.Client
+	stdin  io.Closer
+	client *actorrpc.Client
+	alive  context.Context
 }
 
 func start(ctx context.Context, o orders) (*process, error) {
@@ -55,8 +56,15 @@ func start(ctx context.Context, o orders) (*process, error) {
 	if err := command.Start(); err != nil {
 		return nil, err
 	}
-	p := &process{command: command, stdin: stdin}
+	alive, ended := context.WithCancelCause(context.WithoutCancel(ctx))
+	p := &process{stdin: stdin, alive: alive}
 	address, err := bufio.NewReader(stdout).ReadString('\n')
+	go func() {
+		if command.Wait() != nil {
+			ended(errDied)
+		}
+		ended(nil)
+	}()
 	if err != nil {
 		return nil, errors.Join(errDied, p.end())
 	}
@@ -71,14 +79,15 @@ func start(ctx context.Context, o orders) (*process, error) {
 // errDied is a child that died before it served.
 var errDied = errors.New("the child died before it served")
 
-// end has the child end, if it has not died, and reports whether it had.
+// end has the child end, if it has not died, and returns errDied if it had.
 func (p *process) end() error {
 	if p.client != nil {
 		_ = p.client.Close()
 	}
 	_ = p.stdin.Close()
-	if err := p.command.Wait(); err != nil {
-		return errDied
+	<-p.alive.Done()
+	if cause := context.Cause(p.alive); errors.Is(cause, errDied) {
+		return cause
 	}
 	return nil
 }
@@ -111,10 +120,10 @@ func (s *script) start(dieAt int64) {
 func call[R any](s *script, actor, method string, args ...any) R {
 	s.t.Helper()
 	for {
-		h, err := s.now.client.Lookup(s.t.Context(), actor)
+		h, err := s.now.client.Lookup(s.now.alive, actor)
 		if err == nil {
 			var out R
-			if out, err = actorrpc.Call[R](s.t.Context(), h, method, args...); err == nil {
+			if out, err = actorrpc.Call[R](s.now.alive, h, method, args...); err == nil {
 				return out
 			}
 		}
