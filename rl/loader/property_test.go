@@ -42,7 +42,7 @@ type run struct {
 	loader *loader.Loader
 	now    time.Time
 	leases map[string]held
-	back   []string // tasks that were put back: the next ones
+	front  []string // tasks that were put back: the next ones
 	done   map[string]int
 	added  int
 	seen   []string // tasks in the order of their first lease
@@ -65,7 +65,7 @@ func (r *run) step(t *rapid.T) {
 	case "complete":
 		r.end(t, worker, func(id string) bool { return r.loader.Complete(id) }, func(h held) { r.done[h.task]++ })
 	case "put back":
-		r.end(t, worker, func(id string) bool { return r.loader.PutBack(id) }, func(h held) { r.back = slices.Insert(r.back, 0, h.task) })
+		r.end(t, worker, func(id string) bool { return r.loader.PutBack(id) }, func(h held) { r.front = slices.Insert(r.front, 0, h.task) })
 	case "renew":
 		_, ok := r.of(worker, incarnation)
 		if got := r.loader.Renew(worker, incarnation, r.now); got != ok {
@@ -108,13 +108,13 @@ func (r *run) of(worker, incarnation string) (string, bool) {
 
 func (r *run) next(t *rapid.T, worker, incarnation string) {
 	if id, ok := r.of(worker, ""); ok && r.leases[id].incarnation != incarnation {
-		r.back = slices.Insert(r.back, 0, r.leases[id].task)
+		r.front = slices.Insert(r.front, 0, r.leases[id].task)
 		delete(r.leases, id)
 	}
 	grant, ok := r.loader.Next(worker, incarnation, r.now)
 	if !ok {
-		if len(r.back) > 0 {
-			t.Fatalf("no task, want %s, which was put back", r.back[0])
+		if len(r.front) > 0 {
+			t.Fatalf("no task, want %s, which was put back", r.front[0])
 		}
 		return
 	}
@@ -131,11 +131,11 @@ func (r *run) next(t *rapid.T, worker, incarnation string) {
 		}
 	}
 	switch {
-	case len(r.back) > 0:
-		if task != r.back[0] {
-			t.Fatalf("task %s, want %s, which was put back", task, r.back[0])
+	case len(r.front) > 0:
+		if task != r.front[0] {
+			t.Fatalf("task %s, want %s, which was put back", task, r.front[0])
 		}
-		r.back = r.back[1:]
+		r.front = r.front[1:]
 	case slices.Contains(r.seen, task):
 		t.Fatalf("task %s comes again without having been put back", task)
 	default:
@@ -168,7 +168,7 @@ func (r *run) drop(ends func(held) bool) {
 			delete(r.leases, l)
 		}
 	}
-	r.back = slices.Insert(r.back, 0, tasks...)
+	r.front = slices.Insert(r.front, 0, tasks...)
 }
 
 // loaderOrder are the leases by their numbers.

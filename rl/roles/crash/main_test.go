@@ -44,54 +44,54 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// mortal counts steps, and kills the process at one of them.
-type mortal struct {
+// killer counts steps, and kills the process at one of them.
+type killer struct {
 	steps atomic.Int64
 	dieAt int64
 }
 
-func (m *mortal) step() {
+func (m *killer) step() {
 	if m.steps.Add(1) == m.dieAt {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		select {} // the signal is on its way
 	}
 }
 
-// dying is a journal with a step before and after each thing that it does.
+// dying is a journal with a step before and after each call.
 type dying struct {
 	*journal.Journal
-	mortal *mortal
+	killer *killer
 }
 
 func (d dying) Append(record []byte) journal.Position {
-	d.mortal.step()
+	d.killer.step()
 	at := d.Journal.Append(record)
-	d.mortal.step()
+	d.killer.step()
 	return at
 }
 
 func (d dying) Rewrite(records [][]byte) journal.Position {
-	d.mortal.step()
+	d.killer.step()
 	at := d.Journal.Rewrite(records)
-	d.mortal.step()
+	d.killer.step()
 	return at
 }
 
 func (d dying) Wait(at journal.Position) error {
-	d.mortal.step()
+	d.killer.step()
 	err := d.Journal.Wait(at)
-	d.mortal.step()
+	d.killer.step()
 	return err
 }
 
 // notes keeps, in a file, which batches were reported.
 type notes struct {
 	path   string
-	mortal *mortal
+	killer *killer
 }
 
 func (n notes) BatchReady(_ context.Context, _ rl.ModelTag, id string) error {
-	n.mortal.step()
+	n.killer.step()
 	f, err := os.OpenFile(n.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func (n notes) BatchReady(_ context.Context, _ rl.ModelTag, id string) error {
 	if _, err := fmt.Fprintln(f, id); err != nil {
 		return err
 	}
-	n.mortal.step()
+	n.killer.step()
 	return f.Close()
 }
 
@@ -138,7 +138,7 @@ func child(text string) error {
 }
 
 func (o orders) actors(ctx context.Context) (map[string]any, error) {
-	m := &mortal{dieAt: o.DieAt}
+	m := &killer{dieAt: o.DieAt}
 	open := func(name string) (roles.Journal, [][]byte, error) {
 		j, records, err := journal.OpenDir(ctx, journal.DirConfig{Path: filepath.Join(o.Dir, name), NoSync: true})
 		return dying{j, m}, records, err
