@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 from actors import PATIENCE
@@ -340,3 +345,41 @@ def inference() -> Iterator[Inference]:
         service.gate.set()
         server.shutdown()
         server.server_close()
+
+
+PROGRAM = """
+import sys
+from fray.rl import MockRolloutWorker
+
+class Slow(MockRolloutWorker):
+    def step(self, task):
+        print("rolling out", task["index"], flush=True)
+        sys.stdin.read()
+"""
+
+
+def killed_amid_a_task(folder: Path, address: str) -> None:
+    """Run a worker in a process of its own, and kill it by SIGKILL as soon as it rolls a task out."""
+    (folder / "slow.py").write_text(PROGRAM)
+    main = (
+        "from fray.rl import ActivityTrackerProxy; from fray.rl.config import Config; from slow import Slow\n"
+        "from fray.rpc import FixedResolver\n"
+        f"at = FixedResolver('{address}').handle\n"
+        "worker = Slow(Config())\n"
+        "worker.set_module_name('rollout_worker_1')\n"
+        "worker.set_module_references(\n"
+        "    at('trajectory_pool'), at('data_loader'), at('weight_sync_controller'))\n"
+        "worker.set_activity_tracker(ActivityTrackerProxy(at('activity_tracker')))\n"
+        "worker.run(); worker._thread.join()\n"
+    )
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), *sys.path])}
+    process = subprocess.Popen(
+        [sys.executable, "-c", main], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ
+    )
+    assert process.stdout is not None
+    assert process.stdin is not None
+    assert process.stdout.readline() == "rolling out 0\n"
+    process.send_signal(signal.SIGKILL)
+    process.wait(PATIENCE)
+    process.stdout.close()
+    process.stdin.close()

@@ -24,7 +24,7 @@ from fray.rl import (
     WeightSyncController,
 )
 from fray.rpc import FixedResolver
-from test_rl_rollout import killed_amid_a_task
+from rl_run import killed_amid_a_task
 from waiting import eventually
 
 TOP = Path(__file__).parents[2]

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,10 +13,8 @@ from actors import PATIENCE
 from fray.cluster import LocalCluster
 from fray.rl import ActivityTrackerProxy, BaseRolloutWorker, SimpleRolloutWorker
 from fray.rl.config import Config
-from fray.rl.data import MockDataLoader
-from fray.rl.leases import LeasedLoader
 from fray.rl.rollout import OverLengthError
-from rl_run import Inference, Run, Signals, inference
+from rl_run import Inference, Run, Signals, inference, killed_amid_a_task
 
 
 @pytest.fixture(scope="module")
@@ -387,79 +381,6 @@ def test_a_pool_that_is_away_is_waited_for(run: Run, make: Callable[..., Worker]
     assert [header["task_id"] for _, header, _ in pool.put.values].count("0/0/0") == 1
     gone.set()
     first.shutdown(0)
-
-
-def test_n43_leases_of_a_lost_worker_come_again() -> None:
-    now = [0.0]
-    loader = LeasedLoader(MockDataLoader(Config({"num_samples": 2})), ttl=10, clock=lambda: now[0])
-    first = loader.lease("a", "1")
-    assert first is not None
-    now[0] = 9
-    loader.renew("a", "1")
-    now[0] = 18
-    assert loader.status()["leased"] == 1
-    now[0] = 19.5
-    assert loader.status() | {"position": 0} == {
-        "drained": False,
-        "leased": 0,
-        "finished": False,
-        "position": 0,
-        "locked": False,
-    }
-    again = loader.lease("b", "1")
-    assert again is not None
-    assert (again.item, again.lease.task_id) == (first.item, first.lease.task_id)
-    assert again.lease.id != first.lease.id
-    assert not loader.put_back(first.lease.id)
-    loader.complete(first.lease.id, "success")  # too late: it is b's
-    assert loader.status()["leased"] == 1
-
-
-def test_n43_a_new_life_of_a_worker_ends_the_leases_of_the_last() -> None:
-    loader = LeasedLoader(MockDataLoader(Config({"num_samples": 2})))
-    first = loader.lease("a", "1")
-    again = loader.lease("a", "2")
-    assert first is not None
-    assert again is not None
-    assert first.item == again.item
-
-
-PROGRAM = """
-import sys
-from fray.rl import MockRolloutWorker
-
-class Slow(MockRolloutWorker):
-    def step(self, task):
-        print("rolling out", task["index"], flush=True)
-        sys.stdin.read()
-"""
-
-
-def killed_amid_a_task(folder: Path, address: str) -> None:
-    """Run a worker in a process of its own, and kill it by SIGKILL as soon as it rolls a task out."""
-    (folder / "slow.py").write_text(PROGRAM)
-    main = (
-        "from fray.rl import ActivityTrackerProxy; from fray.rl.config import Config; from slow import Slow\n"
-        "from fray.rpc import FixedResolver\n"
-        f"at = FixedResolver('{address}').handle\n"
-        "worker = Slow(Config())\n"
-        "worker.set_module_name('rollout_worker_1')\n"
-        "worker.set_module_references(\n"
-        "    at('trajectory_pool'), at('data_loader'), at('weight_sync_controller'))\n"
-        "worker.set_activity_tracker(ActivityTrackerProxy(at('activity_tracker')))\n"
-        "worker.run(); worker._thread.join()\n"
-    )
-    environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), *sys.path])}
-    process = subprocess.Popen(
-        [sys.executable, "-c", main], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ
-    )
-    assert process.stdout is not None
-    assert process.stdin is not None
-    assert process.stdout.readline() == "rolling out 0\n"
-    process.send_signal(signal.SIGKILL)
-    process.wait(PATIENCE)
-    process.stdout.close()
-    process.stdin.close()
 
 
 def test_n43_a_worker_that_is_killed_amid_a_task(
