@@ -1,0 +1,113 @@
+"""The resource manager: N84 and N96."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from fray.rl import (
+    Config,
+    MockDataLoader,
+    MockRolloutWorker,
+    NexRLRole,
+    ResourceManager,
+    TrajectoryPool,
+    execute,
+)
+from fray.rl.resources import ResourceError
+from fray.v2 import LocalClient
+from test_rl_hosting import Pool, Weights
+
+
+@pytest.fixture
+def client() -> Iterator[LocalClient]:
+    with LocalClient() as client:
+        yield client
+
+
+class Speaker:
+    def __init__(self, config: Any) -> None:
+        self.name = config.name
+
+    def answer(self, whom: str = "you") -> str:
+        return f"{self.name} answers {whom}"
+
+    def call(self, other: Any) -> str:
+        return str(execute(other.answer, self.name))
+
+
+class Other(Speaker):
+    def answer(self, whom: str = "you") -> str:
+        return f"{self.name} ignores {whom}"
+
+
+def test_n96_methods_of_colocated_roles_never_collide(client: LocalClient) -> None:
+    manager = ResourceManager(client)
+    manager.register_role(NexRLRole.VALIDATOR, Speaker, Config({"name": "a"}), 2, "both")
+    manager.register_role(NexRLRole.ROLLOUT_WORKER, Other, Config({"name": "b"}), 2, "both")
+    manager.register_role(NexRLRole.TRAIN_WORKER, Other, Config({"name": "c"}), 1)
+    manager.create_all_actors()
+    manager.create_all_actors()  # changes nothing
+    first, second = manager.get_actor_wrapper(NexRLRole.VALIDATOR)
+    others = manager.get_actor_wrapper(NexRLRole.ROLLOUT_WORKER)
+    assert (first.answer("x"), others[1].answer()) == ("a answers x", "b ignores you")
+    assert first.address == others[0].address
+    assert first.call(others[0]) == "b ignores a"  # a wrapper as an argument
+    assert second.call(manager.get_actor_wrapper(NexRLRole.TRAIN_WORKER)[0]) == "c ignores a"
+    assert manager.get_actor_wrapper(NexRLRole.DATA_LOADER) == []
+
+
+def test_n84_unequal_counts_of_a_colocation_group_are_an_error(client: LocalClient) -> None:
+    manager = ResourceManager(client)
+    manager.register_role(NexRLRole.VALIDATOR, Speaker, Config({"name": "a"}), 2, "g")
+    manager.register_role(NexRLRole.ROLLOUT_WORKER, Other, Config({"name": "b"}), 3, "g")
+    with pytest.raises(ResourceError, match=r'group "g" have .*: validator has 2, rollout_worker has 3'):
+        manager.create_all_actors()
+    with pytest.raises(ResourceError, match="registered already"):
+        manager.register_role(NexRLRole.VALIDATOR, Speaker, Config(), 2)
+    with pytest.raises(ResourceError, match="needs at least one"):
+        manager.register_role(NexRLRole.DATA_LOADER, Speaker, Config(), 0)
+
+
+def test_the_resource_manager_hosts_a_run(client: LocalClient) -> None:
+    """Created actors have the protocols of their roles, so that references find them."""
+    manager = ResourceManager(client)
+    data = Config({"num_samples": 2, "batch_size": 2})
+    manager.register_role(NexRLRole.DATA_LOADER, MockDataLoader, data, 1, "data")
+    manager.register_role(NexRLRole.TRAJECTORY_POOL, Pool, Config(), 1, "data")
+    manager.register_role(NexRLRole.WEIGHT_SYNC_CONTROLLER, Weights, Config(), 1)
+    manager.create_all_actors()
+    wrapped = [
+        manager.get_actor_wrapper(role)[0]
+        for role in (NexRLRole.TRAJECTORY_POOL, NexRLRole.DATA_LOADER, NexRLRole.WEIGHT_SYNC_CONTROLLER)
+    ]
+    worker = MockRolloutWorker(Config())
+    worker.set_module_name("rollout_worker_0")
+    worker.set_module_references(*wrapped)
+    for _ in range(2):
+        task = worker._get_rollout_task()
+        assert task is not None
+        assert worker.step(task) == "success"
+    worker._leave()
+    batch = TrajectoryPool(wrapped[0]).get_batch(2)
+    assert batch is not None
+    assert batch.values["response"] == ["0 tpmorp kcom", "1 tpmorp kcom"]
+    assert wrapped[1].status()["leased"] == 0
+
+
+def test_resources_of_colocated_roles_are_those_of_both(client: LocalClient) -> None:
+    from fray.rl.resources import _resources
+
+    manager = ResourceManager(client)
+    for role, asked in (
+        (NexRLRole.VALIDATOR, {"cpu": 2}),
+        (NexRLRole.ROLLOUT_WORKER, {"cpu": 1, "ram": "2g"}),
+    ):
+        manager.register_role(role, Speaker, Config({"resources": asked}), 1, "g")
+    ((both),) = manager._groups()
+    assert (_resources(both).cpu, _resources(both).ram) == (3, "2g")
+    manager.register_role(NexRLRole.TRAIN_WORKER, Speaker, Config({"resources": {"ram": "3g"}}), 1, "g")
+    with pytest.raises(ResourceError, match="different ram: 2g and 3g"):
+        _resources(manager._groups()[0])
