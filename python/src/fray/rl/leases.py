@@ -1,0 +1,208 @@
+"""Who rolls which task out: leases of the items that a loader of Python gives.
+
+A lease is its worker's activity, so that no item is between loader and worker without being either's. It ends
+with its task, or the task comes again, first of all: when the worker puts it back, lives anew, or does not
+renew its leases for `lease_ttl`.
+"""
+
+from __future__ import annotations
+
+import copy
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from fray.rl.config import DEFAULT_LEASE_TTL
+from fray.rl.data import BaseDataLoader, Item
+from fray.rl.wire import Lease, Route, Task, TaskOutcome
+
+
+@dataclass
+class _Given:
+    """An item that a worker has."""
+
+    item: Item
+    lease: Lease
+    worker: str
+    incarnation: str
+
+
+class LeasedLoader:
+    """A loader as the actor `data_loader` or `validate_dataloader`; it may also be used within one process."""
+
+    def __init__(
+        self,
+        loader: BaseDataLoader,
+        route: Route = "train",
+        ttl: float = DEFAULT_LEASE_TTL,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Lease the items of a loader.
+
+        Args:
+            loader: Gives them. Its methods are called one at a time.
+            route: Where their trajectories go.
+            ttl: Seconds after which the leases of a worker end that it did not renew.
+            clock: Gives seconds that grow.
+        """
+        self._loader, self._route, self._ttl, self._clock = loader, route, ttl, clock
+        self._lock = threading.RLock()
+        self._returned: deque[tuple[Item, str]] = deque()
+        self._given: dict[str, _Given] = {}
+        self._heard: dict[str, float] = {}
+        self._lives: dict[str, str] = {}
+        self._count = self._pass = 0
+        self._indices: dict[str, int] = {}  # of groups whose items have no index
+
+    def get_next_item(self, worker: str, incarnation: str) -> dict[str, Any] | None:
+        """Lease the next item to a worker; None: there is none now."""
+        with self._lock:
+            self._hear(worker, incarnation)
+            self._expire()
+            taken = self._take()
+            if taken is None:
+                return None
+            item, task_id = taken
+            self._count += 1
+            lease = Lease(f"lease-{self._count}", self._route, 0, task_id)
+            self._given[lease.id] = _Given(item, lease, worker, incarnation)
+            return {"item": copy.deepcopy(item), "lease": lease.to_wire()}
+
+    def lease(self, worker: str, incarnation: str) -> Task | None:
+        """Lease the next item to a worker of this process."""
+        return Task.of(self.get_next_item(worker, incarnation))
+
+    def complete(self, lease_id: str, outcome: TaskOutcome) -> None:
+        """End a lease with its task. One that is over changes nothing."""
+        del outcome
+        with self._lock:
+            self._given.pop(lease_id, None)
+
+    def put_back(self, lease_id: str) -> bool:
+        """End a lease and let its task come next; return whether there was such a lease."""
+        with self._lock:
+            given = self._given.pop(lease_id, None)
+            if given is None:
+                return False
+            self._returned.appendleft((given.item, given.lease.task_id))
+            return True
+
+    def renew(self, worker: str, incarnation: str) -> None:
+        """Note that a worker lives."""
+        with self._lock:
+            self._hear(worker, incarnation)
+
+    def release_worker(self, worker: str, incarnation: str) -> int:
+        """End the leases of one life of a worker; its tasks come next. Returns how many there were."""
+        with self._lock:
+            return self._release(lambda each: each.worker == worker and each.incarnation == incarnation)
+
+    def status(self) -> dict[str, Any]:
+        """Return whether items can be had, how many are leased, and the position, of one moment."""
+        with self._lock:
+            self._expire()
+            drained = not self._returned and not self._loader.can_return_item()
+            finished = not self._returned and self._loader.is_finished()
+            position = {"epoch": self._pass, "batch": 0, "index": len(self._indices)}
+            locked = drained and not finished
+            return {
+                "drained": drained,
+                "leased": len(self._given),
+                "finished": finished,
+                "position": position,
+                "locked": locked,
+            }
+
+    def is_finished(self) -> bool:
+        """Return whether there will be no more items, and no worker has one that may come again."""
+        status = self.status()
+        return bool(status["finished"]) and not status["leased"]
+
+    def can_return_item(self) -> bool:
+        """Return whether an item can be leased now."""
+        return not self.status()["drained"]
+
+    def size(self) -> int:
+        """Return how many items remain."""
+        with self._lock:
+            return len(self._returned) + len(self._loader)
+
+    def get_item(self, index: int) -> Item:
+        """Return an item of the source."""
+        with self._lock:
+            return self._loader[index]
+
+    def add_item(self, item: Item) -> None:
+        """Add an item, which comes last."""
+        with self._lock:
+            self._loader.add_item(item)
+
+    def add_item_front(self, item: Item) -> None:
+        """Add an item, which comes next."""
+        with self._lock:
+            self._loader.add_item_front(item)
+
+    def add_item_back(self, item: Item) -> None:
+        """Add an item, which comes last."""
+        with self._lock:
+            self._loader.add_item_back(item)
+
+    def reset(self) -> None:
+        """Begin again. Leases end, and what comes of them later counts for nothing."""
+        with self._lock:
+            self._given.clear()
+            self._returned.clear()
+            self._indices.clear()
+            self._pass += 1
+            self._loader.reset()
+
+    def skip_batches(self, count: int) -> int:
+        """Leave out the next batches, see BufferedDataLoader.skip_batches."""
+        with self._lock:
+            loader: Any = self._loader
+            return int(loader.skip_batches(count))
+
+    def unlock_for_next_batch(self) -> None:
+        """Let a loader that keeps the order of batches read the next one."""
+        with self._lock:
+            unlock = getattr(self._loader, "unlock_for_next_batch", None)
+            if unlock is not None:
+                unlock()
+
+    def health_check(self) -> bool:
+        """Return whether the loader is well."""
+        return self._loader.health_check()
+
+    def _take(self) -> tuple[Item, str] | None:
+        if self._returned:
+            return self._returned.popleft()
+        item = self._loader.get_next_item()
+        if item is None:
+            return None
+        item = dict(item)
+        group = str(item.setdefault("group_id", f"group-{len(self._indices)}"))
+        index = self._indices.setdefault(group, len(self._indices))
+        run, index = item.setdefault("run_id", 0), item.setdefault("index", index)
+        return item, f"{self._pass}/{index}/{run}"
+
+    def _hear(self, worker: str, incarnation: str) -> None:
+        if self._lives.get(worker, incarnation) != incarnation:  # it died, and another one has its name
+            self._release(lambda each: each.worker == worker and each.incarnation != incarnation)
+        self._lives[worker] = incarnation
+        self._heard[worker] = self._clock()
+
+    def _expire(self) -> None:
+        since = self._clock() - self._ttl
+        lost = {each.worker for each in self._given.values() if self._heard.get(each.worker, 0.0) < since}
+        if lost:
+            self._release(lambda each: each.worker in lost)
+
+    def _release(self, which: Callable[[_Given], bool]) -> int:
+        released = [lease_id for lease_id, each in self._given.items() if which(each)]
+        for lease_id in reversed(released):
+            given = self._given.pop(lease_id)
+            self._returned.appendleft((given.item, given.lease.task_id))
+        return len(released)

@@ -1,0 +1,350 @@
+"""The stateful roles of a run as modules see them: the guide's methods, over the actors that the roles are.
+
+A reference may be of a role in Go or of a class of Python that is hosted in its place. All its calls are safe
+to repeat: trajectories go by the id of their task, batches by their own, so a call that may have run in an
+actor that was lost is made again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, cast
+
+from fray.rl.execution import is_actor
+from fray.rl.nexrl_types import Batch, ModelTag, Trajectory
+from fray.rl.wire import (
+    Origin,
+    Outcome,
+    PoolBatch,
+    Task,
+    TaskOutcome,
+    header_of,
+    pack,
+    pack_batch,
+    pool_batch_of,
+    shard_of,
+    tag_of,
+    unpack_batch,
+)
+from fray.rpc.errors import (
+    ActorError,
+    MaybeExecutedError,
+    StaleError,
+    StoppingError,
+    UnavailableError,
+    UnknownActorError,
+)
+
+UNREACHABLE: tuple[type[ActorError], ...] = (
+    MaybeExecutedError,
+    StaleError,
+    StoppingError,
+    UnavailableError,
+    UnknownActorError,
+)
+"""Errors of calls that are made again once the actor is back."""
+
+RESOLVE_TIMEOUT = 10.0
+"""Seconds that a call waits for its actor; modules then check whether they are to stop, and call again."""
+
+NO_CONSUMER = ""
+
+
+class Reference:
+    """An actor that has a role. Methods that a subclass does not have are the actor's."""
+
+    def __init__(self, actor: Any) -> None:
+        """Use an actor's handle, or a wrapper of one."""
+        self._actor = actor
+        self._again = actor.options(idempotent=True, resolve_timeout=RESOLVE_TIMEOUT)
+
+    @property
+    def actor(self) -> Any:
+        """The handle."""
+        return self._actor
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a method of the actor."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._actor, name)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._actor!r}>"
+
+
+class RemoteDataLoader(Reference):
+    """A data loader, whose items are leased."""
+
+    def lease(self, worker: str, incarnation: str) -> Task | None:
+        """Lease the next item to one life of a worker; None: there is none now.
+
+        It is not made again by itself: after an error of UNREACHABLE call `release_worker` first.
+        """
+        return Task.of(self._actor.options(resolve_timeout=RESOLVE_TIMEOUT).get_next_item(worker, incarnation))
+
+    def complete(self, lease_id: str, outcome: TaskOutcome) -> None:
+        """End a lease with its task."""
+        self._again.complete(lease_id, outcome)
+
+    def put_back(self, lease_id: str) -> bool:
+        """End a lease and let its task come next."""
+        return bool(self._again.put_back(lease_id))
+
+    def renew(self, worker: str, incarnation: str) -> None:
+        """Keep the leases of one life of a worker."""
+        self._again.renew(worker, incarnation)
+
+    def release_worker(self, worker: str, incarnation: str) -> None:
+        """End the leases of one life of a worker; its tasks come next."""
+        self._again.release_worker(worker, incarnation)
+
+    def __len__(self) -> int:
+        """Return how many items remain."""
+        return int(self._again.size())
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        """Return the item of an index."""
+        return dict(self._again.get_item(index))
+
+
+class TrajectoryPool:
+    """The trajectory pool, or all of several: those of one group meet in the same one."""
+
+    def __init__(self, actors: Any, key_list: Sequence[str] = ()) -> None:
+        """Use the pool's actors.
+
+        Args:
+            actors: A handle, or a sequence of those of all pools, in order.
+            key_list: The keys that trajectories are grouped by.
+        """
+        handles = [actors] if is_actor(actors) else list(actors)
+        self._shards = [Reference(actor) for actor in handles]
+        self.key_list = tuple(key_list)
+        self._turn = 0
+
+    def put_trajectory(self, trajectory: Trajectory, origin: Origin | None = None) -> Outcome:
+        """Store a trajectory: "success", "fail", or "re-rollout" while its model's weights change.
+
+        Args:
+            trajectory: Its fields. Without `model_tag` it is of model "default".
+            origin: Of which task it is. A trajectory of a task that is stored already is not stored again.
+
+        Raises:
+            PayloadError: a field cannot be packed, or a group key is no str or int.
+        """
+        header, payload = header_of(trajectory, self.key_list, origin), pack(trajectory)
+        keys = list(header["keys"].values()) or [header.get("task_id", "")]
+        shard = self._shards[shard_of(keys, len(self._shards))]
+        # Without a task the pool cannot recognize it: then it is not put twice.
+        target = shard._again if header.get("task_id") else shard.actor
+        return cast("Outcome", target.put_trajectory(header, payload))
+
+    def take(
+        self, batch_size: int | None = None, model_tag: ModelTag | None = None, consumer: str = NO_CONSUMER
+    ) -> PoolBatch | None:
+        """Return a batch that stays the pool's until `ack`, None if none is ready.
+
+        Args:
+            batch_size: How many trajectories; None: as the pool is configured.
+            model_tag: Of which model; None: of any.
+            consumer: Who takes it: after `release_consumer` it comes again, with the same id.
+        """
+        for index, shard in self._in_turn():
+            found = pool_batch_of(shard._again.get_batch(batch_size, model_tag, consumer))
+            if found is not None:
+                self._turn = (index + 1) % len(self._shards)
+                found.id = self._global(index, found.id)
+                return found
+        return None
+
+    def ack(self, batch_id: str) -> None:
+        """Note that what came of a batch is safe elsewhere."""
+        index, known = self._local(batch_id)
+        self._shards[index]._again.ack(known)
+
+    def release_consumer(self, consumer: str) -> None:
+        """Let the batches come again that a consumer took and did not acknowledge."""
+        for shard in self._shards:
+            shard._again.release_consumer(consumer)
+
+    def get_batch(self, batch_size: int | None = None, model_tag: ModelTag | None = None) -> Batch | None:
+        """Return a batch, which is the caller's at once; None if none is ready."""
+        found = self.take(batch_size, model_tag)
+        if found is None:
+            return None
+        self.ack(found.id)
+        return found.batch
+
+    def get_batch_any(self, batch_size: int | None = None) -> Batch | None:
+        """Return a batch of any model, which is the caller's at once; None if none is ready."""
+        for index, shard in self._in_turn():
+            found = pool_batch_of(shard._again.get_batch_any(batch_size, NO_CONSUMER))
+            if found is not None:
+                self.ack(self._global(index, found.id))
+                return found.batch
+        return None
+
+    def is_empty(self, model_tag: ModelTag | None = None) -> bool:
+        """Return whether nothing is stored of a model; None: of any."""
+        return all(shard._again.is_empty(model_tag) for shard in self._shards)
+
+    def get_model_tags(self) -> list[ModelTag]:
+        """Return the models of which something was stored."""
+        return sorted({tag for shard in self._shards for tag in shard._again.get_model_tags()})
+
+    def notify_weight_sync_starting(self, model_tag: ModelTag) -> None:
+        """Let trajectories of a model be answered with "re-rollout"."""
+        for shard in self._shards:
+            shard._again.notify_weight_sync_starting(model_tag)
+
+    def unlock_for_weight_sync(self, model_tag: ModelTag) -> None:
+        """Let trajectories of a model be stored again."""
+        for shard in self._shards:
+            shard._again.unlock_for_weight_sync(model_tag)
+
+    def _in_turn(self) -> Iterator[tuple[int, Reference]]:
+        for i in range(len(self._shards)):
+            index = (self._turn + i) % len(self._shards)
+            yield index, self._shards[index]
+
+    def _global(self, index: int, batch_id: str) -> str:
+        return batch_id if len(self._shards) == 1 else f"{index}:{batch_id}"
+
+    def _local(self, batch_id: str) -> tuple[int, str]:
+        if len(self._shards) == 1:
+            return 0, batch_id
+        index, _, known = batch_id.partition(":")
+        return int(index), known
+
+
+class TrainBatchPool(Reference):
+    """The pool of batches that are ready for training, a queue for each model."""
+
+    def put_batch(self, batch: Batch, update_fn: str, batch_id: str = "", source: str = "") -> bool:
+        """Queue a batch for its model.
+
+        Args:
+            batch: Its metadata has `batch_size`, and `model_tag` unless it is of model "default".
+            update_fn: What training is to do with it.
+            batch_id: A batch of an id that was put before is not queued again; "": a new id.
+            source: The batch of trajectories that it was made of.
+        """
+        if not batch_id:
+            import uuid
+
+            batch_id = uuid.uuid4().hex
+        header = {
+            "id": batch_id,
+            "model_tag": tag_of(batch),
+            "batch_size": len(batch),
+            "update_fn": update_fn,
+            "source": source,
+        }
+        return bool(self._again.put_batch(header, pack_batch(batch)))
+
+    def take(
+        self, model: ModelTag | None = "default", consumer: str = NO_CONSUMER
+    ) -> tuple[str, Batch, str] | None:
+        """Return id, batch and update function of the next batch of a model, None if there is none.
+
+        It stays the pool's until `ack`, and comes again after `release_consumer`.
+        """
+        answer = self._again.get_batch(model, consumer)
+        if answer is None:
+            return None
+        return str(answer["id"]), unpack_batch(answer["payload"]), str(answer["header"].get("update_fn") or "")
+
+    def ack(self, batch_id: str) -> None:
+        """Note that a batch was trained on."""
+        self._again.ack(batch_id)
+
+    def release_consumer(self, consumer: str) -> None:
+        """Let the batches come again that a consumer took and did not acknowledge."""
+        self._again.release_consumer(consumer)
+
+    def get_batch(self, model: ModelTag | None = "default") -> Batch | None:
+        """Return the next batch of a model, which is the caller's at once; None if there is none."""
+        found = self.take(model)
+        if found is None:
+            return None
+        self.ack(found[0])
+        return found[1]
+
+    def is_empty(self) -> bool:
+        """Return whether no model has a batch."""
+        return bool(self._again.is_empty())
+
+
+class WeightSyncController(Reference):
+    """Which weights rollouts and training have, and when rollouts wait for newer ones."""
+
+    def check_rollout_service_status(self, model_tag: ModelTag) -> Literal["continue", "block"]:
+        """Return whether rollouts of a model may ask its inference service."""
+        return cast('Literal["continue", "block"]', self._again.check_rollout_service_status(model_tag))
+
+    def wait_rollout_service(self, model_tag: ModelTag, timeout_s: float) -> Literal["continue", "block"]:
+        """Return "continue" as soon as rollouts of a model may, "block" after so many seconds."""
+        return cast('Literal["continue", "block"]', self._again.wait_rollout_service(model_tag, timeout_s))
+
+    def get_rollout_model_version(self, model_tag: ModelTag) -> int:
+        """Return the version of the weights by which rollouts are made."""
+        return int(self._again.get_rollout_model_version(model_tag))
+
+    def train_worker_notify_weight_update(self, worker_name: str, model_tag: ModelTag) -> None:
+        """Note that a worker trained a model; returns when its weights are at the rollouts, if they are to."""
+        self._actor.train_worker_notify_weight_update(worker_name, model_tag)
+
+
+class RemoteValidator(Reference):
+    """The validator, which collects trajectories of validation and makes metrics of them."""
+
+    def put_trajectory(self, trajectory: Trajectory, origin: Origin | None = None) -> Outcome:
+        """Keep a trajectory; the answer is always "success"."""
+        header, payload = header_of(trajectory, (), origin), pack(trajectory)
+        target = self._again if header.get("task_id") else self._actor
+        return cast("Outcome", target.put_trajectory(header, payload))
+
+    def compute_and_log_metrics(self) -> dict[str, float]:
+        """Return the mean of each score with prefix "val/", post them, and forget the trajectories."""
+        return dict(self._actor.compute_and_log_metrics())
+
+
+def data_loader_of(given: Any) -> Any:
+    """Return what leases the items of a loader: of an actor, or of an object of this process."""
+    from fray.rl.data import BaseDataLoader
+    from fray.rl.leases import LeasedLoader
+
+    if is_actor(given):
+        return RemoteDataLoader(given)
+    if isinstance(given, BaseDataLoader):
+        shared = vars(given).get("_leased")  # all workers of this process take from the same leases
+        if shared is None:
+            validate = getattr(given, "_is_validate", False)
+            shared = vars(given)["_leased"] = LeasedLoader(given, "validate" if validate else "train")
+        return shared
+    return given
+
+
+def trajectory_pool_of(given: Any, key_list: Sequence[str] = ()) -> Any:
+    """Return what trajectories are put to: of actors, or an object of this process."""
+    several = isinstance(given, (list, tuple))
+    return TrajectoryPool(given, key_list) if several or is_actor(given) else given
+
+
+def train_batch_pool_of(given: Any) -> Any:
+    """Return what batches are put to: of an actor, or an object of this process."""
+    return TrainBatchPool(given) if is_actor(given) else given
+
+
+def weight_sync_controller_of(given: Any) -> Any:
+    """Return the controller of weights: of an actor, or an object of this process."""
+    return WeightSyncController(given) if is_actor(given) else given
+
+
+def validator_of(given: Any) -> Any:
+    """Return the validator: of an actor, or an object of this process."""
+    return RemoteValidator(given) if is_actor(given) else given
