@@ -84,15 +84,12 @@ def json_like(value: Any) -> Any:
 
 
 def setting(config: Any, path: str, default: Any = None) -> Any:
-    """Return the value of a dotted path such as "inference_service.url"; the default where it is missing or null.
+    """Return the value of a dotted path such as "service.url", the default where it is missing or null.
 
     The configuration may be a mapping or have attributes, as those of other libraries do.
     """
     for name in path.split("."):
-        if isinstance(config, Mapping):
-            config = config.get(name)
-        else:
-            config = getattr(config, name, None)
+        config = config.get(name) if isinstance(config, Mapping) else getattr(config, name, None)
         if config is None:
             return default
     return config

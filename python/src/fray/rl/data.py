@@ -114,7 +114,9 @@ class BufferedDataLoader(BaseDataLoader):
             DataLoaderError: items were given since the loader was made or reset.
         """
         if self._begun:
-            raise DataLoaderError("batches are skipped before the first item is given; reset the loader first")
+            raise DataLoaderError(
+                "batches are skipped before the first item is given; reset the loader first"
+            )
         left = (len(self._order) - self._next + self._batch_size - 1) // self._batch_size
         self._next = min(len(self._order), self._next + count * self._batch_size)
         return min(count, left)

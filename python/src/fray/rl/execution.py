@@ -14,7 +14,7 @@ _FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 def execute(func: Any, *args: Any, **kwargs: Any) -> Any:
     """Call a function, or a method of an actor, and return its result.
 
-    A method of an actor is waited for as long as it takes; for a limit pass `handle.method.options(timeout=5)`.
+    A method of an actor is waited for as long as it takes; `handle.method.options(timeout=5)` has a limit.
 
     Raises:
         ActorError: the call of the actor failed.
@@ -23,7 +23,7 @@ def execute(func: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def execute_async(func: Any, *args: Any, **kwargs: Any) -> Any:
-    """Begin a call of an actor's method and return its ActorFuture at once; of a function return its result."""
+    """Begin a call of an actor's method and return its ActorFuture; of a function return its result."""
     method = actor_method(func)
     return func(*args, **kwargs) if method is None else method.remote(*args, **kwargs)
 
@@ -47,4 +47,4 @@ def set_logging_basic_config(level: int | str = logging.INFO) -> None:
 
 def is_actor(value: Any) -> bool:
     """Return whether a value stands for an actor: a handle, or a wrapper of one."""
-    return hasattr(type(value), "__fray_actor__")
+    return hasattr(type(value), "__fray_actor__") or getattr(type(value), "wraps_actor", False)

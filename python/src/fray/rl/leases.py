@@ -31,7 +31,7 @@ class _Given:
 
 
 class LeasedLoader:
-    """A loader as the actor `data_loader` or `validate_dataloader`; it may also be used within one process."""
+    """A loader as the actor `data_loader` or `validate_dataloader`, or for workers of this process."""
 
     def __init__(
         self,

@@ -87,8 +87,8 @@ class Batch:
             if each.keys() != first.keys():
                 lacks, more = sorted(first.keys() - each.keys()), sorted(each.keys() - first.keys())
                 raise ValueError(
-                    f"trajectory {i} has other fields than trajectory 0: it lacks {lacks} and has {more} besides; "
-                    "give all trajectories of a model the same fields"
+                    f"trajectory {i} has other fields than trajectory 0: it lacks {lacks} and has {more} "
+                    "besides; give all trajectories of a model the same fields"
                 )
         metadata = {
             "batch_size": len(trajectories),

@@ -81,7 +81,9 @@ class RemoteDataLoader(Reference):
 
         It is not made again by itself: after an error of UNREACHABLE call `release_worker` first.
         """
-        return Task.of(self._actor.options(resolve_timeout=RESOLVE_TIMEOUT).get_next_item(worker, incarnation))
+        return Task.of(
+            self._actor.options(resolve_timeout=RESOLVE_TIMEOUT).get_next_item(worker, incarnation)
+        )
 
     def complete(self, lease_id: str, outcome: TaskOutcome) -> None:
         """End a lease with its task."""
@@ -256,7 +258,11 @@ class TrainBatchPool(Reference):
         answer = self._again.get_batch(model, consumer)
         if answer is None:
             return None
-        return str(answer["id"]), unpack_batch(answer["payload"]), str(answer["header"].get("update_fn") or "")
+        return (
+            str(answer["id"]),
+            unpack_batch(answer["payload"]),
+            str(answer["header"].get("update_fn") or ""),
+        )
 
     def ack(self, batch_id: str) -> None:
         """Note that a batch was trained on."""

@@ -37,6 +37,9 @@ class ActivityTrackerProxy:
         self.incarnation = incarnation or new_incarnation()
         """Work of these modules ends for the tracker when it learns that this life is over."""
         self._remote = actor_method(central_tracker.is_quiescent) is not None
+        # Only a second start would be more than the first.
+        self._again = central_tracker.options(idempotent=True) if self._remote else central_tracker
+        self._open: dict[str, tuple[str, str]] = {}
 
     def track(self, module: str, work: str, auto_report_errors: bool = True) -> _ProxyTrackCtx:
         """Return a context in which the module works; an exception in it is reported and raised again.
@@ -51,62 +54,65 @@ class ActivityTrackerProxy:
     def start(self, module: str, work: str) -> str:
         """Note that work begins, and return its token, which is unique."""
         token: str = self._central.start(module, work, *self._life())
+        self._open[token] = module, work
         return token
 
     def end(self, token: str) -> None:
         """Note that work has ended. Unknown tokens, and those that have ended, change nothing."""
-        self._central.end(token)
+        self._open.pop(token, None)
+        self._again.end(token)
 
     def beat(self, module: str) -> None:
-        """Note that the module lives; see `incarnation`."""
-        self._central.beat(module, self.incarnation)
+        """Note that the module lives, and what it does, which a tracker that was restarted does not know."""
+        doing = {token: work for token, (of, work) in dict(self._open).items() if of == module}
+        self._again.beat(module, self.incarnation, doing)
 
     def is_quiescent(self) -> bool:
         """Return whether no module works."""
-        return bool(self._central.is_quiescent())
+        return bool(self._again.is_quiescent())
 
     def is_rollout_worker_quiescent(self) -> bool:
         """Return whether no registered rollout worker works and no task is leased."""
-        return bool(self._central.is_rollout_worker_quiescent())
+        return bool(self._again.is_rollout_worker_quiescent())
 
     def wait_quiescent(self, timeout: float | None = None) -> bool:
         """Wait until no module works; return False when `timeout` seconds are over before."""
-        return bool(self._central.wait_quiescent(timeout))
+        return bool(self._again.wait_quiescent(timeout))
 
     def get_running_status_summary(self) -> str:
         """Return what is being done, for people: module, work and age."""
-        return str(self._central.get_running_status_summary())
+        return str(self._again.get_running_status_summary())
 
     def register_module(self, module_name: str, module_ref: Any, is_rollout_worker: bool = False) -> None:
         """Have a module's health checked. `module_ref` is it, a handle of it or its address."""
         if self._remote:
             module_ref = module_ref if isinstance(module_ref, str) else getattr(module_ref, "address", "")
-        self._central.register_module(module_name, module_ref, is_rollout_worker)
+        self._again.register_module(module_name, module_ref, is_rollout_worker)
 
     def check_module_liveness(self, timeout: float = 5.0) -> bool:
         """Return whether all registered modules answer within so many seconds."""
-        return bool(self._central.check_module_liveness(timeout))
+        return bool(self._again.check_module_liveness(timeout))
 
     def report_exception(
         self, module: str, work: str, exception: BaseException, severity: ErrorSeverity | None = None
     ) -> str:
         """Report an exception with its traceback, as an error if no severity is given. Returns its id."""
         if not self._remote:
-            return str(self._central.report_exception(module, work, exception, severity))
+            return str(self._again.report_exception(module, work, exception, severity))
         level = (severity or ErrorSeverity.ERROR).value
-        return str(self._central.report_exception(module, work, describe(exception), level))
+        return str(self._again.report_exception(module, work, describe(exception), level))
 
     def get_error_health_status(self) -> dict[str, Any]:
         """Return the health of the run, see ErrorReporter.get_health_status."""
-        return dict(self._central.get_error_health_status())
+        return dict(self._again.get_error_health_status())
 
     def set_training_step(self, step: int) -> None:
         """Set the run's training step."""
-        self._central.set_training_step(step)
+        self._again.set_training_step(step)
 
     def get_training_step(self) -> int:
         """Return the run's training step."""
-        return int(self._central.get_training_step())
+        return int(self._again.get_training_step())
 
     def experiment_logger_post(self, backend: str, **kwargs: Any) -> None:
         """Post metrics or a message to a logger of the run.
@@ -116,11 +122,11 @@ class ActivityTrackerProxy:
             **kwargs: `data`, a dictionary of numbers, and `step`; or `content` and `title`, a message.
         """
         if not self._remote:
-            self._central.experiment_logger_post(backend, **kwargs)
+            self._again.experiment_logger_post(backend, **kwargs)
             return
         if isinstance(data := kwargs.get("data"), Mapping):
             kwargs["data"] = {str(key): _plain(value) for key, value in data.items()}
-        self._central.experiment_logger_post(backend, kwargs)
+        self._again.experiment_logger_post(backend, kwargs)
 
     def _life(self) -> tuple[str, ...]:
         return (self.incarnation,) if self._remote else ()

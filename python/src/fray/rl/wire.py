@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 from fray.rl.nexrl_types import DEFAULT_MODEL, Batch, ModelTag, Trajectory
 from fray.rpc.codec import Codec, CodecError, decode_result, encode_result
@@ -184,11 +184,11 @@ def _key(name: str, value: Any) -> str | int:
         return int(value.__index__())
     except AttributeError:
         raise PayloadError(
-            f"the group key {name!r} is {type(value).__name__}; give a str or an int, such as the item's group_id"
+            f"the group key {name!r} is {type(value).__name__}; want str or int, such as the item's group_id"
         ) from None
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: Any) -> TypeGuard[float]:
     if isinstance(value, bool) or value is None:
         return False
     dtype = getattr(value, "dtype", None)  # of a scalar of numpy

@@ -1,0 +1,51 @@
+"""Hosts roles of a run: `python -m fray.rl ROLE[:INDEX] ... [--config FILE]`."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import signal
+import sys
+from collections.abc import Sequence
+
+from fray.rl.config import VARIABLE, ConfigError, load
+from fray.rl.execution import set_logging_basic_config
+
+_DESCRIPTION = """Hosts roles of a reinforcement learning run that are classes of Python, until SIGTERM.
+
+ROLE is one of rollout_worker, algorithm_processor, train_worker, train_service, inference_service and
+experiment_logger; or a role that is otherwise hosted by "fray rl", where its type in the configuration is
+"module:Class". INDEX is which of several; without it all of the role are hosted here."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Host roles until SIGTERM or Ctrl-C, and return the exit status: 2 if the configuration is at fault."""
+    parser = argparse.ArgumentParser(
+        "python -m fray.rl", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("roles", nargs="+", metavar="ROLE[:INDEX]", help="what to host")
+    parser.add_argument("--config", metavar="FILE", help=f"the run's configuration; without it {VARIABLE}")
+    parser.add_argument("--log-level", default="INFO", metavar="LEVEL", help="of messages (INFO)")
+    given = parser.parse_args(arguments)
+    level = logging.getLevelNamesMapping().get(given.log_level.upper())
+    if level is None:
+        parser.error(f"--log-level {given.log_level}: want DEBUG, INFO, WARNING or ERROR")
+    set_logging_basic_config(level)
+    from fray.cluster.current import current_cluster
+    from fray.rl.hosting import Hosting, places_of
+
+    try:
+        config = load(given.config)
+        hosting = Hosting(config, places_of(given.roles, config), current_cluster())
+    except (ConfigError, ImportError) as err:
+        sys.stderr.write(f"fray.rl: {err}\n")
+        return 2
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: hosting.end())
+    sys.stderr.write(f"fray.rl: {', '.join(hosting.names)} at {hosting.address}\n")
+    hosting.wait()
+    return 0 if hosting.failure is None else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

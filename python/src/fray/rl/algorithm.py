@@ -1,0 +1,186 @@
+"""The base of algorithm processors: takes batches of trajectories and makes batches for training of them."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+from fray.rl import references
+from fray.rl.config import setting
+from fray.rl.module import NexRLModule
+from fray.rl.nexrl_types import Batch
+from fray.rl.wire import PoolBatch
+
+_log = logging.getLogger("fray.rl")
+
+DEFAULT_UPDATE_FN = "update_actor"
+_FIRST_IDLE, _LONGEST_IDLE = 0.01, 0.25  # seconds between two questions for a batch
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0  # seconds between two tries to reach an actor
+_JOIN = 25.0  # seconds that stop waits for the current batch
+_TRIES = 3  # of a batch for which _fit raises
+
+
+class NoBatchError(RuntimeError):
+    """The module was stopped before there was a batch."""
+
+
+class BaseAlgorithmProcessor(NexRLModule):
+    """Processes batches of trajectories; subclasses define `_fit`.
+
+    Keys of section `algorithm`, besides those of the subclass: `batch_size`, as the pool's if it is missing;
+    `model_tag`, of any model if it is missing; `update_fn`, which `_fit` gets.
+
+    A batch stays the pool's until `_fit` has returned. When the process is lost before, the same batch comes
+    again, and what it had put by then is not queued twice.
+    """
+
+    def __init__(self, config: Any) -> None:
+        """Keep the configuration; batches are processed after `run`."""
+        super().__init__()
+        self._config = config
+        self._batch_size: int | None = setting(config, "batch_size")
+        self._model_tag: str | None = setting(config, "model_tag")
+        self._update_fn: str = setting(config, "update_fn", DEFAULT_UPDATE_FN)
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._taken: PoolBatch | None = None
+        self._put = 0
+
+    def set_module_references(self, trajectory_pool: Any, train_batch_pool: Any) -> None:
+        """Set where batches come from and go to: references, handles of actors, or local objects."""
+        self._trajectory_pool = references.trajectory_pool_of(trajectory_pool)
+        self._train_batch_pool = references.train_batch_pool_of(train_batch_pool)
+
+    @abstractmethod
+    def _fit(self, batch: Batch, update_fn: str) -> None:
+        """Make a batch for training of trajectories, and pass it on by `_put_batch`.
+
+        Args:
+            batch: The trajectories, by field.
+            update_fn: What training is to do with them.
+        """
+
+    def run(self) -> None:
+        """Begin to process batches, in a thread. A processor that does so already goes on.
+
+        Raises:
+            RuntimeError: module references or activity tracker were not set.
+        """
+        if self._thread is not None and self._thread.is_alive():
+            return
+        if not hasattr(self, "_trajectory_pool"):
+            raise RuntimeError(f"{self._module_name}: call set_module_references before run")
+        if self._activity_tracker is None:
+            raise RuntimeError(f"{self._module_name}: call set_activity_tracker before run")
+        self._stopping.clear()
+        self._thread = threading.Thread(target=self._work, name=f"{self._module_name} batches", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Process no more batches; returns when the current one is done."""
+        self._stopping.set()
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(_JOIN)
+
+    def health_check(self) -> bool:
+        """Return whether batches are processed, after `run`."""
+        return self._thread is None or self._stopping.is_set() or self._thread.is_alive()
+
+    def _get_batch(self, batch_size: int | None = None) -> Batch:
+        """Return the next batch of trajectories, as soon as there is one.
+
+        Args:
+            batch_size: How many; None: as the pool is configured.
+
+        Raises:
+            NoBatchError: the processor was stopped before.
+        """
+        idle = _FIRST_IDLE
+        while not self._stopping.is_set():
+            found = self._take(batch_size)
+            if found is not None:
+                return found
+            self._stopping.wait(idle)
+            idle = min(_LONGEST_IDLE, idle * 1.5)
+        raise NoBatchError(f"{self._module_name} was stopped before there was a batch")
+
+    def _put_batch(self, batch: Batch, update_fn: str) -> bool:
+        """Queue a batch for training; return whether it is queued."""
+        if not isinstance(self._train_batch_pool, references.TrainBatchPool):
+            return bool(self._train_batch_pool.put_batch(batch, update_fn))
+        pool: references.TrainBatchPool = self._train_batch_pool
+        source = self._taken.id if self._taken is not None else ""
+        # The same each time that the source is processed, so that no batch is trained on twice.
+        known = f"{source}/{self._put}" if source else ""
+        self._put += 1
+        return bool(self._reach(lambda: pool.put_batch(batch, update_fn, known, source)))
+
+    def _work(self) -> None:
+        self._release()
+        while not self._stopping.is_set():
+            try:
+                batch = self._get_batch(self._batch_size)
+            except NoBatchError:
+                return
+            except Exception as err:
+                self._report("taking a batch", err)
+                self._stopping.wait(_LONGEST_PAUSE)
+                continue
+            self._process(batch)
+
+    def _process(self, batch: Batch) -> None:
+        """Have a batch processed, and return it to the pool if that fails, or give it up after some tries."""
+        for attempt in range(1, _TRIES + 1):
+            self._put = 0
+            try:
+                with self._activity_tracker.track(self._module_name, "processing a batch"):
+                    self._fit(batch.copy(), self._update_fn)
+            except Exception:
+                _log.warning("%s: try %d of %d at a batch", self._module_name, attempt, _TRIES, exc_info=True)
+                if self._stopping.wait(_LONGEST_PAUSE):
+                    return  # it is not acknowledged, and comes again
+                continue
+            break
+        self._acknowledge()
+
+    def _take(self, batch_size: int | None) -> Batch | None:
+        pool = self._trajectory_pool
+        if not isinstance(pool, references.TrajectoryPool):
+            found: Batch | None = pool.get_batch(batch_size, self._model_tag)
+            return found
+        self._taken = self._reach(lambda: pool.take(batch_size, self._model_tag, self._module_name))
+        return None if self._taken is None else self._taken.batch
+
+    def _acknowledge(self) -> None:
+        taken, self._taken = self._taken, None
+        pool = self._trajectory_pool
+        if taken is not None and isinstance(pool, references.TrajectoryPool):
+            self._reach(lambda: pool.ack(taken.id))
+
+    def _release(self) -> None:
+        """Have batches come again that an earlier life of this processor took."""
+        pool = self._trajectory_pool
+        if isinstance(pool, references.TrajectoryPool):
+            self._reach(lambda: pool.release_consumer(self._module_name))
+
+    def _reach(self, call: Callable[[], Any]) -> Any:
+        """Make a call that may be repeated until its actor answers; None: the processor is to stop before."""
+        pause = _FIRST_PAUSE
+        while True:
+            try:
+                return call()
+            except references.UNREACHABLE as err:
+                _log.warning("%s: %s", self._module_name, err)
+                if self._stopping.wait(pause):
+                    return None
+                pause = min(_LONGEST_PAUSE, pause * 2)
+
+    def _report(self, work: str, err: Exception) -> None:
+        _log.warning("%s: %s: %s", self._module_name, work, err, exc_info=err)
+        with contextlib.suppress(Exception):
+            self._activity_tracker.report_exception(self._module_name, work, err)

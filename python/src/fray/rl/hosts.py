@@ -1,0 +1,313 @@
+"""Classes of Python in the place of roles in Go: the actor that each of them is.
+
+An actor speaks the protocol of its role, with headers and payloads, and calls the object with the guide's
+types. It sees to it that a trajectory of a task, or a batch of an id, reaches the object once, and that what
+was taken and not acknowledged comes again. Methods that only the object has are the actor's, too.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import secrets
+import threading
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, Generic, TypeVar, cast
+
+from fray.rl.config import setting
+from fray.rl.data import BaseDataLoader
+from fray.rl.leases import LeasedLoader
+from fray.rl.nexrl_types import Batch, ModelTag, NexRLRole
+from fray.rl.wire import header_of, pack, pack_batch, tag_of, unpack, unpack_batch
+
+_KEPT = 1_000_000  # ids that are known to have been put
+_POLL = 0.02  # seconds between two questions of an object that cannot be waited for
+
+T = TypeVar("T")
+
+
+class _Once:
+    """Ids of what has been put, the last ones."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[Hashable, None] = OrderedDict()
+
+    def __contains__(self, known: Hashable) -> bool:
+        return known in self._known
+
+    def add(self, known: Hashable) -> None:
+        """Note an id."""
+        self._known[known] = None
+        if len(self._known) > _KEPT:
+            self._known.popitem(last=False)
+
+
+class _Taken(Generic[T]):
+    """What was taken and is not acknowledged."""
+
+    def __init__(self) -> None:
+        self._instance = secrets.token_hex(4)
+        self._count = 0
+        self._open: dict[str, tuple[str, Hashable, T]] = {}
+        self._again: deque[tuple[str, Hashable, T]] = deque()
+
+    def __len__(self) -> int:
+        return len(self._open) + len(self._again)
+
+    def new_id(self) -> str:
+        """Return an id that no other batch has."""
+        self._count += 1
+        return f"{self._instance}-{self._count}"
+
+    def give(self, known: str, tag: Hashable, value: T, consumer: str) -> None:
+        """Note that a consumer has it."""
+        self._open[known] = (consumer, tag, value)
+
+    def next(self, tag: Hashable | None) -> tuple[str, Hashable, T] | None:
+        """Return what comes again, of a tag or of any."""
+        for i, each in enumerate(self._again):
+            if tag is None or each[1] == tag:
+                del self._again[i]
+                return each
+        return None
+
+    def ack(self, known: str) -> None:
+        """Forget it, also where it was to come again."""
+        self._open.pop(known, None)
+        self._again = deque(each for each in self._again if each[0] != known)
+
+    def release(self, consumer: str) -> None:
+        """Let what a consumer has come again, in its order."""
+        for known in [known for known, (holder, _, _) in self._open.items() if holder == consumer]:
+            _, tag, value = self._open.pop(known)
+            self._again.append((known, tag, value))
+
+
+class _Host:
+    """The actor of an object, whose methods run one at a time."""
+
+    def __init__(self, value: Any, config: Any = None) -> None:
+        self._object, self._config = value, config
+        self._lock = threading.RLock()
+
+    def health_check(self) -> bool:
+        """Return whether the object is well."""
+        check = getattr(self._object, "health_check", None)
+        return True if check is None else bool(check())
+
+
+class TrajectoryPoolHost(_Host):
+    """A trajectory pool."""
+
+    def __init__(self, value: Any, config: Any = None) -> None:
+        super().__init__(value, config)
+        self._keys: Sequence[str] = setting(config, "key_list", ())
+        self._seen, self._taken = _Once(), _Taken[dict[str, Any]]()
+
+    def put_trajectory(self, header: Mapping[str, Any], payload: bytes | None = None) -> str:
+        """Store a trajectory: header and payload, or the trajectory itself."""
+        task = header.get("task_id") if payload is not None else None
+        trajectory = dict(header) if payload is None else unpack(payload)
+        with self._lock:
+            if task and task in self._seen:
+                return "success"
+            outcome = str(self._object.put_trajectory(trajectory))
+            if task and outcome == "success":
+                self._seen.add(task)
+            return outcome
+
+    def get_batch(
+        self, batch_size: int | None = None, model_tag: ModelTag | None = None, consumer: str = ""
+    ) -> dict[str, Any] | None:
+        """Return a batch that stays the pool's until `ack`."""
+        return self._give(model_tag, consumer, lambda: self._object.get_batch(batch_size, model_tag))
+
+    def get_batch_any(self, batch_size: int | None = None, consumer: str = "") -> dict[str, Any] | None:
+        """Return a batch of any model that stays the pool's until `ack`."""
+        return self._give(None, consumer, lambda: self._object.get_batch_any(batch_size))
+
+    def ack(self, batch_id: str) -> None:
+        """Forget a batch."""
+        with self._lock:
+            self._taken.ack(batch_id)
+
+    def release_consumer(self, consumer: str) -> None:
+        """Let batches come again that a consumer took."""
+        with self._lock:
+            self._taken.release(consumer)
+
+    def is_empty(self, model_tag: ModelTag | None = None) -> bool:
+        """Return whether nothing is stored, and all that was taken is acknowledged."""
+        with self._lock:
+            return not len(self._taken) and bool(self._object.is_empty(model_tag))
+
+    def _give(
+        self, tag: ModelTag | None, consumer: str, get: Callable[[], Batch | None]
+    ) -> dict[str, Any] | None:
+        with self._lock:
+            found = self._taken.next(tag)
+            if found is None:
+                batch = get()
+                if batch is None:
+                    return None
+                found = self._taken.new_id(), tag_of(batch), self._written(batch)
+            known, of, value = found
+            self._taken.give(known, of, value, consumer)
+            return {"id": known, **value}
+
+    def _written(self, batch: Batch) -> dict[str, Any]:
+        trajectories = batch.to_trajectories()
+        return {
+            "metadata": dict(batch.metadata),
+            "payloads": [pack(each) for each in trajectories],
+            "headers": [header_of(each, self._keys) for each in trajectories],
+        }
+
+
+class TrainBatchPoolHost(_Host):
+    """A pool of batches for training."""
+
+    def __init__(self, value: Any, config: Any = None) -> None:
+        super().__init__(value, config)
+        self._seen, self._taken = _Once(), _Taken[dict[str, Any]]()
+
+    def put_batch(self, header: Mapping[str, Any], payload: bytes) -> bool:
+        """Queue a batch, once for its id."""
+        known = header.get("id")
+        with self._lock:
+            if known and known in self._seen:
+                return True
+            batch = unpack_batch(payload)
+            batch.metadata.setdefault("update_fn", header.get("update_fn") or "")
+            stored = bool(self._object.put_batch(batch, header.get("update_fn") or ""))
+            if known and stored:
+                self._seen.add(known)
+            return stored
+
+    def get_batch(self, model: ModelTag | None = "default", consumer: str = "") -> dict[str, Any] | None:
+        """Return the next batch of a model, which stays the pool's until `ack`."""
+        with self._lock:
+            found = self._taken.next(model)
+            if found is None:
+                batch = self._object.get_batch(model)
+                if batch is None:
+                    return None
+                header = {
+                    "model_tag": tag_of(batch),
+                    "batch_size": len(batch),
+                    "update_fn": batch.metadata.get("update_fn", ""),
+                }
+                value = {"header": header, "payload": pack_batch(batch)}
+                found = self._taken.new_id(), tag_of(batch), value
+            known, tag, value = found
+            self._taken.give(known, tag, value, consumer)
+            return {"id": known, **value}
+
+    def ack(self, batch_id: str) -> None:
+        """Forget a batch."""
+        with self._lock:
+            self._taken.ack(batch_id)
+
+    def release_consumer(self, consumer: str) -> None:
+        """Let batches come again that a consumer took."""
+        with self._lock:
+            self._taken.release(consumer)
+
+    def is_empty(self) -> bool:
+        """Return whether no model has a batch, and all that were taken are acknowledged."""
+        with self._lock:
+            return not len(self._taken) and bool(self._object.is_empty())
+
+
+class ValidatorHost(_Host):
+    """A validator."""
+
+    def __init__(self, value: Any, config: Any = None) -> None:
+        super().__init__(value, config)
+        self._seen = _Once()
+
+    def put_trajectory(self, header: Mapping[str, Any], payload: bytes | None = None) -> str:
+        """Keep a trajectory: header and payload, or the trajectory itself."""
+        lease = header.get("lease") if payload is not None else None
+        trajectory = dict(header) if payload is None else unpack(payload)
+        with self._lock:
+            if not lease or lease not in self._seen:
+                self._object.put_trajectory(trajectory)
+                if lease:
+                    self._seen.add(lease)
+        return "success"
+
+
+class WeightSyncControllerHost(_Host):
+    """A controller of weights."""
+
+    def wait_rollout_service(self, model_tag: ModelTag, timeout_s: float) -> str:
+        """Return "continue" as soon as rollouts of a model may go on, "block" after so many seconds."""
+        own = getattr(self._object, "wait_rollout_service", None)
+        if own is not None:
+            return str(own(model_tag, timeout_s))
+        until = time.monotonic() + timeout_s
+        while True:
+            status = str(self._object.check_rollout_service_status(model_tag))
+            if status == "continue" or time.monotonic() >= until:
+                return status
+            time.sleep(_POLL)
+
+
+def actor_of(role: NexRLRole, value: Any, config: Any = None, ttl: float | None = None) -> Any:
+    """Return the actor of an object that has a role, which is the object itself where it has all methods.
+
+    Args:
+        role: Its role.
+        value: The object.
+        config: The section that it was made with.
+        ttl: Of a data loader: seconds after which leases end that are not renewed.
+    """
+    if role in (NexRLRole.DATA_LOADER, NexRLRole.VALIDATE_DATALOADER) and isinstance(value, BaseDataLoader):
+        route: Any = "validate" if role is NexRLRole.VALIDATE_DATALOADER else "train"
+        seconds = float(setting(config, "lease_ttl", 30.0)) if ttl is None else ttl
+        return _with_methods_of(value, LeasedLoader(value, route, seconds))
+    kind = _KINDS.get(role)
+    return value if kind is None else _with_methods_of(value, kind(value, config))
+
+
+_KINDS: dict[NexRLRole, type[_Host]] = {
+    NexRLRole.TRAJECTORY_POOL: TrajectoryPoolHost,
+    NexRLRole.TRAIN_BATCH_POOL: TrainBatchPoolHost,
+    NexRLRole.VALIDATOR: ValidatorHost,
+    NexRLRole.WEIGHT_SYNC_CONTROLLER: WeightSyncControllerHost,
+}
+
+
+def host_of(role: NexRLRole, kind: type) -> type:
+    """Return the class of the actor of a role, without the methods of `kind`, the class of its object."""
+    if role in (NexRLRole.DATA_LOADER, NexRLRole.VALIDATE_DATALOADER) and issubclass(kind, BaseDataLoader):
+        return LeasedLoader
+    return _KINDS.get(role, kind)
+
+
+def _with_methods_of(value: Any, host: Any) -> Any:
+    """Give an actor the public methods of an object that its class lacks."""
+    host.__class__ = _extended(cast("Hashable", type(host)), cast("Hashable", type(value)))
+    vars(host)["_object"] = value
+    return host
+
+
+@functools.cache
+def _extended(host: Any, kind: Any) -> type:
+    methods = {
+        name: _forwarder(name, function)
+        for name, function in inspect.getmembers(kind, inspect.isfunction)
+        if not name.startswith("_") and not hasattr(host, name)
+    }
+    return type(kind.__name__, (host,), methods)
+
+
+def _forwarder(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def forward(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return getattr(self._object, name)(*args, **kwargs)
+
+    return forward

@@ -1,0 +1,389 @@
+"""The base of rollout workers: takes tasks, has them rolled out by `step`, and passes trajectories on.
+
+Each task is leased, and the lease ends with what `step` returned. What a worker does when it was lost, or is
+told to stop or to validate, is decided here; what a rollout is, by subclasses.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+import threading
+import time
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from fray.rl import references
+from fray.rl.config import DEFAULT_LEASE_TTL, setting
+from fray.rl.execution import execute
+from fray.rl.llm import LLMServiceClient, StoppedError, WeightSyncTimeoutError
+from fray.rl.module import NexRLModule
+from fray.rl.nexrl_types import Trajectory
+from fray.rl.tracking import new_incarnation
+from fray.rl.wire import Origin, Outcome, Task, TaskOutcome
+
+_log = logging.getLogger("fray.rl")
+_T = TypeVar("_T")
+
+_FIRST_IDLE, _LONGEST_IDLE = 0.02, 0.25  # seconds between two questions for a task
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0  # seconds before a task is rolled out again
+_NOT_OF_THE_TASK: tuple[type[Exception], ...] = (WeightSyncTimeoutError, *references.UNREACHABLE)
+_JOIN = 25.0  # seconds that stop waits for the current task
+
+
+class OverLengthError(ValueError):
+    """A trajectory has more tokens than `max_length` allows."""
+
+
+class BaseRolloutWorker(NexRLModule):
+    """Rolls tasks out; subclasses define `step`.
+
+    Keys of section `rollout_worker`, besides those of the subclass: `max_length` is the most tokens that a
+    trajectory may have, of prompt and response, and `step_timeout` the seconds after which a task that is
+    still being rolled out is another worker's, and this one unhealthy. Neither is limited by default.
+    """
+
+    def __init__(self, config: Any) -> None:
+        """Make the client of the inference service; tasks are rolled out after `run`."""
+        super().__init__()
+        self._config = config
+        self._llm_client = self._make_client(config)
+        self._max_length: int | None = setting(config, "max_length")
+        self._step_timeout: float | None = setting(config, "step_timeout")
+        self._lease_ttl = float(setting(config, "lease_ttl", DEFAULT_LEASE_TTL))
+        self._incarnation = new_incarnation()
+        self._stopping = threading.Event()
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._validating = threading.Event()
+        self._task: Task | None = None
+        self._since = 0.0
+        self._stored = False
+
+    def _make_client(self, config: Any) -> LLMServiceClient:
+        """Return the client that the worker asks for completions."""
+        return LLMServiceClient(config)
+
+    def set_module_references(
+        self,
+        trajectory_pool: Any,
+        dataloader: Any,
+        weight_sync_controller: Any,
+        validate_dataloader: Any = None,
+        validator: Any = None,
+    ) -> None:
+        """Set the roles that the worker works with: references, handles of actors, or local objects.
+
+        Args:
+            trajectory_pool: Takes trajectories. A list of handles is that of several pools.
+            dataloader: Gives tasks.
+            weight_sync_controller: Knows whether the weights of the model change.
+            validate_dataloader: Gives tasks of validation.
+            validator: Takes their trajectories.
+        """
+        key_list = setting(self._config, "key_list", ())
+        self._trajectory_pool = references.trajectory_pool_of(trajectory_pool, key_list)
+        self._dataloader = references.data_loader_of(dataloader)
+        self._weight_sync_controller = references.weight_sync_controller_of(weight_sync_controller)
+        self._validate_dataloader = references.data_loader_of(validate_dataloader)
+        self._validator = references.validator_of(validator)
+        if weight_sync_controller is not None:
+            self._llm_client.set_weight_sync_controller(self._weight_sync_controller)
+
+    @abstractmethod
+    def step(self, task: dict[str, Any]) -> str | None:
+        """Roll one task out.
+
+        Args:
+            task: The item, a copy of its own.
+
+        Returns:
+            What `_put_trajectory` returned: "success", "fail", or "re-rollout", after which the same task is
+            rolled out again; None where no trajectory came of the task.
+        """
+
+    def run(self) -> None:
+        """Begin to roll out tasks, in a thread. A worker that does so already goes on.
+
+        Raises:
+            RuntimeError: module references or activity tracker were not set.
+        """
+        if self._thread is not None and self._thread.is_alive():
+            return
+        if not hasattr(self, "_dataloader"):
+            raise RuntimeError(f"{self._module_name}: call set_module_references before run")
+        if self._activity_tracker is None:
+            raise RuntimeError(f"{self._module_name}: call set_activity_tracker before run")
+        self._stopping.clear()
+        self._ended.clear()
+        self._llm_client.begin()
+        self._thread = threading.Thread(target=self._work, name=f"{self._module_name} rollouts", daemon=True)
+        renewing = threading.Thread(target=self._renew, name=f"{self._module_name} leases", daemon=True)
+        self._thread.start()
+        renewing.start()
+
+    def stop(self) -> None:
+        """Roll out no more tasks; returns when the current one has ended, or is put back.
+
+        A task that waits for weights, or for another try at the inference service, is put back at once.
+        """
+        self._stopping.set()
+        self._llm_client.stop()
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(_JOIN)
+
+    def begin_validate(self) -> None:
+        """Take tasks of validation from now on; the current task goes where it would have gone."""
+        self._validating.set()
+
+    def end_validate(self) -> None:
+        """Take tasks of training again."""
+        self._validating.clear()
+
+    def health_check(self) -> bool:
+        """Return whether tasks are rolled out, after `run`, and none for longer than `step_timeout`."""
+        if self._thread is None or self._stopping.is_set():
+            return True
+        return self._thread.is_alive() and not self._hangs()
+
+    @property
+    def _is_running_validate(self) -> bool:
+        """Whether the current task, or else the next one, is of validation."""
+        if self._task is not None:
+            return self._task.lease.route == "validate"
+        return self._validating.is_set()
+
+    # What subclasses use.
+
+    def _put_trajectory(self, trajectory: Trajectory) -> Outcome:
+        """Pass a trajectory on, to where its task was routed when it was leased.
+
+        The keys that trajectories are grouped by, and `group_id` and `run_id`, are added from the task where
+        the trajectory lacks them.
+
+        Returns:
+            "success" once it is stored, "fail" if it never will be, "re-rollout" while the weights of its
+            model change.
+
+        Raises:
+            OverLengthError: it has more than `max_length` tokens, see `_truncate`.
+            PayloadError: a field cannot be packed.
+        """
+        task = self._task
+        if task is not None and task.lease.route == "validate":
+            return self._put_validate_trajectory(trajectory)
+        return self._put(self._trajectory_pool, trajectory)
+
+    def _put_validate_trajectory(self, trajectory: Trajectory) -> Outcome:
+        """Pass a trajectory of validation on. Returns and raises as `_put_trajectory` does."""
+        return self._put(self._validator, trajectory)
+
+    def _truncate(self, trajectory: Trajectory) -> Trajectory:
+        """Return a trajectory of at most `max_length` tokens.
+
+        One with more loses the last ones, in `tokens` and all lists and arrays of the same length. As its end
+        is not known, its `reward` is 0, and `truncated` is true.
+        """
+        tokens = trajectory.get("tokens")
+        limit = self._max_length
+        if limit is None or tokens is None or len(tokens) <= limit:
+            return trajectory
+        length = len(tokens)
+
+        def cut(value: Any) -> Any:
+            sized = hasattr(value, "__len__") and not isinstance(value, (str, bytes, dict))
+            return value[:limit] if sized and len(value) == length else value
+
+        return {key: cut(value) for key, value in trajectory.items()} | {"reward": 0.0, "truncated": True}
+
+    def _get_rollout_task(self) -> dict[str, Any] | None:
+        """Return the next task, which this worker has leased then; None if there is none now.
+
+        It waits a moment then, so that asking again does no harm.
+        """
+        task = self._lease()
+        if task is None:
+            self._stopping.wait(_FIRST_IDLE)
+            return None
+        self._take(task)
+        return copy.deepcopy(task.item)
+
+    def _get_validate_task(self) -> dict[str, Any] | None:
+        """Return the task of validation that is being rolled out, else lease one; None: there is none now."""
+        if self._task is not None and self._task.lease.route == "validate":
+            return copy.deepcopy(self._task.item)
+        task = self._reach(lambda: self._leased_from(self._validate_dataloader))
+        if task is None:
+            return None
+        self._take(task)
+        return copy.deepcopy(task.item)
+
+    def _put_rollout_task(self, task: dict[str, Any]) -> bool:
+        """Return a task, to be rolled out by any worker; whether that was possible.
+
+        A task that this worker has leased comes next; another one is added as the next item.
+        """
+        current = self._task
+        if current is not None and _same(current.item, task):
+            return self._put_back(current)
+        self._reach(lambda: self._dataloader.add_item_front(task) or True)
+        return True
+
+    # The loop.
+
+    def _work(self) -> None:
+        idle = _FIRST_IDLE
+        try:
+            while not self._stopping.is_set():
+                try:
+                    task = self._lease()
+                except Exception as err:
+                    self._report("taking a task", err)
+                    self._stopping.wait(_LONGEST_PAUSE)
+                    continue
+                if task is None:
+                    self._stopping.wait(idle)
+                    idle = min(_LONGEST_IDLE, idle * 1.5)
+                    continue
+                idle = _FIRST_IDLE
+                self._roll_out(task)
+        finally:
+            self._ended.set()
+
+    def _roll_out(self, task: Task) -> None:
+        """Roll a task out until it has an outcome, and end its lease."""
+        pause = _FIRST_PAUSE
+        while True:
+            self._take(task)
+            outcome = self._stepped(task)
+            if self._task is None:  # the step returned it by itself
+                return
+            task = self._task  # or took another one instead
+            if outcome is not None and outcome != "re-rollout":
+                self._complete(task, outcome)
+                return
+            if outcome is None or self._stopping.wait(pause) or self._is_misplaced(task):
+                self._put_back(task)
+                return
+            pause = min(_LONGEST_PAUSE, pause * 2)
+
+    def _stepped(self, task: Task) -> TaskOutcome | str | None:
+        """Return what a step makes of a task: how it ends, "re-rollout", or None: it is to be put back."""
+        try:
+            result = self.step(copy.deepcopy(task.item))
+        except StoppedError:
+            return None
+        except _NOT_OF_THE_TASK as err:
+            self._report("rolling out a task, which is put back", err)  # it is not the task's fault
+            self._stopping.wait(_LONGEST_PAUSE)
+            return None
+        except Exception as err:
+            self._report("rolling out a task", err)
+            return "fail"
+        if result is None:
+            return "none"
+        if result not in ("success", "fail", "re-rollout"):
+            wanted = '"success", "fail", "re-rollout" or None'
+            self._report("rolling out a task", ValueError(f"step returned {result!r}, want {wanted}"))
+            return "fail"
+        return result
+
+    def _is_misplaced(self, task: Task) -> bool:
+        """Return whether a task of training is in the way of validation, whose weights stay as they are."""
+        return task.lease.route == "train" and self._validating.is_set()
+
+    def _lease(self) -> Task | None:
+        loader = self._validate_dataloader if self._validating.is_set() else self._dataloader
+        return None if loader is None else self._leased_from(loader)
+
+    def _leased_from(self, loader: Any) -> Task | None:
+        try:
+            task: Task | None = loader.lease(self._module_name, self._incarnation)
+        except references.UNREACHABLE:
+            self._reach(lambda: loader.release_worker(self._module_name, self._incarnation) or True)
+            return None
+        return task
+
+    def _take(self, task: Task) -> None:
+        previous = self._task
+        if previous is not None and previous is not task:  # a step that goes on to another one
+            self._complete(previous, "success" if self._stored else "none")
+        self._task, self._since, self._stored = task, time.monotonic(), False
+        self._llm_client.begin_task(task.lease.task_id)
+
+    def _complete(self, task: Task, outcome: TaskOutcome | str) -> None:
+        self._reach(lambda: self._loader_of(task).complete(task.lease.id, outcome) or True)
+        self._task = None
+
+    def _put_back(self, task: Task) -> bool:
+        done = self._reach(lambda: bool(self._loader_of(task).put_back(task.lease.id)))
+        self._task = None
+        return bool(done)
+
+    def _loader_of(self, task: Task) -> Any:
+        return self._validate_dataloader if task.lease.route == "validate" else self._dataloader
+
+    def _put(self, pool: Any, trajectory: Trajectory) -> Outcome:
+        task = self._task
+        if task is not None:
+            for key in ("group_id", "run_id", *setting(self._config, "key_list", ())):
+                if key in task.item:
+                    trajectory.setdefault(key, task.item[key])
+        outcome: Outcome | None
+        tokens = trajectory.get("tokens")
+        if self._max_length is not None and tokens is not None and len(tokens) > self._max_length:
+            raise OverLengthError(
+                f"the trajectory has {len(tokens)} tokens, and max_length is {self._max_length}; "
+                "call self._truncate(trajectory) before it is put"
+            )
+        if isinstance(pool, (references.TrajectoryPool, references.RemoteValidator)):
+            origin = None if task is None else Origin.of_lease(task.lease, self._llm_client.version)
+            outcome = self._reach(lambda: pool.put_trajectory(trajectory, origin))
+            if outcome is None:
+                raise StoppedError("the worker was stopped before its trajectory was stored")
+        else:
+            outcome = execute(pool.put_trajectory, trajectory)
+        self._stored = outcome == "success"
+        return outcome
+
+    def _reach(self, call: Callable[[], _T]) -> _T | None:
+        """Make a call that may be repeated until its actor answers; None: the worker is to stop before."""
+        pause = _FIRST_PAUSE
+        while True:
+            try:
+                return call()
+            except references.UNREACHABLE as err:
+                _log.warning("%s: %s", self._module_name, err)
+                if self._stopping.wait(pause):
+                    return None
+                pause = min(_LONGEST_PAUSE, pause * 2)
+
+    def _renew(self) -> None:
+        """Keep the leases while tasks are rolled out."""
+        while not self._ended.wait(self._lease_ttl / 3):
+            if self._hangs():
+                continue
+            for loader in (self._dataloader, self._validate_dataloader):
+                if loader is not None:
+                    try:
+                        loader.renew(self._module_name, self._incarnation)
+                    except Exception as err:
+                        _log.warning("%s: leases could not be renewed: %s", self._module_name, err)
+
+    def _hangs(self) -> bool:
+        busy = self._task is not None
+        return busy and self._step_timeout is not None and time.monotonic() - self._since > self._step_timeout
+
+    def _report(self, work: str, err: Exception) -> None:
+        _log.warning("%s: %s: %s", self._module_name, work, err, exc_info=err)
+        try:
+            self._activity_tracker.report_exception(self._module_name, work, err)
+        except Exception as again:
+            _log.warning("%s: the error could not be reported: %s", self._module_name, again)
+
+
+def _same(item: dict[str, Any], task: dict[str, Any]) -> bool:
+    names = ("group_id", "run_id", "index")
+    return item is task or all(item.get(name) == task.get(name) for name in names)
