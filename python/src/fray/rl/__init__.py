@@ -7,9 +7,9 @@
             result = self._llm_client.completion(task["prompt"])
             return self._put_trajectory({**result, "reward": reward_of(task, result)})
 
-The run itself, which is the data loader, the pools, the weight sync and the controller, is the program `fray
-rl`; modules here reach it by actors. `python -m fray.rl ROLE` hosts them. docs/guides/nexrl.md describes a run
-as a whole.
+The run itself, which is the data loader, the pools, the weight sync and the controller, is the program
+`fray rl`; modules here reach it by actors. `python -m fray.rl ROLE` hosts them. docs/guides/nexrl.md
+describes a run as a whole.
 
 Start with `rollout.BaseRolloutWorker`, `algorithm.BaseAlgorithmProcessor` and `nexrl_types.Batch`.
 """

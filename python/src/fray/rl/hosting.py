@@ -1,7 +1,7 @@
 """Hosts the roles of a run that are classes of Python, several in one process.
 
-All of them are actors of one server, under the names of their roles. They find each other by these names, also
-after a restart elsewhere. Where a role is not started here, it is an actor of the program `fray rl`.
+All of them are actors of one server, under the names of their roles. They find each other by these names,
+also after a restart elsewhere. Where a role is not started here, it is an actor of the program `fray rl`.
 """
 
 from __future__ import annotations

@@ -301,7 +301,7 @@ class WeightSyncController(Reference):
         return int(self._again.get_rollout_model_version(model_tag))
 
     def train_worker_notify_weight_update(self, worker_name: str, model_tag: ModelTag) -> None:
-        """Note that a worker trained a model; returns when its weights are at the rollouts, if they are to."""
+        """Note that a worker trained a model; returns when weights that are to be synced are."""
         self._actor.train_worker_notify_weight_update(worker_name, model_tag)
 
 

@@ -213,9 +213,8 @@ def _methods(role: NexRLRole, cls: type) -> list[str]:
     """Return the names of the public methods that actors of a role have."""
     from fray.rl.hosts import host_of
 
-    names = {
-        name for kind in (cls, host_of(role, cls)) for name, _ in inspect.getmembers(kind, inspect.isroutine)
-    }
+    kinds = (cls, host_of(role, cls))
+    names = {name for kind in kinds for name, _ in inspect.getmembers(kind, inspect.isroutine)}
     return sorted(name for name in names if not name.startswith("_"))
 
 
@@ -228,7 +227,7 @@ def _forwarder(role: str, name: str, public: str) -> Callable[..., Any]:
 
 
 def _resources(roles: Sequence[_Registration]) -> ResourceConfig:
-    """Return what an actor of roles needs: the sum of their processors, and else what one of them asks for."""
+    """Return what an actor of roles needs: the sum of their processors, else what one of them asks for."""
     from fray.cluster import ResourceConfig
 
     asked = [dict(setting(role.config, "resources", {})) for role in roles]

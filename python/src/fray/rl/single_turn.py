@@ -13,7 +13,7 @@ _NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?(?:/\d+)?")
 
 
 class SingleTurnMathRolloutWorker(BaseRolloutWorker):
-    r"""Completes the prompt once; the reward is 1 if the response gives the task's `answer`, a number, else 0.
+    r"""Completes the prompt once; the reward is 1 if the response gives the number of `answer`, else 0.
 
     The number is that in the last \boxed{}, or after the last "####", or else the last one of the text.
     """
