@@ -291,7 +291,9 @@ def text(response: str, **more: Any) -> dict[str, Any]:
     return {"id": "c", "object": "text_completion", "created": 1, "model": "m", "choices": [choice]}
 
 
-def chat(content: str | None = None, calls: list[tuple[str, str]] | None = None, **more: Any) -> dict[str, Any]:
+def chat(
+    content: str | None = None, calls: list[tuple[str, str]] | None = None, **more: Any
+) -> dict[str, Any]:
     """A completion of a conversation."""
     message: dict[str, Any] = {"role": "assistant", "content": content}
     if calls:

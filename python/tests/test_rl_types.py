@@ -92,7 +92,9 @@ def test_padding_is_found_as_by_counting() -> None:
             right = right[:, :-1]
         got = Batch.remove_redundant_left_padding(batch, 0).values["input_ids"]
         np.testing.assert_array_equal(got, left)
-        np.testing.assert_array_equal(Batch.remove_redundant_right_padding(batch, 0).values["input_ids"], right)
+        np.testing.assert_array_equal(
+            Batch.remove_redundant_right_padding(batch, 0).values["input_ids"], right
+        )
 
 
 def test_n7_trajectories_with_other_fields_make_no_batch() -> None:
@@ -108,7 +110,12 @@ def test_a_batch_of_trajectories_and_back() -> None:
 
 
 def test_n85_a_batch_for_the_trainer() -> None:
-    values = {"ids": np.ones((2, 3)), "text": ["a", "b"], "calls": [[1], [2]], "odd": np.array([{}, 1], object)}
+    values = {
+        "ids": np.ones((2, 3)),
+        "text": ["a", "b"],
+        "calls": [[1], [2]],
+        "odd": np.array([{}, 1], object),
+    }
     got = Batch(values, {"batch_size": 2}).to_nextrainer_batch()
     assert list(got) == ["batch", "non_tensor_batch", "meta_info"]
     assert list(got["batch"]) == ["ids"]
@@ -130,7 +137,13 @@ def test_roles_are_those_of_the_guide() -> None:
 
 @pytest.mark.parametrize("size", [3, 100_000])
 def test_payloads_carry_values_large_and_small(size: int) -> None:
-    value = {"ids": np.arange(size), "text": "x" * size, "raw": b"y" * size, "none": None, "nested": [{"a": 1.5}]}
+    value = {
+        "ids": np.arange(size),
+        "text": "x" * size,
+        "raw": b"y" * size,
+        "none": None,
+        "nested": [{"a": 1.5}],
+    }
     got = unpack(pack(value))
     np.testing.assert_array_equal(got.pop("ids"), value.pop("ids"))
     assert got == value
