@@ -314,7 +314,7 @@ def inference() -> Iterator[Inference]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
-        def do_POST(self) -> None:  # noqa: N802
+        def do_POST(self) -> None:
             request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             status, body = service.answer(self.path, request)
             data = json.dumps(body).encode()

@@ -151,7 +151,7 @@ def test_n86_a_task_without_a_beginning_is_none(run: Run, service: Inference) ->
 
 
 def test_tools_that_are_none(run: Run, service: Inference) -> None:
-    with pytest.raises(ConfigError, match='rollout_worker.tools: "add" names no class'):
+    with pytest.raises(ConfigError, match=r'rollout_worker\.tools: "add" names no class'):
         worker_of(run, service, tools=["add"])
     assert "tools" not in json.dumps(worker_of(run, service, tools=[]).tool_schemas())
 

@@ -166,7 +166,7 @@ def test_n100_activity_tracking(run: Run, caplog: pytest.LogCaptureFixture) -> N
     class Module:
         _activity_tracker = ActivityTrackerProxy(run.handle("activity_tracker"))
 
-    done = []
+    done: list[str] = []
     logger = logging.getLogger("guide")
     caplog.set_level(logging.INFO, "guide")
     defined(

@@ -336,7 +336,7 @@ def test_n46_a_put_over_the_limit_is_an_error(run: Run, make: Callable[..., Work
 
 
 def test_a_task_that_a_step_returns_comes_again(run: Run, make: Callable[..., Worker]) -> None:
-    returned = []
+    returned: list[bool] = []
 
     def step(worker: BaseRolloutWorker, task: dict[str, Any]) -> str | None:
         if not returned:
@@ -447,7 +447,8 @@ def test_n43_a_worker_that_is_killed_amid_a_task(
         f"at = FixedResolver('{run.server.address}').handle\n"
         "worker = Slow(Config())\n"
         "worker.set_module_name('rollout_worker_1')\n"
-        "worker.set_module_references(at('trajectory_pool'), at('data_loader'), at('weight_sync_controller'))\n"
+        "worker.set_module_references(\n"
+        "    at('trajectory_pool'), at('data_loader'), at('weight_sync_controller'))\n"
         "worker.set_activity_tracker(ActivityTrackerProxy(at('activity_tracker')))\n"
         "worker.run(); worker._thread.join()\n"
     )

@@ -58,10 +58,13 @@ class LeasedLoader:
         self._indices: dict[str, int] = {}  # of groups whose items have no index
 
     def get_next_item(self, worker: str, incarnation: str) -> dict[str, Any] | None:
-        """Lease the next item to a worker; None: there is none now."""
+        """Lease the next item to a worker, while its lease stands the same one; None: there is none now."""
         with self._lock:
             self._hear(worker, incarnation)
             self._expire()
+            for given in self._given.values():
+                if given.worker == worker:
+                    return {"item": copy.deepcopy(given.item), "lease": given.lease.to_wire()}
             taken = self._take()
             if taken is None:
                 return None

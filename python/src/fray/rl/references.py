@@ -77,13 +77,8 @@ class RemoteDataLoader(Reference):
     """A data loader, whose items are leased."""
 
     def lease(self, worker: str, incarnation: str) -> Task | None:
-        """Lease the next item to one life of a worker; None: there is none now.
-
-        It is not made again by itself: after an error of UNREACHABLE call `release_worker` first.
-        """
-        return Task.of(
-            self._actor.options(resolve_timeout=RESOLVE_TIMEOUT).get_next_item(worker, incarnation)
-        )
+        """Lease the next item to one life of a worker, which has one lease at a time; None: there is none."""
+        return Task.of(self._again.get_next_item(worker, incarnation))
 
     def complete(self, lease_id: str, outcome: TaskOutcome) -> None:
         """End a lease with its task."""

@@ -201,8 +201,9 @@ class BaseRolloutWorker(NexRLModule):
     def _get_rollout_task(self) -> dict[str, Any] | None:
         """Return the next task, which this worker has leased then; None if there is none now.
 
-        It waits a moment then, so that asking again does no harm.
+        It waits a moment then, so that asking again does no harm. The task that was rolled out has ended.
         """
+        self._leave()
         task = self._lease()
         if task is None:
             self._stopping.wait(_FIRST_IDLE)
@@ -214,7 +215,8 @@ class BaseRolloutWorker(NexRLModule):
         """Return the task of validation that is being rolled out, else lease one; None: there is none now."""
         if self._task is not None and self._task.lease.route == "validate":
             return copy.deepcopy(self._task.item)
-        task = self._reach(lambda: self._leased_from(self._validate_dataloader))
+        self._leave()
+        task = self._leased_from(self._validate_dataloader)
         if task is None:
             return None
         self._take(task)
@@ -258,7 +260,7 @@ class BaseRolloutWorker(NexRLModule):
         while True:
             self._take(task)
             outcome = self._stepped(task)
-            if self._task is None:  # the step returned it by itself
+            if self._task is None:  # the step ended it by itself
                 return
             task = self._task  # or took another one instead
             if outcome is not None and outcome != "re-rollout":
@@ -299,19 +301,17 @@ class BaseRolloutWorker(NexRLModule):
         return None if loader is None else self._leased_from(loader)
 
     def _leased_from(self, loader: Any) -> Task | None:
-        try:
-            task: Task | None = loader.lease(self._module_name, self._incarnation)
-        except references.UNREACHABLE:
-            self._reach(lambda: loader.release_worker(self._module_name, self._incarnation) or True)
-            return None
+        task: Task | None = self._reach(lambda: loader.lease(self._module_name, self._incarnation))
         return task
 
     def _take(self, task: Task) -> None:
-        previous = self._task
-        if previous is not None and previous is not task:  # a step that goes on to another one
-            self._complete(previous, "success" if self._stored else "none")
         self._task, self._since, self._stored = task, time.monotonic(), False
         self._llm_client.begin_task(task.lease.task_id)
+
+    def _leave(self) -> None:
+        """End the current task where a step goes on to another one: a worker has one lease at a time."""
+        if self._task is not None:
+            self._complete(self._task, "success" if self._stored else "none")
 
     def _complete(self, task: Task, outcome: TaskOutcome | str) -> None:
         self._reach(lambda: self._loader_of(task).complete(task.lease.id, outcome) or True)
