@@ -262,7 +262,7 @@ Answer = Callable[[dict[str, Any]], Any]
 
 
 class Inference:
-    """An inference service that speaks OpenAI's protocol. `answers` are given first: a status, or an answer."""
+    """An inference service that speaks OpenAI's protocol; `answers`, or statuses, are given first."""
 
     def __init__(self) -> None:
         self.requests = Signals()

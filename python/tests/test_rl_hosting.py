@@ -37,9 +37,9 @@ from fray.rl.config import load, section_of
 from fray.rl.hosting import Hosting, Place, make, places_of
 from fray.rl.hosts import actor_of
 from fray.rl.resources import ResourceError
-from fray.rl.validator import EmptyValidationError
 from fray.rl.wire import Origin, pack
-from fray.rpc import ActorServer, ClusterResolver
+from fray.rpc import ActorServer, FixedResolver
+from fray.rpc.errors import ApplicationError
 from fray.v2 import LocalClient
 from rl_run import Run
 
@@ -130,7 +130,7 @@ def server() -> Iterator[ActorServer]:
 
 def hosted(server: ActorServer, role: NexRLRole, value: Any, config: Any = None) -> Any:
     server.register(role.value, actor_of(role, value, config), max_concurrency=8)
-    return ClusterResolver(server._core._surroundings.cluster).handle(role.value)
+    return FixedResolver(server.address).handle(role.value)
 
 
 def test_a_pool_of_python(server: ActorServer) -> None:
@@ -201,11 +201,11 @@ def test_a_validator_of_python(server: ActorServer) -> None:
     assert task["lease"]["route"] == "validate"
     assert not validator.is_complete()
     assert (
-        handle.put_trajectory({"lease": "a"}, pack({"reward": 1.0, "score": {"x": 1, "y": "no"}}))
+        handle.put_trajectory({"task_id": "a"}, pack({"reward": 1.0, "score": {"x": 1, "y": "no"}}))
         == "success"
     )
-    assert handle.put_trajectory({"lease": "a"}, pack({"reward": 1.0})) == "success"  # again
-    assert handle.put_trajectory({"lease": "b"}, pack({"reward": 0.0, "data_source": "s"})) == "success"
+    assert handle.put_trajectory({"task_id": "a"}, pack({"reward": 1.0})) == "success"  # again
+    assert handle.put_trajectory({"task_id": "b"}, pack({"reward": 0.0, "data_source": "s"})) == "success"
     leases.complete(task["lease"]["id"], "success")
     assert handle.is_complete()
     assert handle.compute_and_log_metrics() == {
@@ -215,13 +215,14 @@ def test_a_validator_of_python(server: ActorServer) -> None:
         "val/num_samples": 2.0,
         "val/best": 1.0,
     }
-    with pytest.raises(ValueError, match="validation has no trajectories") as raised:
+    with pytest.raises(ApplicationError, match="EmptyValidationError: validation has no trajectories"):
         handle.compute_and_log_metrics()
-    assert EmptyValidationError.__name__ in str(raised.value.type)  # type: ignore[attr-defined]
+    assert handle.put_trajectory({"task_id": "a"}, pack({"reward": 1.0})) == "success"  # of the next one
+    assert handle.compute_and_log_metrics()["val/num_samples"] == 1
 
 
 def test_a_batch_comes_again_until_it_is_processed() -> None:
-    """The processor dies after it had put its batch, before it acknowledged: the batch is not queued twice."""
+    """The processor dies after it had put its batch, before it acknowledged: it is not queued twice."""
     with LocalCluster() as cluster:
         run = Run(cluster)
         payloads = [pack({"x": 1})]
@@ -287,7 +288,7 @@ def test_an_error_of_fit_is_reported_and_the_processor_goes_on(monkeypatch: pyte
 
 
 def test_shards_are_asked_in_turn(server: ActorServer) -> None:
-    resolver = ClusterResolver(server._core._surroundings.cluster)
+    resolver = FixedResolver(server.address)
     values = [Pool(), Pool()]
     for i, value in enumerate(values):
         server.register(f"trajectory_pool_{i}", actor_of(NexRLRole.TRAJECTORY_POOL, value))
@@ -369,8 +370,8 @@ def test_the_resource_manager_hosts_a_run(client: LocalClient) -> None:
     worker = MockRolloutWorker(Config())
     worker.set_module_name("rollout_worker_0")
     worker.set_module_references(*wrapped)
-    tasks = [worker._get_rollout_task() for _ in range(2)]
-    for task in tasks:
+    for _ in range(2):
+        task = worker._get_rollout_task()
         assert task is not None
         assert worker.step(task) == "success"
     worker._leave()

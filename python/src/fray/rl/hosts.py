@@ -230,14 +230,27 @@ class ValidatorHost(_Host):
 
     def put_trajectory(self, header: Mapping[str, Any], payload: bytes | None = None) -> str:
         """Keep a trajectory: header and payload, or the trajectory itself."""
-        lease = header.get("lease") if payload is not None else None
+        task = header.get("task_id") if payload is not None else None
         trajectory = dict(header) if payload is None else unpack(payload)
         with self._lock:
-            if not lease or lease not in self._seen:
+            if not task or task not in self._seen:
                 self._object.put_trajectory(trajectory)
-                if lease:
-                    self._seen.add(lease)
+                if task:
+                    self._seen.add(task)
         return "success"
+
+    def compute_and_log_metrics(self) -> dict[str, float]:
+        """Return the metrics of the validation, which is over then."""
+        with self._lock:
+            metrics = dict(self._object.compute_and_log_metrics())
+            self._seen = _Once()
+            return metrics
+
+    def clear(self) -> None:
+        """Forget all trajectories."""
+        with self._lock:
+            self._object.clear()
+            self._seen = _Once()
 
 
 class WeightSyncControllerHost(_Host):

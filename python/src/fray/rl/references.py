@@ -49,6 +49,8 @@ RESOLVE_TIMEOUT = 10.0
 
 NO_CONSUMER = ""
 
+_OF_VALIDATION = ("task_id", "data_source", "scores")  # which a validator reads of a header
+
 
 class Reference:
     """An actor that has a role. Methods that a subclass does not have are the actor's."""
@@ -305,9 +307,10 @@ class RemoteValidator(Reference):
 
     def put_trajectory(self, trajectory: Trajectory, origin: Origin | None = None) -> Outcome:
         """Keep a trajectory; the answer is always "success"."""
-        header, payload = header_of(trajectory, (), origin), pack(trajectory)
+        known = header_of(trajectory, (), origin)
+        header = {name: known[name] for name in _OF_VALIDATION if name in known}
         target = self._again if header.get("task_id") else self._actor
-        return cast("Outcome", target.put_trajectory(header, payload))
+        return cast("Outcome", target.put_trajectory(header, pack(trajectory)))
 
     def compute_and_log_metrics(self) -> dict[str, float]:
         """Return the mean of each score with prefix "val/", post them, and forget the trajectories."""
