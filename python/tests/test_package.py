@@ -8,6 +8,7 @@ import sys
 import pytest
 
 import fray.cluster
+import fray.rl
 import fray.v2
 from fray.cluster import (
     Entrypoint,
@@ -20,14 +21,25 @@ from fray.cluster import (
 )
 
 
-@pytest.mark.parametrize("module", ["fray.cluster", "fray.v2", "fray._callable", "fray.rpc.resolver"])
+@pytest.mark.parametrize(
+    "module",
+    ["fray.cluster", "fray.v2", "fray._callable", "fray.rpc.resolver", "fray.rl", "fray.rl.nexrl_types"],
+)
 def test_grpc_is_not_imported_before_it_is_needed(module: str) -> None:
     program = f"import sys, {module}; sys.exit(1 if 'grpc' in sys.modules else 0)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
+def test_modules_of_a_run_import_no_array_and_no_client_before_they_are_needed() -> None:
+    program = (
+        "import sys, fray.rl.data, fray.rl.rollout, fray.rl.algorithm, fray.rl.hosting, fray.rl.resources\n"
+        "sys.exit(', '.join({'numpy', 'openai', 'wandb', 'grpc'} & sys.modules.keys()))"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
 def test_all_that_is_announced_is_there() -> None:
-    for module in (fray.cluster, fray.v2):
+    for module in (fray.cluster, fray.rl, fray.v2):
         assert sorted(module.__all__) == module.__all__ or module is fray.v2
         for name in module.__all__:
             assert getattr(module, name) is not None

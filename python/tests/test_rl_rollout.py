@@ -435,16 +435,13 @@ class Slow(MockRolloutWorker):
 """
 
 
-def test_n43_a_worker_that_is_killed_amid_a_task(
-    tmp_path: Path, make: Callable[..., Worker], run: Run
-) -> None:
-    """Its process is killed by SIGKILL; another worker gets the task once the lease is over."""
-    run.loader._ttl = 0.0  # what is not renewed is over at once
-    (tmp_path / "slow.py").write_text(PROGRAM)
+def killed_amid_a_task(folder: Path, address: str) -> None:
+    """Run a worker in a process of its own, and kill it by SIGKILL as soon as it rolls a task out."""
+    (folder / "slow.py").write_text(PROGRAM)
     main = (
         "from fray.rl import ActivityTrackerProxy; from fray.rl.config import Config; from slow import Slow\n"
         "from fray.rpc import FixedResolver\n"
-        f"at = FixedResolver('{run.server.address}').handle\n"
+        f"at = FixedResolver('{address}').handle\n"
         "worker = Slow(Config())\n"
         "worker.set_module_name('rollout_worker_1')\n"
         "worker.set_module_references(\n"
@@ -452,7 +449,7 @@ def test_n43_a_worker_that_is_killed_amid_a_task(
         "worker.set_activity_tracker(ActivityTrackerProxy(at('activity_tracker')))\n"
         "worker.run(); worker._thread.join()\n"
     )
-    environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), *sys.path])}
     process = subprocess.Popen(
         [sys.executable, "-c", main], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ
     )
@@ -463,7 +460,17 @@ def test_n43_a_worker_that_is_killed_amid_a_task(
     process.wait(PATIENCE)
     process.stdout.close()
     process.stdin.close()
-    make(put).run()
+
+
+def test_n43_a_worker_that_is_killed_amid_a_task(
+    tmp_path: Path, make: Callable[..., Worker], run: Run
+) -> None:
+    """Its task is another worker's once its lease is over."""
+    killed_amid_a_task(tmp_path, run.server.address)
+    assert run.loader.status()["leased"] == 1
+    run.loader._ttl = 0.0  # what is not renewed is over at once
+    worker = make(put)
+    worker.run()
     assert run.loader.ended.count(4) == ["success"] * 4
     tasks = [header["task_id"] for _, header, _ in run.pool.put.values]
     assert sorted(tasks) == ["0/0/0", "0/1/0", "0/2/0", "0/3/0"]
