@@ -33,7 +33,7 @@ def test_grpc_is_not_imported_before_it_is_needed(module: str) -> None:
 def test_modules_of_a_run_import_no_array_and_no_client_before_they_are_needed() -> None:
     program = (
         "import sys, fray.rl.data, fray.rl.rollout, fray.rl.algorithm, fray.rl.hosting, fray.rl.resources\n"
-        "sys.exit(', '.join({'numpy', 'openai', 'wandb', 'grpc'} & sys.modules.keys()))"
+        "sys.exit(', '.join({'numpy', 'openai', 'wandb', 'grpc'} & sys.modules.keys()) or 0)"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 

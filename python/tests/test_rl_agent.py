@@ -133,7 +133,8 @@ def test_n86_tokens_are_those_of_the_whole_conversation(run: Run, service: Infer
             {"token": f"token_id:{t}", "logprob": -float(t), "bytes": None, "top_logprobs": []}
             for t in written
         ]
-        return chat(**answer, choice={"logprobs": {"content": content}}, prompt_token_ids=prompt)
+        answer |= {"choice": {"logprobs": {"content": content}}, "prompt_token_ids": prompt}
+        return chat(**answer)
 
     service.answers.append(told([1, 2], [3], calls=[("add", '{"a": 1}')]))
     service.answers.append(told([1, 2, 3, 4], [5, 6], content="x"))

@@ -1,4 +1,4 @@
-"""Modules of Python with the roles in Go, which the program `fray rl` hosts; N43 with a worker that is killed."""
+"""Modules of Python with the roles in Go, which `fray rl` hosts; N43 with a worker that is killed."""
 
 from __future__ import annotations
 
@@ -28,6 +28,9 @@ from test_rl_rollout import killed_amid_a_task
 from waiting import eventually
 
 TOP = Path(__file__).parents[2]
+pytestmark = pytest.mark.skipif(
+    not (TOP / "cmd" / "fray" / "rl.go").exists(), reason="this tree has no command fray rl"
+)
 ROLES = (
     "data_loader validate_dataloader trajectory_pool train_batch_pool weight_sync_controller validator"
     " activity_tracker"
@@ -53,8 +56,6 @@ DOCUMENT = {
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if given := os.environ.get("FRAY_TEST_PROGRAM"):
         return Path(given)
-    if not (TOP / "cmd" / "fray" / "rl.go").exists():
-        pytest.skip("this tree has no program fray rl")
     built = tmp_path_factory.mktemp("fray") / "fray"
     environ = {"CGO_ENABLED": "0", "GOFLAGS": "-buildvcs=false -tags=disable_grpc_modules", **os.environ}
     subprocess.run(["go", "build", "-o", built, "./cmd/fray"], cwd=TOP, env=environ, check=True)
@@ -66,7 +67,7 @@ def address(program: Path, tmp_path: Path) -> Iterator[str]:
     """Host the roles in a process of Go, and give its address."""
     document = tmp_path / "run.json"
     document.write_text(json.dumps({**DOCUMENT, "out": str(tmp_path / "out")}))
-    command = [program, "rl", *ROLES, "--config", document]
+    command: list[Any] = [program, "rl", *ROLES, "--config", document]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         line = process.stderr.readline()
