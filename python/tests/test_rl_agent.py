@@ -129,7 +129,7 @@ def test_n86_turns_are_limited(run: Run, service: Inference) -> None:
 
 def test_n86_tokens_are_those_of_the_whole_conversation(run: Run, service: Inference) -> None:
     def told(prompt: list[int], written: list[int], **answer: Any) -> dict[str, Any]:
-        content = [
+        content: list[Any] = [
             {"token": f"token_id:{t}", "logprob": -float(t), "bytes": None, "top_logprobs": []}
             for t in written
         ]

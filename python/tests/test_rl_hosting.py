@@ -311,32 +311,32 @@ def client() -> Iterator[LocalClient]:
         yield client
 
 
-class Greeter:
+class Speaker:
     def __init__(self, config: Any) -> None:
         self.name = config.name
 
-    def greet(self, whom: str = "you") -> str:
-        return f"{self.name} greets {whom}"
+    def answer(self, whom: str = "you") -> str:
+        return f"{self.name} answers {whom}"
 
     def call(self, other: Any) -> str:
-        return str(execute(other.greet, self.name))
+        return str(execute(other.answer, self.name))
 
 
-class Other(Greeter):
-    def greet(self, whom: str = "you") -> str:
+class Other(Speaker):
+    def answer(self, whom: str = "you") -> str:
         return f"{self.name} ignores {whom}"
 
 
 def test_n96_methods_of_colocated_roles_never_collide(client: LocalClient) -> None:
     manager = ResourceManager(client)
-    manager.register_role(NexRLRole.VALIDATOR, Greeter, Config({"name": "a"}), 2, "both")
+    manager.register_role(NexRLRole.VALIDATOR, Speaker, Config({"name": "a"}), 2, "both")
     manager.register_role(NexRLRole.ROLLOUT_WORKER, Other, Config({"name": "b"}), 2, "both")
     manager.register_role(NexRLRole.TRAIN_WORKER, Other, Config({"name": "c"}), 1)
     manager.create_all_actors()
     manager.create_all_actors()  # changes nothing
     first, second = manager.get_actor_wrapper(NexRLRole.VALIDATOR)
     others = manager.get_actor_wrapper(NexRLRole.ROLLOUT_WORKER)
-    assert (first.greet("x"), others[1].greet()) == ("a greets x", "b ignores you")
+    assert (first.answer("x"), others[1].answer()) == ("a answers x", "b ignores you")
     assert first.address == others[0].address
     assert first.call(others[0]) == "b ignores a"  # a wrapper as an argument
     assert second.call(manager.get_actor_wrapper(NexRLRole.TRAIN_WORKER)[0]) == "c ignores a"
@@ -345,14 +345,14 @@ def test_n96_methods_of_colocated_roles_never_collide(client: LocalClient) -> No
 
 def test_n84_unequal_counts_of_a_colocation_group_are_an_error(client: LocalClient) -> None:
     manager = ResourceManager(client)
-    manager.register_role(NexRLRole.VALIDATOR, Greeter, Config({"name": "a"}), 2, "g")
+    manager.register_role(NexRLRole.VALIDATOR, Speaker, Config({"name": "a"}), 2, "g")
     manager.register_role(NexRLRole.ROLLOUT_WORKER, Other, Config({"name": "b"}), 3, "g")
     with pytest.raises(ResourceError, match=r'group "g" have .*: validator has 2, rollout_worker has 3'):
         manager.create_all_actors()
     with pytest.raises(ResourceError, match="registered already"):
-        manager.register_role(NexRLRole.VALIDATOR, Greeter, Config(), 2)
+        manager.register_role(NexRLRole.VALIDATOR, Speaker, Config(), 2)
     with pytest.raises(ResourceError, match="needs at least one"):
-        manager.register_role(NexRLRole.DATA_LOADER, Greeter, Config(), 0)
+        manager.register_role(NexRLRole.DATA_LOADER, Speaker, Config(), 0)
 
 
 def test_the_resource_manager_hosts_a_run(client: LocalClient) -> None:
@@ -389,10 +389,10 @@ def test_resources_of_colocated_roles_are_those_of_both(client: LocalClient) -> 
         (NexRLRole.VALIDATOR, {"cpu": 2}),
         (NexRLRole.ROLLOUT_WORKER, {"cpu": 1, "ram": "2g"}),
     ):
-        manager.register_role(role, Greeter, Config({"resources": asked}), 1, "g")
+        manager.register_role(role, Speaker, Config({"resources": asked}), 1, "g")
     ((both),) = manager._groups()
     assert (_resources(both).cpu, _resources(both).ram) == (3, "2g")
-    manager.register_role(NexRLRole.TRAIN_WORKER, Greeter, Config({"resources": {"ram": "3g"}}), 1, "g")
+    manager.register_role(NexRLRole.TRAIN_WORKER, Speaker, Config({"resources": {"ram": "3g"}}), 1, "g")
     with pytest.raises(ResourceError, match="different ram: 2g and 3g"):
         _resources(manager._groups()[0])
 

@@ -36,7 +36,7 @@ _COMMON = ("project_name", "experiment_name", "seed", "out", "logger", "dump")
 
 
 class ConfigError(ValueError):
-    """The configuration cannot be used; the message has the key and how to mend it."""
+    """The configuration cannot be used; the message has the key and how to fix it."""
 
 
 class Config(dict[str, Any]):
