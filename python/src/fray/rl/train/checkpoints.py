@@ -125,15 +125,24 @@ def read_manifest(checkpoint: str | Path) -> dict[str, Any]:
     root = Path(checkpoint)
     if not root.is_dir():
         raise CheckpointError(f"there is no checkpoint {root}")
-    try:
-        value = json.loads((root / MANIFEST).read_text())
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError) as err:
-        raise CheckpointError(f"{root / MANIFEST} cannot be read: {err}") from err
+    value = read_json(root / MANIFEST, {})
     if not isinstance(value, dict):
         raise CheckpointError(f"{root / MANIFEST} is no JSON object")
     return value
+
+
+def read_json(path: Path, default: Any) -> Any:
+    """Return the value of a JSON file, the default if there is none.
+
+    Raises:
+        CheckpointError: it cannot be read.
+    """
+    try:
+        return json.loads(path.read_text())
+    except FileNotFoundError:
+        return default
+    except (OSError, ValueError) as err:
+        raise CheckpointError(f"{path} cannot be read: {err}") from err
 
 
 def write_file(path: Path, content: bytes) -> None:

@@ -1,0 +1,85 @@
+"""The train service: one update of the policy for each batch, on the processes of a gang.
+
+    python train_service.py
+
+Process 0 hosts the actor train_service_0; every process computes the gradient
+of its part of a batch. Sums are in the order of ranks, so that the same batches
+give the same weights, bit by bit, in every run of a gang of this size.
+"""
+
+import numpy as np
+import policy
+from gang import Gang
+
+from fray.cluster import current_cluster
+from fray.rl.nexrl_types import Batch
+from fray.rl.train.service import TrainService
+from fray.rpc import ActorServer
+
+RATE = 0.05
+
+
+class ReverseTrainService(TrainService):
+    """Trains policy.Weights with Adam on the clipped surrogate objective."""
+
+    def __init__(self, gang: Gang):
+        super().__init__()
+        self._gang = gang
+
+    def build(self, config) -> None:
+        actor = config.get("actor") or {}
+        self._clip = float(actor.get("clip_ratio", 0.2))
+        self._weights = policy.Weights.initial(int(config.get("seed", 0)))
+        self._optimizer = policy.Adam(float((actor.get("optim") or {}).get("lr", RATE)))
+
+    def update(self, batch: Batch) -> dict[str, float]:
+        names = ("prompts", "responses", "response_mask", "advantages", "old_log_probs")
+        columns = [np.asarray(batch.values[name]) for name in names]
+        shards = zip(*(np.array_split(column, self._gang.size) for column in columns))
+        total, weights = float(columns[2].sum()), self._weights.arrays()
+        parts = [{"weights": weights, "shard": list(shard), "total": total, "clip": self._clip} for shard in shards]
+        answers = self._gang.each(parts, gradient_of_part)
+        gradient = policy.Weights.zeros()
+        for answer in answers:
+            for name, value in gradient.arrays().items():
+                value += answer["gradient"][name]
+        self._optimizer.update(self._weights, gradient)
+        norm = sum(float((value**2).sum()) for value in gradient.arrays().values()) ** 0.5
+        return {"actor/pg_loss": sum(answer["loss"] for answer in answers), "actor/grad_norm": norm}
+
+    def state(self):
+        moments = {"first": self._optimizer.first, "second": self._optimizer.second, "weights": self._weights}
+        arrays = {f"{owner}.{name}": array for owner, each in moments.items() for name, array in each.arrays().items()}
+        return {**arrays, "count": np.int64(self._optimizer.count)}
+
+    def restore(self, state) -> None:
+        def part(owner: str) -> policy.Weights:
+            return policy.Weights(**{name: state[f"{owner}.{name}"] for name in policy.Weights.zeros().arrays()})
+
+        self._weights = part("weights")
+        self._optimizer.first, self._optimizer.second = part("first"), part("second")
+        self._optimizer.count = int(state["count"])
+
+    def weights(self):
+        return self._weights.arrays()
+
+
+def gradient_of_part(part):
+    loss, gradient = policy.loss_and_gradient(
+        policy.Weights(**part["weights"]), *part["shard"], total=part["total"], clip=part["clip"]
+    )
+    return {"loss": loss, "gradient": gradient.arrays()}
+
+
+def main() -> None:
+    gang = Gang()
+    if gang.rank:
+        gang.follow(gradient_of_part)
+        return
+    server = ActorServer(current_cluster())
+    server.register("train_service_0", ReverseTrainService(gang))
+    server.serve()
+
+
+if __name__ == "__main__":
+    main()
