@@ -13,28 +13,8 @@ OPERATIONS = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 SYMBOLS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*"}
 MOST = 10**12  # the largest number that the tool takes
 
-TOOLS = [
-    {
-        "type": "function",
-        "function": {
-            "name": "calculate",
-            "description": "Works one operation on two integers out.",
-            "parameters": {
-                "type": "object",
-                "properties": {
-                    "left": {"type": "integer"},
-                    "operator": {"type": "string", "enum": list(OPERATIONS)},
-                    "right": {"type": "integer"},
-                },
-                "required": ["left", "operator", "right"],
-            },
-        },
-    }
-]
-
-
 def calculate(left: int, operator: str, right: int) -> int:
-    """The tool."""
+    """Works one operation out: +, - or * of two integers."""
     if operator not in OPERATIONS:
         raise ValueError(f"operator: want one of {' '.join(OPERATIONS)}, got {operator!r}")
     if max(abs(left), abs(right)) > MOST:
@@ -44,6 +24,7 @@ def calculate(left: int, operator: str, right: int) -> int:
 
 def reply(messages: list[dict], tools: list[dict]) -> tuple[dict, str]:
     """The model's next message, and why it ends: a call of the tool for the next operation, or the answer."""
+    # What it has asked before are results in the order of the operations.
     question = next(m["content"] for m in messages if m["role"] == "user")
     results = [m["content"] for m in messages if m["role"] == "tool"]
     try:

@@ -11,7 +11,8 @@ method update_weights of the actor inference_service_INDEX, or by POST
 /update_weights {"path", "version"}. Model "calculator" is a program that works
 an expression out with the tools of the request.
 
-It listens on FRAY_PORT_HTTP, else on any port.
+It listens on FRAY_PORT_HTTP, else on any port; FRAY_RL_CONFIG has the run's
+configuration, and INDEX which of the inference services it is.
 """
 
 import json
@@ -256,17 +257,32 @@ def serve_http(served: Policy, port: int = 0) -> Server:
     return server
 
 
+class InferenceService(Policy):
+    """The actor of a run: HTTP is served beside it. Configured by service.inference_service and the run's seed.
+
+    Weights in the file config.weights, where there is one, take the place of the initial ones: those of a
+    server that was started again.
+    """
+
+    def __init__(self, config):
+        super().__init__(policy.Weights.initial(int(config.get("seed") or 0)))
+        weights = (config.get("config") or {}).get("weights")
+        if weights and Path(weights).exists():
+            self.update_weights(weights, int(read_arrays(weights)[VERSION]))
+        self.http = serve_http(self, int(os.environ.get("FRAY_PORT_HTTP", "0")))
+        print(f"serving http://127.0.0.1:{self.http.server_port}/v1, version {self.get_version()}", flush=True)
+
+
 def main() -> None:
     from fray.cluster import current_cluster
+    from fray.rl.config import load, setting
     from fray.rpc import ActorServer
 
-    served = Policy(policy.Weights.initial(int(os.environ.get("SEED", "0"))))
-    http = serve_http(served, int(os.environ.get("FRAY_PORT_HTTP", "0")))
-    print(f"serving http://127.0.0.1:{http.server_port}/v1", flush=True)
+    config = load()
+    section = {**setting(config, "service.inference_service", {}), "seed": setting(config, "seed", 0)}
     actors = ActorServer(current_cluster())
-    actors.register(f"inference_service_{os.environ.get('FRAY_REPLICA_INDEX', '0')}", served)
+    actors.register(f"inference_service_{os.environ.get('INDEX', '0')}", InferenceService(section))
     actors.serve()
-    http.shutdown()
 
 
 if __name__ == "__main__":

@@ -109,7 +109,8 @@ def loss_and_gradient(weights: Weights, prompts, answers, mask, advantages, old_
     with ratio = exp(log p - old log p), the loss of a token is -min(ratio * A, clip(ratio, 1 - c, 1 + c) * A).
     Its sum is divided by total, the number of tokens of the whole batch, of which these may be a part.
     """
-    values, attended = logits(weights, prompts)
+    width = answers.shape[1]  # of the longest answer of the batch
+    values, attended = (each[:, :width] for each in logits(weights, prompts))
     scored = log_softmax(values)
     chosen = np.take_along_axis(scored, np.maximum(answers, 0)[..., None], axis=-1)[..., 0]
     ratio = np.exp(np.where(mask > 0, chosen - old_log_probs, 0.0))
@@ -122,12 +123,12 @@ def loss_and_gradient(weights: Weights, prompts, answers, mask, advantages, old_
     by_logits = by_log_p[..., None] * (one_hot - np.exp(scored))  # (n, t, v)
 
     gradient = Weights.zeros()
-    gradient.bias = by_logits.sum(axis=0)
+    gradient.bias[:width] = by_logits.sum(axis=0)
     by_rows = np.einsum("ntp,ntv->npv", attended, by_logits)
     np.add.at(gradient.table, prompts, np.where(prompts[..., None] == PAD, 0.0, by_rows))
     by_attended = np.einsum("ntv,npv->ntp", by_logits, weights.table[prompts])
     inner = (attended * by_attended).sum(axis=-1, keepdims=True)
-    gradient.attention = (attended * (by_attended - inner)).sum(axis=0)
+    gradient.attention[:width] = (attended * (by_attended - inner)).sum(axis=0)
     return float(loss), gradient
 
 

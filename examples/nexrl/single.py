@@ -15,7 +15,7 @@ import reverse
 from fray.rl.algorithms.advantage import grpo_outcome_advantage, last_token_rewards
 
 PROMPTS, ROLLOUTS = 32, 8
-RATE = 0.1
+RATE = 0.05
 SEED = 0
 
 

@@ -2,7 +2,8 @@
 
     python train_service.py
 
-Process 0 hosts the actor train_service_0; every process computes the gradient
+reads of the run's configuration `seed` and service.train_service.config, with
+`learning_rate` and `clip_ratio`. Process 0 hosts the actor train_service_0; every process computes the gradient
 of its part of a batch. Sums are in the order of ranks, so that the same batches
 give the same weights, bit by bit, in every run of a gang of this size.
 """
@@ -17,24 +18,24 @@ from fray.rl.train.service import TrainService
 from fray.rpc import ActorServer
 
 RATE = 0.05
+COLUMNS = ("prompts", "responses", "response_mask", "advantages", "old_log_probs")
 
 
 class ReverseTrainService(TrainService):
     """Trains policy.Weights with Adam on the clipped surrogate objective."""
 
-    def __init__(self, gang: Gang):
+    def __init__(self, gang: Gang | None = None):
         super().__init__()
-        self._gang = gang
+        self._gang = gang or Gang({})
 
     def build(self, config) -> None:
-        actor = config.get("actor") or {}
-        self._clip = float(actor.get("clip_ratio", 0.2))
+        given = config.get("config") or {}
+        self._clip = float(given.get("clip_ratio", 0.2))
         self._weights = policy.Weights.initial(int(config.get("seed", 0)))
-        self._optimizer = policy.Adam(float((actor.get("optim") or {}).get("lr", RATE)))
+        self._optimizer = policy.Adam(float(given.get("learning_rate", RATE)))
 
     def update(self, batch: Batch) -> dict[str, float]:
-        names = ("prompts", "responses", "response_mask", "advantages", "old_log_probs")
-        columns = [np.asarray(batch.values[name]) for name in names]
+        columns = [np.asarray(batch.values[name]) for name in COLUMNS]
         shards = zip(*(np.array_split(column, self._gang.size) for column in columns))
         total, weights = float(columns[2].sum()), self._weights.arrays()
         parts = [{"weights": weights, "shard": list(shard), "total": total, "clip": self._clip} for shard in shards]

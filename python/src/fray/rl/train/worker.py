@@ -21,7 +21,13 @@ from fray.rl.config import json_like, setting
 from fray.rl.execution import execute
 from fray.rl.module import NexRLModule
 from fray.rl.nexrl_types import Batch
-from fray.rl.references import UNREACHABLE, train_batch_pool_of, weight_sync_controller_of
+from fray.rl.references import (
+    RESOLVE_TIMEOUT,
+    UNREACHABLE,
+    WeightSyncController,
+    train_batch_pool_of,
+    weight_sync_controller_of,
+)
 from fray.rl.train import checkpoints
 from fray.rl.train.checkpoints import CheckpointError
 from fray.rl.train.client import Trained, TrainServiceClient, create_train_service_client
@@ -65,7 +71,10 @@ class TrainWorker(NexRLModule):
         """
         super().__init__()
         self._config = config
-        self._service_config = json_like(setting(config, "train_service", {}))
+        self._service_config = {
+            "seed": int(setting(config, "seed", 0)),
+            **json_like(setting(config, "train_service", {})),
+        }
         self._model_tag = str(setting(config, "train_service.model_tag", "default"))
         self._total = int(setting(config, "total_train_steps", 0))
         self._save_freq = int(setting(config, "save_freq", 0))
@@ -304,14 +313,13 @@ class TrainWorker(NexRLModule):
         return 0 if ask is None else int(execute(ask, self._model_tag))
 
     def _notify(self) -> None:
-        def notify() -> None:
-            # An earlier try may have arrived.
-            if self._version() < self._train_step or not hasattr(self._weights, "get_train_model_version"):
-                execute(
-                    self._weights.train_worker_notify_weight_update, self._module_name, self._model_tag
-                )
-
-        self._call(notify)
+        # The actor counts an update of the same ID once, so that the call may be made again.
+        tell: Any = self._weights.train_worker_notify_weight_update
+        more: tuple[str, ...] = ()
+        if isinstance(self._weights, WeightSyncController):
+            actor = self._weights.actor.options(idempotent=True, resolve_timeout=RESOLVE_TIMEOUT)
+            tell, more = actor.train_worker_notify_weight_update, (str(self._train_step),)
+        self._call(lambda: execute(tell, self._module_name, self._model_tag, *more))
         self._notified = self._train_step
 
     def _post(self, metrics: dict[str, Any]) -> None:
