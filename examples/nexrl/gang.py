@@ -18,14 +18,17 @@ CONNECT_SECONDS = 300  # processes start at different times on a busy machine
 class Gang:
     """This process's place in the gang. Without the variables of one it is alone."""
 
-    def __init__(self, environ: Mapping[str, str] = os.environ):
+    def __init__(self, environ: Mapping[str, str] = os.environ, server: socket.socket | None = None):
         self.rank = int(environ.get("JAX_PROCESS_ID", 0))
         self.size = int(environ.get("JAX_NUM_PROCESSES", 1))
         self._peers: list[Any] = []
         if self.size > 1:
             host, port = environ["JAX_COORDINATOR_ADDRESS"].rsplit(":", 1)
             address = (host.strip("[]"), int(port))
-            self._peers = self._accept(address) if self.rank == 0 else [_connect(address, self.rank)]
+            if self.rank == 0:
+                self._peers = self._accept(server or socket.create_server(address))
+            else:
+                self._peers = [_connect(address, self.rank)]
 
     def each(self, parts: list[Any], compute: Callable[[Any], Any]) -> list[Any]:
         """At the leader: what compute returns for each process's part, in the order of ranks."""
@@ -38,9 +41,13 @@ class Gang:
         while (part := _receive_or_end(self._peers[0])) is not None:
             _send(self._peers[0], compute(part))
 
-    def _accept(self, address: tuple[str, int]) -> list[Any]:
+    def close(self) -> None:
+        for peer in self._peers:
+            peer.close()
+
+    def _accept(self, server: socket.socket) -> list[Any]:
         ranked: dict[int, Any] = {}
-        with socket.create_server(address) as server:
+        with server:
             server.settimeout(CONNECT_SECONDS)
             while len(ranked) < self.size - 1:
                 peer = _file(server.accept()[0])
@@ -66,7 +73,8 @@ def _file(connection: socket.socket):
     connection.settimeout(None)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    return connection.makefile("rwb")
+    with connection:  # what is made of it keeps it open
+        return connection.makefile("rwb")
 
 
 def _send(peer, value: Any) -> None:

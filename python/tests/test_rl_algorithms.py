@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 
 from fray.rl.algorithms.advantage import EPSILON, grpo_outcome_advantage, last_token_rewards, masked_mean
+from fray.rl.algorithms.grpo import GRPOProcessor
 from fray.rl.algorithms.kl import AdaptiveKLController, FixedKLController, KLPenalty, kl_penalty
 from fray.rl.algorithms.processing import grpo, groups_of, padded, tensors
+from fray.rl.config import ConfigError
 from fray.rl.nexrl_types import Batch
 
 
@@ -132,7 +135,7 @@ def test_responses_are_padded_and_masked() -> None:
     np.testing.assert_array_equal(done.values["prompts"], [[9, 1], [2, 3]])
     np.testing.assert_array_equal(done.values["response_mask"], [[1, 0, 1], [1, 0, 0]])
     np.testing.assert_array_equal(done.values["old_log_probs"], [[-1, -2, -3], [-4, 0, 0]])
-    with pytest.raises(ValueError, match="log_probs of trajectory 1 has 2 values"):
+    with pytest.raises(ValueError, match="old_log_probs of trajectory 1 has 2 values"):
         tensors(trajectories(responses=[[1], [1]], log_probs=[[0.0], [0.0, 0.0]]))
 
 
@@ -156,3 +159,58 @@ def test_metrics_name_groups_and_scores() -> None:
 def test_padding_and_means_of_empty_rows() -> None:
     np.testing.assert_array_equal(padded([[], [1.0]], 0.0), [[0.0], [1.0]])
     np.testing.assert_array_equal(masked_mean(np.ones((2, 3)), np.array([[0, 0, 0], [1, 1, 0]])), [0, 1])
+
+
+def test_fields_of_rollout_workers_are_understood() -> None:
+    """SimpleRolloutWorker and AgentRolloutWorker have these fields."""
+    simple = tensors(
+        trajectories(
+            tokens=[[1, 2, 8], [3, 9]],
+            loss_mask=[[0, 0, 1], [0, 1]],
+            response_tokens=[[8], [9]],
+            response_logprobs=[[-1.0], [-2.0]],
+        )
+    )
+    np.testing.assert_array_equal(simple.values["responses"], [[8], [9]])
+    np.testing.assert_array_equal(simple.values["response_mask"], [[1], [1]])
+    agent = tensors(
+        trajectories(tokens=[[1, 8, 2, 9]], loss_mask=[[0, 1, 0, 1]], logprobs=[[0.0, -1.0, 0.0, -2.0]])
+    )
+    np.testing.assert_array_equal(agent.values["response_mask"], [[0, 1, 0, 1]])
+    np.testing.assert_array_equal(agent.values["old_log_probs"], [[0, -1, 0, -2]])
+    with pytest.raises(ValueError, match="no field responses"):
+        tensors(trajectories(prompt=["x"]))
+
+
+class Pool:
+    """Takes batches."""
+
+    def __init__(self) -> None:
+        self.batches: list[tuple[Batch, str]] = []
+
+    def put_batch(self, batch: Batch, update_fn: str) -> bool:
+        self.batches.append((batch, update_fn))
+        return True
+
+
+def test_n100_the_processor_of_the_configuration() -> None:
+    pool = Pool()
+    processor = GRPOProcessor({"use_kl_in_reward": True, "kl_ctrl": {"type": "adaptive", "kl_coef": 0.5}})
+    processor.set_module_references(None, pool)
+    processor._fit(trajectories(responses=[[1], [2]], reward=[0.0, 1.0], uid=[1, 1]), "update_actor")
+    ((batch, update_fn),) = pool.batches
+    assert update_fn == "update_actor"
+    np.testing.assert_allclose(batch.values["advantages"][:, 0], np.array([-1, 1]) / math.sqrt(2), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"kl_penalty": "k2"}, "kl_penalty: want one of kl, abs"),
+        ({"use_kl_in_reward": True, "kl_ctrl": {"type": "other"}}, "kl_ctrl.type"),
+        ({"use_kl_in_reward": True, "kl_ctrl": {"type": "adaptive", "target_kl": 0}}, "above 0"),
+    ],
+)
+def test_a_wrong_configuration_is_an_error(config: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        GRPOProcessor(config)

@@ -6,9 +6,9 @@ from typing import Any
 
 from fray.rl.algorithms.kl import AdaptiveKLController, FixedKLController, KLController, KLPenalty
 from fray.rl.algorithms.processing import grpo
+from fray.rl.algorithm import BaseAlgorithmProcessor
 from fray.rl.config import ConfigError, setting
 from fray.rl.nexrl_types import Batch
-from fray.rl.processor import BaseAlgorithmProcessor
 
 
 class GRPOProcessor(BaseAlgorithmProcessor):

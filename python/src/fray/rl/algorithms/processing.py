@@ -14,6 +14,9 @@ from fray.rl.wire import scores_of
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
+SAMPLED = (("responses", "log_probs"), ("response_tokens", "response_logprobs"), ("tokens", "logprobs"))
+"""Fields that may have the sampled tokens, and their log probabilities; the first that is there."""
+
 GROUPS = ("uid", "group_id")
 """Fields that may have the group of a trajectory, the first that is there."""
 
@@ -38,32 +41,39 @@ def padded(rows: Any, pad: float, *, left: bool = False, width: int = 0) -> Arra
 def tensors(batch: Batch, pad_token_id: int = 0) -> Batch:
     """Return a batch whose tokens are arrays.
 
-    `responses` (batch, tokens) are padded on the right, `prompts`, where there are any, on the left.
-    `response_mask` is 1 for each token of a response that counts: that of `loss_mask`, where there is one (its
+    `responses` (batch, tokens) are padded on the right; `response_tokens` are taken where they are missing, and
+    `tokens`, those of whole conversations, where these are missing too. `prompts`, where there are any, are
+    padded on the left. `response_mask` is 1 for each token of a response that counts: that of `loss_mask`, where there is one (its
     last columns, if it has those of prompts too), of `attention_mask` in the same way, else each token.
-    `log_probs` of responses become `old_log_probs`.
+    The log probabilities of the policy that sampled them, `log_probs`, `response_logprobs` or `logprobs` in the
+    same order, become `old_log_probs`.
 
     Raises:
         ValueError: there are no responses, or values of tokens have other lengths than these.
     """
     values = dict(batch.values)
-    if "responses" not in values:
+    name, log_probs = next((pair for pair in SAMPLED if pair[0] in values), ("", ""))
+    if not name:
         raise ValueError("the trajectories have no field responses, the tokens of each response")
+    values["responses"] = values.pop(name)
+    if log_probs in values:
+        values["old_log_probs"] = values.pop(log_probs)
     lengths = [len(row) for row in values["responses"]]
     responses = values["responses"] = padded(values["responses"], int(pad_token_id))
     width = responses.shape[1]
     if "prompts" in values:
         values["prompts"] = padded(values["prompts"], int(pad_token_id), left=True)
     mask = (np.arange(width) < np.array(lengths)[:, None]).astype(float)
-    for name in ("loss_mask", "attention_mask"):
-        if name in values:
-            given = [np.asarray(row, dtype=float)[-length:] if length else [] for row, length in zip(values[name], lengths, strict=True)]
-            mask = mask * _of_responses(name, given, lengths, width)
+    for each in ("loss_mask", "attention_mask"):
+        if each in values:
+            rows = zip(values[each], lengths, strict=True)
+            given = [np.asarray(row, dtype=float)[-length:] if length else [] for row, length in rows]
+            mask = mask * _of_responses(each, given, lengths, width)
             break
     values["response_mask"] = mask
-    for name, to in (("log_probs", "old_log_probs"), ("ref_log_prob", "ref_log_prob")):
-        if name in values:
-            values[to] = _of_responses(name, values.pop(name), lengths, width)
+    for each in ("old_log_probs", "ref_log_prob"):
+        if each in values:
+            values[each] = _of_responses(each, values[each], lengths, width)
     return Batch(values, dict(batch.metadata))
 
 
