@@ -1,8 +1,8 @@
 """The inference server of the example, with the routes and fields of OpenAI's API.
 
-    python inference.py
+    python -m fray.rl inference_service
 
-POST /v1/completions and /v1/chat/completions, streamed or not, with logprobs,
+hosts it by its class InferenceService. POST /v1/completions and /v1/chat/completions, streamed or not, with logprobs,
 seed, n, temperature and max_tokens; GET /v1/models and /healthz. As vLLM's
 servers do, it takes "return_token_ids", and then adds the ids of the tokens.
 
@@ -11,8 +11,8 @@ method update_weights of the actor inference_service_INDEX, or by POST
 /update_weights {"path", "version"}. Model "calculator" is a program that works
 an expression out with the tools of the request.
 
-It listens on FRAY_PORT_HTTP, else on any port; FRAY_RL_CONFIG has the run's
-configuration, and INDEX which of the inference services it is.
+It listens on FRAY_PORT_HTTP, else on the port of service.inference_service.url,
+else on any.
 """
 
 import json
@@ -22,6 +22,7 @@ import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import calculator
 import policy
@@ -260,30 +261,16 @@ def serve_http(served: Policy, port: int = 0) -> Server:
 class InferenceService(Policy):
     """The actor of a run: HTTP is served beside it. Configured by service.inference_service and the run's seed.
 
-    Weights in the file config.weights, where there is one, take the place of the initial ones: those of a
-    server that was started again.
+    The weights that were synced last, in the file config.weights or sync_weights/weights.npz of the run, take
+    the place of the initial ones: a server that was started again goes on with them.
     """
 
     def __init__(self, config):
         super().__init__(policy.Weights.initial(int(config.get("seed") or 0)))
-        weights = (config.get("config") or {}).get("weights")
-        if weights and Path(weights).exists():
-            self.update_weights(weights, int(read_arrays(weights)[VERSION]))
-        self.http = serve_http(self, int(os.environ.get("FRAY_PORT_HTTP", "0")))
+        out = config.get("out")
+        weights = Path((config.get("config") or {}).get("weights") or f"{out}/sync_weights/{WEIGHTS}")
+        if weights.exists():
+            self.update_weights(str(weights), int(read_arrays(weights)[VERSION]))
+        port = os.environ.get("FRAY_PORT_HTTP") or urlsplit(config.get("url") or "").port or 0
+        self.http = serve_http(self, int(port))
         print(f"serving http://127.0.0.1:{self.http.server_port}/v1, version {self.get_version()}", flush=True)
-
-
-def main() -> None:
-    from fray.cluster import current_cluster
-    from fray.rl.config import load, setting
-    from fray.rpc import ActorServer
-
-    config = load()
-    section = {**setting(config, "service.inference_service", {}), "seed": setting(config, "seed", 0)}
-    actors = ActorServer(current_cluster())
-    actors.register(f"inference_service_{os.environ.get('INDEX', '0')}", InferenceService(section))
-    actors.serve()
-
-
-if __name__ == "__main__":
-    main()

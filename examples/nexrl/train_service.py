@@ -2,20 +2,24 @@
 
     python train_service.py
 
-reads of the run's configuration `seed` and service.train_service.config, with
-`learning_rate` and `clip_ratio`. Process 0 hosts the actor train_service_0; every process computes the gradient
+is what each process of the gang runs; one process alone may be
+`python -m fray.rl train_service` too. Of the run's configuration it reads
+`seed` and service.train_service.config: `learning_rate` and `clip_ratio`.
+Process 0 hosts the actor train_service_0; every process computes the gradient
 of its part of a batch. Sums are in the order of ranks, so that the same batches
 give the same weights, bit by bit, in every run of a gang of this size.
 """
+
+import os
+import sys
 
 import numpy as np
 import policy
 from gang import Gang
 
-from fray.cluster import current_cluster
+from fray.rl.__main__ import main as host
 from fray.rl.nexrl_types import Batch
 from fray.rl.train.service import TrainService
-from fray.rpc import ActorServer
 
 RATE = 0.05
 COLUMNS = ("prompts", "responses", "response_mask", "advantages", "old_log_probs")
@@ -24,9 +28,9 @@ COLUMNS = ("prompts", "responses", "response_mask", "advantages", "old_log_probs
 class ReverseTrainService(TrainService):
     """Trains policy.Weights with Adam on the clipped surrogate objective."""
 
-    def __init__(self, gang: Gang | None = None):
+    def __init__(self, _config=None, gang: Gang | None = None):
         super().__init__()
-        self._gang = gang or Gang({})
+        self._gang = gang or Gang()
 
     def build(self, config) -> None:
         given = config.get("config") or {}
@@ -72,15 +76,12 @@ def gradient_of_part(part):
     return {"loss": loss, "gradient": gradient.arrays()}
 
 
-def main() -> None:
-    gang = Gang()
-    if gang.rank:
-        gang.follow(gradient_of_part)
-        return
-    server = ActorServer(current_cluster())
-    server.register("train_service_0", ReverseTrainService(gang))
-    server.serve()
+def main() -> int:
+    if int(os.environ.get("JAX_PROCESS_ID", "0")):
+        Gang().follow(gradient_of_part)
+        return 0
+    return host(["train_service"])
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -224,7 +224,7 @@ def test_a_gang_makes_the_update_of_one_process() -> None:
     for follower in followers:
         follower.start()
     leader = gang.Gang({**environ, "JAX_PROCESS_ID": "0"}, server)
-    many, one = train_service.ReverseTrainService(leader), train_service.ReverseTrainService()
+    many, one = train_service.ReverseTrainService(gang=leader), train_service.ReverseTrainService()
     for service in (many, one):
         service.initialize({"seed": 0})
     for seed in range(3):

@@ -65,7 +65,8 @@ class TrainWorker(NexRLModule):
 
         Args:
             config: the section train_worker, with `total_train_steps`, `checkpoint_path`, `sync_weight_path`,
-                `save_freq` (0: no checkpoints), `remove_previous_ckpt`, `settle_after` (seconds) and
+                `save_freq` (0: no checkpoints), `remove_previous_ckpt`, `settle_after` (seconds), `out` (of the
+                run: without paths these are checkpoints and sync_weights in it), `seed` and
                 `train_service`, the section of its service with `backend` and `model_tag`.
             client: of its train service; None: as `train_service.backend` says.
         """
@@ -78,7 +79,8 @@ class TrainWorker(NexRLModule):
         self._model_tag = str(setting(config, "train_service.model_tag", "default"))
         self._total = int(setting(config, "total_train_steps", 0))
         self._save_freq = int(setting(config, "save_freq", 0))
-        self._folder = str(setting(config, "checkpoint_path", ""))
+        self._folder = _below(config, "checkpoint_path", "checkpoints")
+        self._sync_path = _below(config, "sync_weight_path", "sync_weights")
         self._client = client
         self._pool: Any = None
         self._weights: Any = None
@@ -147,7 +149,7 @@ class TrainWorker(NexRLModule):
 
         Returns their version, the number of updates.
         """
-        target = path or str(setting(self._config, "sync_weight_path", ""))
+        target = path or self._sync_path
         return self._call(lambda: self._service.save_weights(target)) if target else self._train_step
 
     def run(self) -> None:
@@ -268,7 +270,7 @@ class TrainWorker(NexRLModule):
         """Write global_step_N, and acknowledge the batches whose updates it has."""
         step = self._train_step
         if not self._folder:
-            raise CheckpointError("train_worker.checkpoint_path is empty; set it, or save_freq to 0")
+            raise CheckpointError("train_worker.checkpoint_path is missing; set it, or out, or save_freq to 0")
         target = Path(self._folder) / checkpoints.checkpoint_name(step)
         if str(target) != self._loaded:
             partial = checkpoints.partial_path(self._folder, step)
@@ -361,3 +363,10 @@ class TrainWorker(NexRLModule):
                     raise Stopping from err
                 _log.warning("%s: waiting for an actor: %s", self._module_name, err)
                 self._stop_event.wait(AGAIN)
+
+
+def _below(config: Any, key: str, name: str) -> str:
+    """Return the absolute path of a key, by default a directory of the run's; "" if it has none."""
+    given, out = str(setting(config, key, "")), str(setting(config, "out", ""))
+    path = given or (f"{out}/{name}" if out else "")
+    return str(Path(path).absolute()) if path else ""
