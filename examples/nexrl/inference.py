@@ -1,8 +1,9 @@
 """The inference server of the example, with the routes and fields of OpenAI's API.
 
-    python -m fray.rl inference_service
+    python inference.py
 
-hosts it by its class InferenceService. POST /v1/completions and /v1/chat/completions, streamed or not, with logprobs,
+or, where service.inference_service.class is "inference:InferenceService",
+`python -m fray.rl inference_service`. POST /v1/completions and /v1/chat/completions, streamed or not, with logprobs,
 seed, n, temperature and max_tokens; GET /v1/models and /healthz. As vLLM's
 servers do, it takes "return_token_ids", and then adds the ids of the tokens.
 
@@ -18,6 +19,7 @@ else on any.
 import json
 import os
 import secrets
+import sys
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -27,6 +29,8 @@ from urllib.parse import urlsplit
 import calculator
 import policy
 
+from fray.rl.__main__ import main as host
+from fray.rl.config import VARIABLE, load
 from fray.rl.train.service import VERSION, WEIGHTS, read_arrays
 
 REVERSE, CALCULATOR = "reverse", "calculator"
@@ -274,3 +278,15 @@ class InferenceService(Policy):
         port = os.environ.get("FRAY_PORT_HTTP") or urlsplit(config.get("url") or "").port or 0
         self.http = serve_http(self, int(port))
         print(f"serving http://127.0.0.1:{self.http.server_port}/v1, version {self.get_version()}", flush=True)
+
+
+def main() -> int:
+    """The same where the configuration names no class."""
+    config = load()
+    config.setdefault("service", {}).setdefault("inference_service", {}).setdefault("class", "inference:InferenceService")
+    os.environ[VARIABLE] = json.dumps(config)
+    return host(["inference_service"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -10,6 +10,7 @@ of its part of a batch. Sums are in the order of ranks, so that the same batches
 give the same weights, bit by bit, in every run of a gang of this size.
 """
 
+import json
 import os
 import sys
 
@@ -18,6 +19,7 @@ import policy
 from gang import Gang
 
 from fray.rl.__main__ import main as host
+from fray.rl.config import VARIABLE, load
 from fray.rl.nexrl_types import Batch
 from fray.rl.train.service import TrainService
 
@@ -80,6 +82,9 @@ def main() -> int:
     if int(os.environ.get("JAX_PROCESS_ID", "0")):
         Gang().follow(gradient_of_part)
         return 0
+    config = load()
+    config.setdefault("service", {}).setdefault("train_service", {}).setdefault("class", "train_service:ReverseTrainService")
+    os.environ[VARIABLE] = json.dumps(config)
     return host(["train_service"])
 
 

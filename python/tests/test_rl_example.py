@@ -183,7 +183,9 @@ def test_weights_are_updated_by_http(client: Any, served: Any, tmp_path: Path) -
 
 def training_batch(seed: int) -> Batch:
     values = batch_of(seed)
-    names = dict(zip(("prompts", "answers", "mask", "advantages", "old_log_probs"), train_service.COLUMNS, strict=True))
+    names = dict(
+        zip(("prompts", "answers", "mask", "advantages", "old_log_probs"), train_service.COLUMNS, strict=True)
+    )
     return Batch({names[name]: value for name, value in values.items()}, {"batch_size": len(values["mask"])})
 
 

@@ -147,7 +147,14 @@ def test_n55_the_controller_writes_into_a_checkpoint_before_it_appears(tmp_path:
 
 
 def test_n56_auto_takes_the_numeric_maximum(tmp_path: Path) -> None:
-    for name in ("global_step_9", "global_step_10", "global_step_x", "global_step_011", "global_step_12.tmp", "x"):
+    for name in (
+        "global_step_9",
+        "global_step_10",
+        "global_step_x",
+        "global_step_011",
+        "global_step_12.tmp",
+        "x",
+    ):
         (tmp_path / name).mkdir()
     (tmp_path / ".global_step_13.tmp-1").mkdir()
     (tmp_path / "global_step_14").touch()  # no directory

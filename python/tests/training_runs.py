@@ -182,7 +182,9 @@ def killed_at(root: Path, change: int) -> int:
 
     def watch(event: str, arguments: tuple[Any, ...]) -> None:
         nonlocal made
-        writes = event == "open" and isinstance(arguments[2], int) and arguments[2] & (os.O_WRONLY | os.O_RDWR)
+        writes = (
+            event == "open" and isinstance(arguments[2], int) and arguments[2] & (os.O_WRONLY | os.O_RDWR)
+        )
         if (event in CHANGES or writes) and "checkpoints" in str(arguments[0]):
             made += 1
             if made == change:

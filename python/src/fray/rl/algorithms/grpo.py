@@ -39,9 +39,7 @@ class GRPOProcessor(BaseAlgorithmProcessor):
     def _fit(self, batch: Batch, update_fn: str) -> None:
         """Compute the advantages of a batch of trajectories, and put it to the train batch pool."""
         self.easy_dump(batch.to_dict(), ["rollout_result"])
-        trainable, metrics = grpo(
-            batch, pad_token_id=self._pad, controller=self._controller, kind=self._kind
-        )
+        trainable, metrics = grpo(batch, pad_token_id=self._pad, controller=self._controller, kind=self._kind)
         self._post_metrics(metrics)
         self._put_batch(trainable, update_fn)
 
@@ -67,7 +65,10 @@ def kl_controller(config: Any) -> KLController:
     if kind == "fixed":
         return FixedKLController(float(coefficient))
     if kind == "adaptive":
-        target, horizon = setting(config, "kl_ctrl.target_kl", 6.0), setting(config, "kl_ctrl.horizon", 10_000)
+        target, horizon = (
+            setting(config, "kl_ctrl.target_kl", 6.0),
+            setting(config, "kl_ctrl.horizon", 10_000),
+        )
         try:
             return AdaptiveKLController(float(coefficient), float(target), float(horizon))
         except ValueError as err:

@@ -80,7 +80,9 @@ def tensors(batch: Batch, pad_token_id: int = 0) -> Batch:
 def _of_responses(name: str, rows: Any, lengths: Sequence[int], width: int) -> Array:
     for i, (row, length) in enumerate(zip(rows, lengths, strict=True)):
         if len(row) != length:
-            raise ValueError(f"{name} of trajectory {i} has {len(row)} values, and its response {length} tokens")
+            raise ValueError(
+                f"{name} of trajectory {i} has {len(row)} values, and its response {length} tokens"
+            )
     return padded(rows, 0.0, width=width)
 
 

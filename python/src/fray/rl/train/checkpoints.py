@@ -103,7 +103,9 @@ def remove_previous(folder: str | Path, step: int) -> list[Path]:
     root = Path(folder)
     if not (root / checkpoint_name(step)).is_dir():
         raise CheckpointError(f"{root / checkpoint_name(step)} is not there; earlier checkpoints are kept")
-    earlier = [entry for entry in root.iterdir() if (found := step_of(entry.name)) is not None and found < step]
+    earlier = [
+        entry for entry in root.iterdir() if (found := step_of(entry.name)) is not None and found < step
+    ]
     for entry in sorted(earlier):
         _hide(entry)
     return sorted(earlier)

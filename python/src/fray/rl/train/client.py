@@ -160,7 +160,9 @@ def create_train_service_client(config: Any, actor: Any = None) -> TrainServiceC
         return MockTrainServiceClient()
     if backend == "actor":
         if actor is None:
-            raise ConfigError('service.train_service.backend is "actor", and there is no actor train_service_0')
+            raise ConfigError(
+                'service.train_service.backend is "actor", and there is no actor train_service_0'
+            )
         return ActorTrainServiceClient(actor)
     if ":" in str(backend):
         client: TrainServiceClient = class_of(backend, "service.train_service.backend")(config)

@@ -125,6 +125,11 @@ class TrainService(ABC):
             return -1 if self._config is None else self._step
 
     @method(idempotent=True)
+    def health_check(self) -> bool:
+        """Return that it answers."""
+        return True
+
+    @method(idempotent=True)
     def save_checkpoint(self, path: str) -> int:
         """Write the state to a directory that need not exist, and return its number of updates."""
         with self._lock:

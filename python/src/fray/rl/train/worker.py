@@ -259,7 +259,9 @@ class TrainWorker(NexRLModule):
             _log.warning(
                 "%s: the train service has %s; going back to %s",
                 self._module_name,
-                "no model" if trained.outcome is TrainOutcome.UNINITIALIZED else f"made {trained.step} updates",
+                "no model"
+                if trained.outcome is TrainOutcome.UNINITIALIZED
+                else f"made {trained.step} updates",
                 self._loaded or "the model before its first update",
             )
             before = self._train_step
@@ -270,7 +272,9 @@ class TrainWorker(NexRLModule):
         """Write global_step_N, and acknowledge the batches whose updates it has."""
         step = self._train_step
         if not self._folder:
-            raise CheckpointError("train_worker.checkpoint_path is missing; set it, or out, or save_freq to 0")
+            raise CheckpointError(
+                "train_worker.checkpoint_path is missing; set it, or out, or save_freq to 0"
+            )
         target = Path(self._folder) / checkpoints.checkpoint_name(step)
         if str(target) != self._loaded:
             partial = checkpoints.partial_path(self._folder, step)
