@@ -11,7 +11,7 @@ import pytest
 from fray.rl.algorithms.advantage import EPSILON, grpo_outcome_advantage, last_token_rewards, masked_mean
 from fray.rl.algorithms.grpo import GRPOProcessor
 from fray.rl.algorithms.kl import AdaptiveKLController, FixedKLController, KLPenalty, kl_penalty
-from fray.rl.algorithms.processing import grpo, groups_of, padded, tensors
+from fray.rl.algorithms.processing import groups_of, grpo, padded, tensors
 from fray.rl.config import ConfigError
 from fray.rl.nexrl_types import Batch
 

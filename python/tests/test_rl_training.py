@@ -96,7 +96,8 @@ def test_n53_the_order_of_a_step(tmp_path: Path) -> None:
     one = [("begin", "train_worker_0", "batch"), "train", ("weights", "sync")]
     assert events == [
         *one, ("step", 1), ("post", "jsonl", 1), ("notify", "train_worker_0", "default"), ("end", ""),
-        *one, ("step", 2), ("post", "jsonl", 2), "checkpoint", ("notify", "train_worker_0", "default"), ("end", ""),
+        *one, ("step", 2), ("post", "jsonl", 2), "checkpoint", ("notify", "train_worker_0", "default"),
+        ("end", ""),
     ]  # fmt: skip
 
 
@@ -284,7 +285,7 @@ def test_batches_are_acknowledged_when_no_more_come(tmp_path: Path) -> None:
 
 def test_a_failed_update_is_seen(tmp_path: Path) -> None:
     class Failing(Momentum):
-        def update(self, batch: Any) -> dict[str, float]:
+        def update(self, _batch: Any) -> dict[str, float]:
             raise ArithmeticError("the loss is not finite")
 
     worker = worker_of(tmp_path)

@@ -1,1 +1,1 @@
-"""Algorithms: advantages of trajectories, KL penalties, and the processor of GRPO. Formulas name their source."""
+"""Advantages of trajectories, KL penalties, and the processor of GRPO. Formulas name their source."""

@@ -44,8 +44,8 @@ def grpo_outcome_advantage(
 
     Z. Shao et al., "DeepSeekMath", 2024 (https://arxiv.org/abs/2402.03300), section 4.1.2, outcome
     supervision: with r the sum of a response's rewards, each of its tokens has the advantage
-    (r - mean) / (std + epsilon) over its group, where std is that of a sample (divided by n - 1). A group of one
-    has mean 0 and std 1, so that its advantage is its reward; a group of equal rewards has advantage 0.
+    (r - mean) / (std + epsilon) over its group, where std is that of a sample (divided by n - 1). A group of
+    one has mean 0 and std 1, so that its advantage is its reward; a group of equal rewards has advantage 0.
 
     Args:
         token_level_rewards: shape (responses, tokens).

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from fray.rl.algorithm import BaseAlgorithmProcessor
 from fray.rl.algorithms.kl import AdaptiveKLController, FixedKLController, KLController, KLPenalty
 from fray.rl.algorithms.processing import grpo
-from fray.rl.algorithm import BaseAlgorithmProcessor
 from fray.rl.config import ConfigError, setting
 from fray.rl.nexrl_types import Batch
 
@@ -54,8 +54,8 @@ class GRPOProcessor(BaseAlgorithmProcessor):
 def kl_controller(config: Any) -> KLController:
     """Return the controller of a section algorithm.
 
-    `kl_ctrl.type` is "fixed" (the default), with `kl_ctrl.kl_reward_coef` or `kl_ctrl.kl_coef`, or "adaptive",
-    with `kl_ctrl.target_kl` and `kl_ctrl.horizon` besides.
+    `kl_ctrl.type` is "fixed" (the default), with `kl_ctrl.kl_reward_coef` or `kl_ctrl.kl_coef`, or
+    "adaptive", with `kl_ctrl.target_kl` and `kl_ctrl.horizon` besides.
 
     Raises:
         ConfigError: it is another type, or its numbers cannot be used.

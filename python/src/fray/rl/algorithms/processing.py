@@ -41,12 +41,12 @@ def padded(rows: Any, pad: float, *, left: bool = False, width: int = 0) -> Arra
 def tensors(batch: Batch, pad_token_id: int = 0) -> Batch:
     """Return a batch whose tokens are arrays.
 
-    `responses` (batch, tokens) are padded on the right; `response_tokens` are taken where they are missing, and
-    `tokens`, those of whole conversations, where these are missing too. `prompts`, where there are any, are
-    padded on the left. `response_mask` is 1 for each token of a response that counts: that of `loss_mask`, where there is one (its
-    last columns, if it has those of prompts too), of `attention_mask` in the same way, else each token.
-    The log probabilities of the policy that sampled them, `log_probs`, `response_logprobs` or `logprobs` in the
-    same order, become `old_log_probs`.
+    `responses` (batch, tokens) are padded on the right; `response_tokens` are taken where they are missing,
+    and `tokens`, those of whole conversations, where these are missing too. `prompts`, where there are any, are
+    padded on the left. `response_mask` is 1 for each token of a response that counts: that of
+    `loss_mask`, where there is one (its last columns, if it has those of prompts too), of `attention_mask` in the same way, else each token.
+    The log probabilities of the policy that sampled them, `log_probs`, `response_logprobs` or `logprobs` in
+    the same order, become `old_log_probs`.
 
     Raises:
         ValueError: there are no responses, or values of tokens have other lengths than these.
@@ -109,7 +109,7 @@ def penalized(
 
 
 def scored(batch: Batch) -> Batch:
-    """Return a batch with `token_level_scores`: those it has, else each `reward` at the last token that counts.
+    """Return a batch with `token_level_scores`: those it has, else each `reward` at its last token.
 
     Raises:
         ValueError: it has neither.
@@ -134,7 +134,8 @@ def groups_of(batch: Batch) -> list[Any]:
         if name in batch.values:
             return [value.item() if isinstance(value, np.generic) else value for value in batch.values[name]]
     raise ValueError(
-        "the trajectories have no field uid or group_id, so there are no groups; copy the task's group_id into them"
+        "the trajectories have no field uid or group_id, so there are no groups; "
+        "copy the task's group_id into them"
     )
 
 

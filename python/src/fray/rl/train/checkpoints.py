@@ -99,7 +99,7 @@ def publish(partial: Path, folder: str | Path, step: int) -> Path:
 
 
 def remove_previous(folder: str | Path, step: int) -> list[Path]:
-    """Remove the checkpoints of earlier steps than this one, which must be there. Returns what was removed."""
+    """Remove the checkpoints of earlier steps than this one, which must be there. Returns them."""
     root = Path(folder)
     if not (root / checkpoint_name(step)).is_dir():
         raise CheckpointError(f"{root / checkpoint_name(step)} is not there; earlier checkpoints are kept")

@@ -44,7 +44,7 @@ class TrainServiceClient(ABC):
 
     @abstractmethod
     def load_checkpoint(self, path: str) -> int:
-        """Go back to the state of a directory ("": before the first update); returns its number of updates."""
+        """Go back to the state of a directory ("": before the first update). Returns its updates."""
 
     @abstractmethod
     def save_weights(self, path: str) -> int:
@@ -168,5 +168,6 @@ def create_train_service_client(config: Any, actor: Any = None) -> TrainServiceC
         client: TrainServiceClient = class_of(backend, "service.train_service.backend")(config)
         return client
     raise ConfigError(
-        f'service.train_service.backend: want "mock", "actor" or "module:Class" of a TrainServiceClient, got "{backend}"'
+        'service.train_service.backend: want "mock", "actor" or "module:Class" of a TrainServiceClient, '
+        f'got "{backend}"'
     )

@@ -1,8 +1,8 @@
 """The train worker: it takes batches in order, has them trained on, and keeps checkpoints.
 
 The batch of a step is taken by the consumer "NAME/STEP", and acknowledged once a checkpoint has its update
-(at once, where save_freq is 0). So a worker or a service that is lost goes back to the last checkpoint and gets
-the batches since then again, in their order, with their ids: it makes the same updates.
+(at once, where save_freq is 0). So a worker or a service that is lost goes back to the last checkpoint and
+gets the batches since then again, in their order, with their ids: it makes the same updates.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ POLL = 0.01
 AGAIN = 0.2
 """Seconds between two calls of an actor that is away."""
 SETTLE_AFTER = 5.0
-"""Seconds without a batch after which batches that were trained on are acknowledged, by a checkpoint of their own."""
+"""Seconds without a batch after which a checkpoint is written that has all updates."""
 
 T = TypeVar("T")
 _log = logging.getLogger("fray.rl")
@@ -65,8 +65,8 @@ class TrainWorker(NexRLModule):
 
         Args:
             config: the section train_worker, with `total_train_steps`, `checkpoint_path`, `sync_weight_path`,
-                `save_freq` (0: no checkpoints), `remove_previous_ckpt`, `settle_after` (seconds), `out` (of the
-                run: without paths these are checkpoints and sync_weights in it), `seed` and
+                `save_freq` (0: no checkpoints), `remove_previous_ckpt`, `settle_after` (seconds), `out` (of
+                the run: without paths these are checkpoints and sync_weights in it), `seed` and
                 `train_service`, the section of its service with `backend` and `model_tag`.
             client: of its train service; None: as `train_service.backend` says.
         """
@@ -219,7 +219,7 @@ class TrainWorker(NexRLModule):
             self._failure = err
 
     def _step(self, batch: Batch, batch_id: str = "") -> None:
-        """Train on a batch, and let the run know in this order: weights, step, metrics, checkpoint, notice."""
+        """Train on a batch, and let the run know: weights, step, metrics, checkpoint, notice."""
         began = time.monotonic()
         trained = self._train(batch, batch_id)
         if trained is None:
