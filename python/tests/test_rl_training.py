@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -273,14 +274,56 @@ def test_a_service_that_lost_its_model_gets_the_same_batches_again(tmp_path: Pat
     assert Losing.updates > STEPS
 
 
-def test_batches_are_acknowledged_when_no_more_come(tmp_path: Path) -> None:
-    worker = worker_of(tmp_path, total_train_steps=100, settle_after=0.05)
+@dataclass
+class Flow:
+    """The roles before training: what they state of the data that is on its way."""
+
+    drained: bool = True
+    leased: int = 0
+    empty: bool = True
+    waiting: bool = False
+
+    def status(self) -> dict[str, Any]:
+        return {"drained": self.drained, "leased": self.leased}
+
+    def is_empty(self) -> bool:
+        return self.empty
+
+
+class ValidatingWeights(FileWeights):
+    flow = Flow()
+
+    def is_waiting_for_validation(self) -> bool:
+        return self.flow.waiting
+
+
+@pytest.mark.parametrize(
+    ("flow", "settled"),
+    [
+        (Flow(), True),
+        (Flow(drained=False), False),
+        (Flow(leased=1), False),
+        (Flow(empty=False), False),
+        (Flow(waiting=True), False),
+    ],
+)
+def test_batches_are_acknowledged_when_no_more_can_come(tmp_path: Path, flow: Flow, settled: bool) -> None:
+    weights = ValidatingWeights(tmp_path / "version")
+    weights.flow = flow
+    worker = worker_of(tmp_path, total_train_steps=STEPS)
+    worker.set_module_references(worker._pool, weights, data_loader=flow, trajectory_pool=flow)
     worker.initialize_workers()
-    worker.run()
-    eventually(lambda: FilePool(tmp_path / "pool.json").state["acknowledged"] == list(range(STEPS)), PATIENCE)
-    worker.stop()
-    assert names(tmp_path) == [f"global_step_{STEPS}"]
-    assert worker.health_check()
+    for _ in range(3):
+        taken = worker._take(worker.get_train_step() + 1)
+        assert taken is not None
+        worker._step(taken.batch, taken.id)
+    FilePool.take, take = lambda *_: None, FilePool.take  # type: ignore[method-assign,assignment]
+    try:
+        worker._settle()
+    finally:
+        FilePool.take = take  # type: ignore[method-assign]
+    assert FilePool(tmp_path / "pool.json").state["acknowledged"] == [0, 1, 2][: 3 if settled else 2]
+    assert names(tmp_path) == ["global_step_3" if settled else "global_step_2"]
 
 
 def test_a_failed_update_is_seen(tmp_path: Path) -> None:

@@ -3,8 +3,8 @@
     python training_runs.py DIRECTORY
 
 It runs the worker once to the end, then again and again from nothing, each time killing the process before
-its n-th change of the checkpoints' directory, for all n, and starting it again. It prints JSON: for each n where
-it was resumed and a digest of the weights at the end.
+its n-th change of the checkpoints' directory, for all n, and starting it again. It prints JSON: for each n
+where it was resumed and a digest of the weights at the end.
 """
 
 from __future__ import annotations

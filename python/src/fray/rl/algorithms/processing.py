@@ -42,9 +42,10 @@ def tensors(batch: Batch, pad_token_id: int = 0) -> Batch:
     """Return a batch whose tokens are arrays.
 
     `responses` (batch, tokens) are padded on the right; `response_tokens` are taken where they are missing,
-    and `tokens`, those of whole conversations, where these are missing too. `prompts`, where there are any, are
-    padded on the left. `response_mask` is 1 for each token of a response that counts: that of
-    `loss_mask`, where there is one (its last columns, if it has those of prompts too), of `attention_mask` in the same way, else each token.
+    and `tokens`, those of whole conversations, where these are missing too. `prompts`, where there are any,
+    are padded on the left. `response_mask` is 1 for each token of a response that counts: those of `loss_mask`,
+    where there is one (of its last columns, if it has those of prompts too), of `attention_mask` in the same
+    way, else each token.
     The log probabilities of the policy that sampled them, `log_probs`, `response_logprobs` or `logprobs` in
     the same order, become `old_log_probs`.
 

@@ -39,8 +39,8 @@ POLL = 0.01
 """Seconds between two requests for a batch."""
 AGAIN = 0.2
 """Seconds between two calls of an actor that is away."""
-SETTLE_AFTER = 5.0
-"""Seconds without a batch after which a checkpoint is written that has all updates."""
+SETTLE_AFTER = 1.0
+"""Seconds between two looks, without a batch, whether more can come."""
 
 T = TypeVar("T")
 _log = logging.getLogger("fray.rl")
@@ -65,9 +65,8 @@ class TrainWorker(NexRLModule):
 
         Args:
             config: the section train_worker, with `total_train_steps`, `checkpoint_path`, `sync_weight_path`,
-                `save_freq` (0: no checkpoints), `remove_previous_ckpt`, `settle_after` (seconds), `out` (of
-                the run: without paths these are checkpoints and sync_weights in it), `seed` and
-                `train_service`, the section of its service with `backend` and `model_tag`.
+                `save_freq` (0: no checkpoints), `remove_previous_ckpt`, `out` (of the run: without paths these are
+                checkpoints and sync_weights in it), `seed` and `train_service`, the section of its service with `backend` and `model_tag`.
             client: of its train service; None: as `train_service.backend` says.
         """
         super().__init__()
@@ -85,6 +84,8 @@ class TrainWorker(NexRLModule):
         self._pool: Any = None
         self._weights: Any = None
         self._controller: Any = None
+        self._loader: Any = None
+        self._trajectories: Any = None
         self._train_step = 0
         self._loaded = ""  # the checkpoint to go back to; "": the model before its first update
         self._unacknowledged: list[str] = []  # batches whose updates no checkpoint has
@@ -99,6 +100,8 @@ class TrainWorker(NexRLModule):
         weight_sync_controller: Any,
         controller: Any = None,
         train_service: Any = None,
+        data_loader: Any = None,
+        trajectory_pool: Any = None,
     ) -> None:
         """Set what it works with: objects of this process, or handles of actors.
 
@@ -107,7 +110,11 @@ class TrainWorker(NexRLModule):
             weight_sync_controller: learns of each update.
             controller: adds what belongs to the run to each checkpoint; None: it has the step only.
             train_service: the actor of the service, where `backend` is "actor".
+            data_loader: with `trajectory_pool` shows when no batch can come any more; then a checkpoint is
+                written, so that the last batches are acknowledged. None: they are at the last step.
+            trajectory_pool: see `data_loader`.
         """
+        self._loader, self._trajectories = data_loader, trajectory_pool
         self._pool = train_batch_pool_of(train_batch_pool)
         self._weights = weight_sync_controller_of(weight_sync_controller)
         self._controller = controller
@@ -207,10 +214,9 @@ class TrainWorker(NexRLModule):
                             self._step(taken.batch, taken.id)
                         idle_since = time.monotonic()
                         continue
-                    settle_after = float(setting(self._config, "settle_after", SETTLE_AFTER))
-                    if self._unacknowledged and time.monotonic() - idle_since >= settle_after:
-                        with self._tracked("checkpoint"):
-                            self._save_checkpoint()
+                    if self._unacknowledged and time.monotonic() - idle_since >= SETTLE_AFTER:
+                        self._settle()
+                        idle_since = time.monotonic()
                     self._stop_event.wait(POLL)
                 if self._train_step >= self._total:
                     self._acknowledge()
@@ -293,6 +299,22 @@ class TrainWorker(NexRLModule):
     def _remove_previous(self, step: int) -> None:
         if setting(self._config, "remove_previous_ckpt", False):
             checkpoints.remove_previous(self._folder, step)
+
+    def _settle(self) -> None:
+        """Write a checkpoint if no batch can come before those that are held are acknowledged.
+
+        What flows is looked for in the order in which it does, so that it is seen somewhere.
+        """
+        if self._loader is None or self._trajectories is None:
+            return
+        status = self._call(self._loader.status)
+        if not status["drained"] or status["leased"] or not self._call(self._trajectories.is_empty):
+            return
+        if self._call(self._weights.is_waiting_for_validation):
+            return  # its end goes on with the data
+        if self._take(self._train_step + 1) is None:  # one that is there is given to the same consumer again
+            with self._tracked("checkpoint"):
+                self._save_checkpoint()
 
     def _acknowledge(self) -> None:
         ack = getattr(self._pool, "ack", None)
