@@ -52,7 +52,7 @@ def test_n48_the_reward_is_on_the_last_valid_token() -> None:
         last_token_rewards([1, 2], mask)
 
 
-def trajectories(**fields: list[object]) -> Batch:
+def trajectories(**fields: Any) -> Batch:
     size = len(next(iter(fields.values())))
     return Batch(dict(fields), {"batch_size": size, "model_tag": "default"})
 

@@ -317,7 +317,7 @@ def test_batches_are_acknowledged_when_no_more_can_come(tmp_path: Path, flow: Fl
         taken = worker._take(worker.get_train_step() + 1)
         assert taken is not None
         worker._step(taken.batch, taken.id)
-    FilePool.take, take = lambda *_: None, FilePool.take  # type: ignore[method-assign,assignment]
+    FilePool.take, take = lambda *_: None, FilePool.take  # type: ignore[method-assign]
     try:
         worker._settle()
     finally:

@@ -47,18 +47,20 @@ def kl_penalty(log_prob: Array, ref_log_prob: Array, kind: str = KLPenalty.KL) -
     Raises:
         ValueError: the kind is none of these.
     """
-    difference = np.asarray(log_prob) - np.asarray(ref_log_prob)
+    difference: Array = np.asarray(log_prob) - np.asarray(ref_log_prob)
     match kind:
         case KLPenalty.KL:
             return difference
         case KLPenalty.ABS:
-            return np.abs(difference)
+            estimate: Array = np.abs(difference)
         case KLPenalty.MSE:
-            return 0.5 * np.square(difference)
+            estimate = 0.5 * np.square(difference)
         case KLPenalty.LOW_VAR_KL:
             log_ratio = np.clip(-difference, -LOG_RATIO_LIMIT, LOG_RATIO_LIMIT)
-            return np.clip(np.exp(log_ratio) - log_ratio - 1, -LOW_VARIANCE_LIMIT, LOW_VARIANCE_LIMIT)
-    raise ValueError(f"algorithm.kl_penalty: want one of {', '.join(KLPenalty)}, got {kind!r}")
+            estimate = np.clip(np.exp(log_ratio) - log_ratio - 1, -LOW_VARIANCE_LIMIT, LOW_VARIANCE_LIMIT)
+        case _:
+            raise ValueError(f"algorithm.kl_penalty: want one of {', '.join(KLPenalty)}, got {kind!r}")
+    return estimate
 
 
 class KLController(Protocol):

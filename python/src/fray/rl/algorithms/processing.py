@@ -43,9 +43,9 @@ def tensors(batch: Batch, pad_token_id: int = 0) -> Batch:
 
     `responses` (batch, tokens) are padded on the right; `response_tokens` are taken where they are missing,
     and `tokens`, those of whole conversations, where these are missing too. `prompts`, where there are any,
-    are padded on the left. `response_mask` is 1 for each token of a response that counts: those of `loss_mask`,
-    where there is one (of its last columns, if it has those of prompts too), of `attention_mask` in the same
-    way, else each token.
+    are padded on the left. `response_mask` is 1 for each token of a response that counts: those of
+    `loss_mask`, where there is one (its last columns, if it has those of prompts too), of `attention_mask`
+    in the same way, else each token.
     The log probabilities of the policy that sampled them, `log_probs`, `response_logprobs` or `logprobs` in
     the same order, become `old_log_probs`.
 
@@ -68,7 +68,9 @@ def tensors(batch: Batch, pad_token_id: int = 0) -> Batch:
     for each in ("loss_mask", "attention_mask"):
         if each in values:
             rows = zip(values[each], lengths, strict=True)
-            given = [np.asarray(row, dtype=float)[-length:] if length else [] for row, length in rows]
+            given: list[Any] = [
+                np.asarray(row, dtype=float)[-length:] if length else [] for row, length in rows
+            ]
             mask = mask * _of_responses(each, given, lengths, width)
             break
     values["response_mask"] = mask

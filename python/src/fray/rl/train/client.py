@@ -128,7 +128,9 @@ class MockTrainServiceClient(TrainServiceClient):
     def load_checkpoint(self, path: str) -> int:
         """Read a count."""
         with self._lock:
-            known = json.loads((Path(path) / SERVICE).read_text()) if path else {"step": 0, "trained": {}}
+            known: dict[str, Any] = {"step": 0, "trained": {}}
+            if path:
+                known = json.loads((Path(path) / SERVICE).read_text())
             self._step = int(known["step"])
             self._trained = {name: Trained(TrainOutcome.TRAINED, at) for name, at in known["trained"].items()}
             return self._step

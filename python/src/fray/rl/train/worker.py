@@ -65,8 +65,9 @@ class TrainWorker(NexRLModule):
 
         Args:
             config: the section train_worker, with `total_train_steps`, `checkpoint_path`, `sync_weight_path`,
-                `save_freq` (0: no checkpoints), `remove_previous_ckpt`, `out` (of the run: without paths these are
-                checkpoints and sync_weights in it), `seed` and `train_service`, the section of its service with `backend` and `model_tag`.
+                `save_freq` (0: no checkpoints), `remove_previous_ckpt`; `out`, in which paths that are
+                missing are; `seed`; and `train_service`, the section of its service with `backend` and
+                `model_tag`.
             client: of its train service; None: as `train_service.backend` says.
         """
         super().__init__()
