@@ -111,7 +111,7 @@ def chat(served: Policy, request: dict) -> dict:
                 {"token": token, "logprob": value, "bytes": list(token.encode()), "top_logprobs": []}
                 for token, value in zip(answer["tokens"], answer["log_probs"])
             ]
-            choice["logprobs"] = {"content": content, "refusal": None}
+            choice["logprobs"] = {"content": content}
         choices.append(choice | _ids(answer, request))
     return _envelope("chat.completion", "chatcmpl", choices, answers)
 
@@ -178,7 +178,7 @@ def chunks(whole: dict) -> list[dict]:
             logprobs = choice["logprobs"]
             if is_chat:
                 part = {"delta": {"role": "assistant", "content": character}}
-                logprobs = logprobs and {"content": logprobs["content"][place : place + 1], "refusal": None}
+                logprobs = logprobs and {"content": logprobs["content"][place : place + 1]}
             else:
                 part = {"text": character}
                 logprobs = logprobs and {name: column[place : place + 1] for name, column in logprobs.items()}
@@ -198,8 +198,8 @@ class Handler(BaseHTTPRequestHandler):
         if self.path == "/healthz":
             self._answer(200, {"ok": True, "version": self.served.get_version()})
         elif self.path == "/v1/models":
-            models = [{"id": name, "object": "model", "created": 0, "owned_by": "fray"} for name in (REVERSE, CALCULATOR)]
-            self._answer(200, {"object": "list", "data": models})
+            common = {"object": "model", "created": 0, "owned_by": "fray"}
+            self._answer(200, {"object": "list", "data": [{"id": name, **common} for name in (REVERSE, CALCULATOR)]})
         else:
             self._fail(404, f"no route {self.path}")
 
@@ -210,7 +210,8 @@ class Handler(BaseHTTPRequestHandler):
             if not isinstance(request, dict):
                 raise InvalidRequestError("want a JSON object")
             if self.path == "/update_weights":
-                self._answer(200, {"version": self.served.update_weights(str(request["path"]), int(request["version"]))})
+                version = self.served.update_weights(str(request["path"]), int(request["version"]))
+                self._answer(200, {"version": version})
             elif self.path not in routes:
                 self._fail(404, f"no route {self.path}")
             elif request.get("stream"):
@@ -283,7 +284,8 @@ class InferenceService(Policy):
 def main() -> int:
     """The same where the configuration names no class."""
     config = load()
-    config.setdefault("service", {}).setdefault("inference_service", {}).setdefault("class", "inference:InferenceService")
+    service = config.setdefault("service", {}).setdefault("inference_service", {})
+    service.setdefault("class", "inference:InferenceService")
     os.environ[VARIABLE] = json.dumps(config)
     return host(["inference_service"])
 

@@ -65,7 +65,10 @@ def decode(tokens) -> str:
 
 
 def logits(weights: Weights, prompts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Logits (prompts, ANSWER_LENGTH, VOCABULARY) and what each answer place attends to (prompts, ANSWER_LENGTH, PROMPT_LENGTH)."""
+    """Logits, and what each place of an answer attends to.
+
+    Shapes (prompts, ANSWER_LENGTH, VOCABULARY) and (prompts, ANSWER_LENGTH, PROMPT_LENGTH).
+    """
     scores = np.where(prompts[:, None, :] == PAD, -np.inf, weights.attention[None])
     attended = np.exp(scores - scores.max(axis=-1, keepdims=True))
     attended /= attended.sum(axis=-1, keepdims=True)
@@ -133,7 +136,10 @@ def loss_and_gradient(weights: Weights, prompts, answers, mask, advantages, old_
 
 
 class Adam:
-    """D. Kingma, J. Ba, "Adam: A Method for Stochastic Optimization", 2015 (https://arxiv.org/abs/1412.6980), algorithm 1."""
+    """Algorithm 1 of D. Kingma, J. Ba, "Adam: A Method for Stochastic Optimization", 2015.
+
+    https://arxiv.org/abs/1412.6980
+    """
 
     def __init__(self, rate: float, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8):
         self.rate, self.beta1, self.beta2, self.epsilon = rate, beta1, beta2, epsilon

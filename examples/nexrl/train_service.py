@@ -83,7 +83,8 @@ def main() -> int:
         Gang().follow(gradient_of_part)
         return 0
     config = load()
-    config.setdefault("service", {}).setdefault("train_service", {}).setdefault("class", "train_service:ReverseTrainService")
+    service = config.setdefault("service", {}).setdefault("train_service", {})
+    service.setdefault("class", "train_service:ReverseTrainService")
     os.environ[VARIABLE] = json.dumps(config)
     return host(["train_service"])
 

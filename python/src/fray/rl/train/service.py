@@ -5,7 +5,7 @@ A service is an actor, `train_service_0`; of a gang its first task hosts it. A s
     class MyService(TrainService):
         def build(self, config): ...             # the model, from the section service.train_service
         def update(self, batch): ...             # one update; returns metrics
-        def state(self): ...                     # arrays of everything that the next update depends on
+        def state(self): ...                     # arrays: all that the next update depends on
         def restore(self, state): ...
         def weights(self): ...                   # arrays that the inference services load
 """
