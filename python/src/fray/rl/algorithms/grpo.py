@@ -1,0 +1,76 @@
+"""The algorithm processor of GRPO."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fray.rl.algorithm import BaseAlgorithmProcessor
+from fray.rl.algorithms.kl import AdaptiveKLController, FixedKLController, KLController, KLPenalty
+from fray.rl.algorithms.processing import grpo
+from fray.rl.config import ConfigError, setting
+from fray.rl.nexrl_types import Batch
+
+
+class GRPOProcessor(BaseAlgorithmProcessor):
+    """Gives each token of a response the advantage of its trajectory within its group.
+
+    Trajectories have `responses` (the tokens of the response), `reward`, and `uid` or `group_id`; `prompts`,
+    `log_probs`, `ref_log_prob` and `loss_mask` are used where they are there. `fray.rl.algorithms.processing`
+    has what the train service gets of them.
+    """
+
+    def __init__(self, config: Any) -> None:
+        """Make a processor.
+
+        Args:
+            config: the section algorithm, with `use_kl_in_reward`, `kl_penalty`, `kl_ctrl` (see
+                `kl_controller`) and `pad_token_id`.
+
+        Raises:
+            ConfigError: a value is not one of those that are known.
+        """
+        super().__init__(config)
+        self._controller = kl_controller(config) if setting(config, "use_kl_in_reward", False) else None
+        self._kind = str(setting(config, "kl_penalty", KLPenalty.KL))
+        if self._kind not in set(KLPenalty):
+            raise ConfigError(f"algorithm.kl_penalty: want one of {', '.join(KLPenalty)}, got {self._kind!r}")
+        self._pad = int(setting(config, "pad_token_id", 0))
+
+    def _fit(self, batch: Batch, update_fn: str) -> None:
+        """Compute the advantages of a batch of trajectories, and put it to the train batch pool."""
+        self.easy_dump(batch.to_dict(), ["rollout_result"])
+        trainable, metrics = grpo(batch, pad_token_id=self._pad, controller=self._controller, kind=self._kind)
+        self._post_metrics(metrics)
+        self._put_batch(trainable, update_fn)
+
+    def _post_metrics(self, metrics: dict[str, float]) -> None:
+        if self._activity_tracker is None:
+            return
+        backends = setting(self._config, "logger.backend", [])
+        for backend in [backends] if isinstance(backends, str) else backends:
+            self._activity_tracker.experiment_logger_post(backend=backend, data=metrics)
+
+
+def kl_controller(config: Any) -> KLController:
+    """Return the controller of a section algorithm.
+
+    `kl_ctrl.type` is "fixed" (the default), with `kl_ctrl.kl_reward_coef` or `kl_ctrl.kl_coef`, or
+    "adaptive", with `kl_ctrl.target_kl` and `kl_ctrl.horizon` besides.
+
+    Raises:
+        ConfigError: it is another type, or its numbers cannot be used.
+    """
+    kind = setting(config, "kl_ctrl.type", "fixed")
+    coefficient = setting(config, "kl_ctrl.kl_reward_coef", setting(config, "kl_ctrl.kl_coef", 0.001))
+    if kind == "fixed":
+        return FixedKLController(float(coefficient))
+    if kind == "adaptive":
+        target, horizon = (
+            setting(config, "kl_ctrl.target_kl", 6.0),
+            setting(config, "kl_ctrl.horizon", 10_000),
+        )
+        try:
+            return AdaptiveKLController(float(coefficient), float(target), float(horizon))
+        except ValueError as err:
+            raise ConfigError(str(err)) from err
+    raise ConfigError(f'algorithm.kl_ctrl.type: want "fixed" or "adaptive", got {kind!r}')
