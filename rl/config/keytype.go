@@ -1,20 +1,9 @@
 package config
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 )
-
-// Table is the keys as a table of Markdown, the one of docs/guides/nexrl.md.
-func Table() string {
-	var out strings.Builder
-	out.WriteString("| key | type | default | |\n|---|---|---|---|\n")
-	for _, key := range Keys() {
-		fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", strings.ReplaceAll(key.Path, "*", "ROLE"), key.Type(), key.defaultText(), key.Meaning)
-	}
-	return out.String()
-}
 
 // Type is the type of a key's value in words.
 func (k Key) Type() string {
@@ -43,18 +32,4 @@ func (k Key) bounds() string {
 		return fmt.Sprintf(" from %v", k.Low)
 	}
 	return ""
-}
-
-func (k Key) defaultText() string {
-	if k.Default == nil {
-		return ""
-	}
-	if text, ok := k.Default.(string); ok {
-		return text
-	}
-	text, err := json.Marshal(k.Default)
-	if err != nil {
-		return fmt.Sprint(k.Default)
-	}
-	return string(text)
 }
