@@ -102,6 +102,9 @@ locals {
   # Roles by the processes that they share: of a colocation group, or alone.
   groups = { for name, role in local.roles : coalesce(role.colocation_group, name) => name... if name != "inference_service" }
 
+  # The colocation groups, each with its roles.
+  grouped = { for name, role in local.roles : coalesce(role.colocation_group, "-") => name... if role.colocation_group != null }
+
   indexed = ["rollout_worker", "train_worker", "algorithm_processor", "train_service", "inference_service"]
   processes = merge([for group, names in local.groups : {
     for i in range(local.roles[names[0]].count) :
@@ -257,6 +260,17 @@ job_group "run" {
       preemption = coalesce(each.value.retries.preemption, 1000)
     }
   }
+}
+
+# What rules between sections read.
+locals {
+  key_list      = coalesce(var.trajectory_pool.key_list, [])
+  group_size    = coalesce(var.trajectory_pool.group_size, 1)
+  pool_batch    = coalesce(var.trajectory_pool.batch_size, 32)
+  repeat_item   = coalesce(var.data.repeat_item, 1)
+  loaded        = coalesce(var.data.batch_size, 32) * local.repeat_item
+  exact_batches = var.trajectory_pool.check_batch_ready_function != "loaded_batch_finished"
+  own_code      = strcontains("${coalesce(var.trajectory_pool.type, "default")}${coalesce(var.data.type, "mock")}", ":")
 }
 
 locals {

@@ -103,6 +103,16 @@ variable "data" {
     condition     = var.data.lease_ttl == null ? true : var.data.lease_ttl > 0
     error_message = "data.lease_ttl: want a number of seconds above 0."
   }
+
+  validation {
+    condition     = var.data.type == null ? true : var.data.type == "mock" || strcontains(var.data.type, ":") || var.data.data_path != null
+    error_message = "data.data_path: name the file or directory of the items, which all types but mock read."
+  }
+
+  validation {
+    condition     = var.data.data_path == null || var.data.type == "mock" || !var.check_paths ? true : (can(fileexists(var.data.data_path)) ? fileexists(var.data.data_path) || strcontains(var.data.data_path, "://") : true)
+    error_message = "data.data_path: there is no such file or directory. Write check_paths = false where only the hosts have it."
+  }
 }
 
 variable "dump" {
@@ -182,6 +192,16 @@ variable "resume" {
     condition     = var.resume.mode == null ? true : contains(["disable", "auto", "from_path"], var.resume.mode)
     error_message = "resume.mode: want disable, auto, from_path."
   }
+
+  validation {
+    condition     = var.resume.mode != "from_path" || var.resume.resume_path != null
+    error_message = "resume.resume_path: mode from_path needs the directory global_step_N of a checkpoint."
+  }
+
+  validation {
+    condition     = var.resume.resume_path == null || var.resume.mode != "from_path" || !var.check_paths ? true : (can(fileexists(var.resume.resume_path)) ? fileexists(var.resume.resume_path) || strcontains(var.resume.resume_path, "://") : true)
+    error_message = "resume.resume_path: there is no such directory. Write check_paths = false where only the hosts have it."
+  }
 }
 
 variable "rollout_worker" {
@@ -228,6 +248,11 @@ variable "rollout_worker" {
   validation {
     condition     = var.rollout_worker.max_turns == null ? true : var.rollout_worker.max_turns >= 1 && floor(var.rollout_worker.max_turns) == var.rollout_worker.max_turns
     error_message = "rollout_worker.max_turns: want a whole number from 1."
+  }
+
+  validation {
+    condition     = alltrue([for tool in coalesce(var.rollout_worker.tools, []) : can(regex("^[^:/ ]+:[^:/ ]+$", tool))])
+    error_message = "rollout_worker.tools: want module:name of functions."
   }
 }
 
@@ -334,6 +359,26 @@ variable "service" {
     condition     = var.service.inference_service.sync_timeout == null ? true : var.service.inference_service.sync_timeout > 0
     error_message = "service.inference_service.sync_timeout: want a number of seconds above 0."
   }
+
+  validation {
+    condition     = var.service.train_service.class == null ? true : can(regex("^[^:/ ]+:[^:/ ]+$", var.service.train_service.class))
+    error_message = "service.train_service.class: want module:Class."
+  }
+
+  validation {
+    condition     = var.service.inference_service.class == null ? true : can(regex("^[^:/ ]+:[^:/ ]+$", var.service.inference_service.class))
+    error_message = "service.inference_service.class: want module:Class."
+  }
+
+  validation {
+    condition     = contains(["mock"], coalesce(var.rollout_worker.type, "simple")) || var.service.inference_service.url != null || local.counts.inference_service > 0
+    error_message = "service.inference_service.url: rollouts need an inference service: write its url, or the class of the role inference_service."
+  }
+
+  validation {
+    condition     = contains(["mock"], coalesce(var.service.train_service.backend, "actor")) || strcontains(coalesce(var.service.train_service.backend, "actor"), ":") || var.service.train_service.url != null || local.counts.train_service > 0
+    error_message = "service.train_service.class: training needs a train service: write the class of the role train_service, or another backend."
+  }
 }
 
 variable "train_batch_pool" {
@@ -437,6 +482,21 @@ variable "trajectory_pool" {
     condition     = var.trajectory_pool.max_bytes == null ? true : var.trajectory_pool.max_bytes >= 1024 && floor(var.trajectory_pool.max_bytes) == var.trajectory_pool.max_bytes
     error_message = "trajectory_pool.max_bytes: want a whole number from 1024."
   }
+
+  validation {
+    condition     = local.own_code || !local.exact_batches || length(local.key_list) == 0 || local.pool_batch % local.group_size == 0
+    error_message = "trajectory_pool.batch_size: want a multiple of group_size, else a batch has a part of a group."
+  }
+
+  validation {
+    condition     = local.own_code || !contains(local.key_list, "group_id") || local.group_size <= local.repeat_item
+    error_message = "trajectory_pool.group_size: no group would be complete, since each item is rolled out less often: set data.repeat_item to the same."
+  }
+
+  validation {
+    condition     = local.own_code || !local.exact_batches || !coalesce(var.data.keep_batch_order, false) || local.loaded >= local.pool_batch
+    error_message = "trajectory_pool.batch_size: no batch would be ready: with data.keep_batch_order the next data wait, and a loaded batch gives data.batch_size times data.repeat_item trajectories."
+  }
 }
 
 variable "validate" {
@@ -504,6 +564,21 @@ variable "validate" {
     condition     = var.validate.eval.type == null ? true : contains(["default"], var.validate.eval.type) || can(regex("^[^:/ ]+:[^:/ ]+$", var.validate.eval.type))
     error_message = "validate.eval.type: want default, or module:Class."
   }
+
+  validation {
+    condition     = var.validate.data.type == null ? true : var.validate.data.type == "mock" || strcontains(var.validate.data.type, ":") || var.validate.data.data_path != null
+    error_message = "validate.data.data_path: name the file or directory of the items, which all types but mock read."
+  }
+
+  validation {
+    condition     = var.validate.data.data_path == null || var.validate.data.type == "mock" || !var.check_paths ? true : (can(fileexists(var.validate.data.data_path)) ? fileexists(var.validate.data.data_path) || strcontains(var.validate.data.data_path, "://") : true)
+    error_message = "validate.data.data_path: there is no such file or directory. Write check_paths = false where only the hosts have it."
+  }
+
+  validation {
+    condition     = !coalesce(var.validate.validate_before_train, false) || local.validates
+    error_message = "validate.validate_before_train: there are no data for validation: write validate.data with its type."
+  }
 }
 
 variable "weight" {
@@ -536,5 +611,15 @@ variable "weight" {
   validation {
     condition     = var.weight.validate_freq == null ? true : var.weight.validate_freq >= 0 && floor(var.weight.validate_freq) == var.weight.validate_freq
     error_message = "weight.validate_freq: want a whole number from 0."
+  }
+
+  validation {
+    condition     = coalesce(var.weight.staleness_threshold, 0) == 0 || var.weight.sync_mode == "batch-async"
+    error_message = "weight.staleness_threshold: only sync_mode batch-async has a threshold: leave it out, or set that mode."
+  }
+
+  validation {
+    condition     = coalesce(var.weight.validate_freq, 0) == 0 || local.validates
+    error_message = "weight.validate_freq: there are no data for validation: write validate.data with its type."
   }
 }

@@ -24,8 +24,9 @@ func (b *Backends) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Count is how many actors a role has. Without a count of its own a role has one, workers num_workers, and validation none if
-// there are no data for it. The roles of the processes beside a run (activity tracker, experiment logger) have one.
+// Count is how many actors a role has in processes that are started for it. Without a count of its own a role has one, workers have
+// num_workers, validation has none if there are no data for it, and services have none without a class. The controller's process
+// hosts the activity tracker and the experiment logger if they have none.
 func (c *Config) Count(role rl.Role) int {
 	if own := c.Roles[role].Count; own != nil {
 		return *own
@@ -47,8 +48,9 @@ func (c *Config) Count(role rl.Role) int {
 		if c.Service.TrainService.Class == "" {
 			return 0
 		}
-	case rl.AlgorithmProcessor, rl.TrajectoryPool, rl.TrainBatchPool, rl.WeightSyncController, rl.DataLoader,
-		rl.ActivityTracker, rl.Controller, rl.ExperimentLogger:
+	case rl.ActivityTracker, rl.ExperimentLogger:
+		return 0
+	case rl.AlgorithmProcessor, rl.TrajectoryPool, rl.TrainBatchPool, rl.WeightSyncController, rl.DataLoader, rl.Controller:
 	}
 	return 1
 }

@@ -126,7 +126,7 @@ func (k Key) fault(value any) string {
 			return wrong
 		}
 		for _, item := range value.([]any) {
-			if fault := k.wordFault(item, wrong); fault != "" {
+			if fault := k.wordFault(item, fmt.Sprintf("want %s, got %s", k.wanted(), shown(item))); fault != "" {
 				return fault
 			}
 		}

@@ -64,7 +64,49 @@ func variableText(out *strings.Builder, name string, n *node) {
 			validationText(out, key)
 		}
 	}
+	for _, r := range rules() {
+		if strings.HasPrefix(r.path, name+".") {
+			fmt.Fprintf(out, "\nvalidation {\ncondition = %s\nerror_message = %q\n}\n", r.condition, r.path+": "+r.message)
+		}
+	}
 	out.WriteString("}\n")
+}
+
+// rule is a validation that reads more than one key. Config.Check has each of them, too.
+type rule struct{ path, condition, message string }
+
+func rules() []rule {
+	files := func(section string) []rule {
+		v := "var." + section
+		return []rule{
+			{section + ".data_path", fmt.Sprintf(`%s.type == null ? true : %s.type == "mock" || strcontains(%s.type, ":") || %s.data_path != null`, v, v, v, v),
+				"name the file or directory of the items, which all types but mock read."},
+			{section + ".data_path", fmt.Sprintf(`%s.data_path == null || %s.type == "mock" || !var.check_paths ? true : (can(fileexists(%s.data_path)) ? fileexists(%s.data_path) || strcontains(%s.data_path, "://") : true)`, v, v, v, v, v),
+				"there is no such file or directory. Write check_paths = false where only the hosts have it."},
+		}
+	}
+	return slices.Concat(files("data"), files("validate.data"), []rule{
+		{"resume.resume_path", `var.resume.mode != "from_path" || var.resume.resume_path != null`, "mode from_path needs the directory global_step_N of a checkpoint."},
+		{"resume.resume_path", `var.resume.resume_path == null || var.resume.mode != "from_path" || !var.check_paths ? true : (can(fileexists(var.resume.resume_path)) ? fileexists(var.resume.resume_path) || strcontains(var.resume.resume_path, "://") : true)`,
+			"there is no such directory. Write check_paths = false where only the hosts have it."},
+		{"weight.staleness_threshold", `coalesce(var.weight.staleness_threshold, 0) == 0 || var.weight.sync_mode == "batch-async"`,
+			"only sync_mode batch-async has a threshold: leave it out, or set that mode."},
+		{"weight.validate_freq", `coalesce(var.weight.validate_freq, 0) == 0 || local.validates`, "there are no data for validation: write validate.data with its type."},
+		{"validate.validate_before_train", `!coalesce(var.validate.validate_before_train, false) || local.validates`, "there are no data for validation: write validate.data with its type."},
+		{"trajectory_pool.batch_size", `local.own_code || !local.exact_batches || length(local.key_list) == 0 || local.pool_batch % local.group_size == 0`,
+			"want a multiple of group_size, else a batch has a part of a group."},
+		{"trajectory_pool.group_size", `local.own_code || !contains(local.key_list, "group_id") || local.group_size <= local.repeat_item`,
+			"no group would be complete, since each item is rolled out less often: set data.repeat_item to the same."},
+		{"trajectory_pool.batch_size", `local.own_code || !local.exact_batches || !coalesce(var.data.keep_batch_order, false) || local.loaded >= local.pool_batch`,
+			"no batch would be ready: with data.keep_batch_order the next data wait, and a loaded batch gives data.batch_size times data.repeat_item trajectories."},
+		{"rollout_worker.tools", `alltrue([for tool in coalesce(var.rollout_worker.tools, []) : can(regex("^[^:/ ]+:[^:/ ]+$", tool))])`, "want module:name of functions."},
+		{"service.train_service.class", `var.service.train_service.class == null ? true : can(regex("^[^:/ ]+:[^:/ ]+$", var.service.train_service.class))`, "want module:Class."},
+		{"service.inference_service.class", `var.service.inference_service.class == null ? true : can(regex("^[^:/ ]+:[^:/ ]+$", var.service.inference_service.class))`, "want module:Class."},
+		{"service.inference_service.url", `contains(["mock"], coalesce(var.rollout_worker.type, "simple")) || var.service.inference_service.url != null || local.counts.inference_service > 0`,
+			"rollouts need an inference service: write its url, or the class of the role inference_service."},
+		{"service.train_service.class", `contains(["mock"], coalesce(var.service.train_service.backend, "actor")) || strcontains(coalesce(var.service.train_service.backend, "actor"), ":") || var.service.train_service.url != null || local.counts.train_service > 0`,
+			"training needs a train service: write the class of the role train_service, or another backend."},
+	})
 }
 
 func objectType(n *node) string {
