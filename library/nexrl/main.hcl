@@ -118,8 +118,9 @@ locals {
       # The first role of a group that has them: a group's other roles have none.
       reservation = concat([for name in names : local.roles[name].reservation if local.roles[name].reservation != null], [null])[0]
       resources   = concat([for name in names : local.roles[name].resources if local.roles[name].resources != local.plain.resources], [local.plain.resources])[0]
-      health      = local.roles[names[0]].health
-      retries     = local.roles[names[0]].retries
+      # Of a gang only the first task of a train service hosts an actor.
+      health  = merge(local.roles[names[0]].health, { enabled = coalesce(local.roles[names[0]].health.enabled, group != "train_service") })
+      retries = local.roles[names[0]].retries
     }
   }]...)
   plain = var.roles.activity_tracker
@@ -246,13 +247,16 @@ job_group "run" {
       }
     }
 
-    health_check {
-      http         = "/readyz"
-      port         = "actor"
-      interval     = coalesce(each.value.health.interval, "5s")
-      timeout      = coalesce(each.value.health.timeout, "5s")
-      threshold    = each.value.health.threshold
-      start_period = coalesce(each.value.health.start_period, "10m")
+    dynamic "health_check" {
+      for_each = each.value.health.enabled ? [each.value.health] : []
+      content {
+        http         = "/readyz"
+        port         = "actor"
+        interval     = coalesce(health_check.value.interval, "5s")
+        timeout      = coalesce(health_check.value.timeout, "5s")
+        threshold    = health_check.value.threshold
+        start_period = coalesce(health_check.value.start_period, "10m")
+      }
     }
 
     retries {
@@ -266,7 +270,6 @@ job_group "run" {
 locals {
   key_list      = coalesce(var.trajectory_pool.key_list, [])
   group_size    = coalesce(var.trajectory_pool.group_size, 1)
-  pool_batch    = coalesce(var.trajectory_pool.batch_size, 32)
   repeat_item   = coalesce(var.data.repeat_item, 1)
   loaded        = coalesce(var.data.batch_size, 32) * local.repeat_item
   exact_batches = var.trajectory_pool.check_batch_ready_function != "loaded_batch_finished"

@@ -24,6 +24,7 @@ variable "roles" {
         }))
       }), {})
       health = optional(object({
+        enabled      = optional(bool)
         interval     = optional(string)
         timeout      = optional(string)
         threshold    = optional(number)
@@ -57,6 +58,7 @@ variable "roles" {
         }))
       }), {})
       health = optional(object({
+        enabled      = optional(bool)
         interval     = optional(string)
         timeout      = optional(string)
         threshold    = optional(number)
@@ -90,6 +92,7 @@ variable "roles" {
         }))
       }), {})
       health = optional(object({
+        enabled      = optional(bool)
         interval     = optional(string)
         timeout      = optional(string)
         threshold    = optional(number)
@@ -123,6 +126,7 @@ variable "roles" {
         }))
       }), {})
       health = optional(object({
+        enabled      = optional(bool)
         interval     = optional(string)
         timeout      = optional(string)
         threshold    = optional(number)
@@ -156,6 +160,7 @@ variable "roles" {
         }))
       }), {})
       health = optional(object({
+        enabled      = optional(bool)
         interval     = optional(string)
         timeout      = optional(string)
         threshold    = optional(number)
@@ -189,6 +194,7 @@ variable "roles" {
         }))
       }), {})
       health = optional(object({
+        enabled      = optional(bool)
         interval     = optional(string)
         timeout      = optional(string)
         threshold    = optional(number)
@@ -222,6 +228,7 @@ variable "roles" {
         }))
       }), {})
       health = optional(object({
+        enabled      = optional(bool)
         interval     = optional(string)
         timeout      = optional(string)
         threshold    = optional(number)
@@ -255,6 +262,7 @@ variable "roles" {
         }))
       }), {})
       health = optional(object({
+        enabled      = optional(bool)
         interval     = optional(string)
         timeout      = optional(string)
         threshold    = optional(number)
@@ -288,6 +296,7 @@ variable "roles" {
         }))
       }), {})
       health = optional(object({
+        enabled      = optional(bool)
         interval     = optional(string)
         timeout      = optional(string)
         threshold    = optional(number)
@@ -321,6 +330,7 @@ variable "roles" {
         }))
       }), {})
       health = optional(object({
+        enabled      = optional(bool)
         interval     = optional(string)
         timeout      = optional(string)
         threshold    = optional(number)
@@ -354,6 +364,7 @@ variable "roles" {
         }))
       }), {})
       health = optional(object({
+        enabled      = optional(bool)
         interval     = optional(string)
         timeout      = optional(string)
         threshold    = optional(number)
@@ -387,6 +398,7 @@ variable "roles" {
         }))
       }), {})
       health = optional(object({
+        enabled      = optional(bool)
         interval     = optional(string)
         timeout      = optional(string)
         threshold    = optional(number)
@@ -420,6 +432,7 @@ variable "roles" {
         }))
       }), {})
       health = optional(object({
+        enabled      = optional(bool)
         interval     = optional(string)
         timeout      = optional(string)
         threshold    = optional(number)
@@ -453,6 +466,7 @@ variable "roles" {
         }))
       }), {})
       health = optional(object({
+        enabled      = optional(bool)
         interval     = optional(string)
         timeout      = optional(string)
         threshold    = optional(number)

@@ -10,6 +10,7 @@ variable "algorithm" {
       type      = optional(string)
     }), {})
     kl_penalty       = optional(string)
+    pad_token_id     = optional(number)
     type             = optional(string)
     update_fn        = optional(string)
     use_kl_in_reward = optional(bool)
@@ -27,6 +28,11 @@ variable "algorithm" {
   validation {
     condition     = var.algorithm.batch_size == null ? true : var.algorithm.batch_size >= 1 && floor(var.algorithm.batch_size) == var.algorithm.batch_size
     error_message = "algorithm.batch_size: want a whole number from 1."
+  }
+
+  validation {
+    condition     = var.algorithm.pad_token_id == null ? true : var.algorithm.pad_token_id >= 0 && floor(var.algorithm.pad_token_id) == var.algorithm.pad_token_id
+    error_message = "algorithm.pad_token_id: want a whole number from 0."
   }
 
   validation {
@@ -484,17 +490,17 @@ variable "trajectory_pool" {
   }
 
   validation {
-    condition     = local.own_code || !local.exact_batches || length(local.key_list) == 0 || local.pool_batch % local.group_size == 0
+    condition     = local.own_code || !local.exact_batches || length(local.key_list) == 0 || coalesce(var.trajectory_pool.batch_size, 32) % local.group_size == 0
     error_message = "trajectory_pool.batch_size: want a multiple of group_size, else a batch has a part of a group."
   }
 
   validation {
-    condition     = local.own_code || !contains(local.key_list, "group_id") || local.group_size <= local.repeat_item
+    condition     = local.own_code || !contains(local.key_list, "group_id") || coalesce(var.trajectory_pool.group_size, 1) <= local.repeat_item
     error_message = "trajectory_pool.group_size: no group would be complete, since each item is rolled out less often: set data.repeat_item to the same."
   }
 
   validation {
-    condition     = local.own_code || !local.exact_batches || !coalesce(var.data.keep_batch_order, false) || local.loaded >= local.pool_batch
+    condition     = local.own_code || !local.exact_batches || !coalesce(var.data.keep_batch_order, false) || local.loaded >= coalesce(var.trajectory_pool.batch_size, 32)
     error_message = "trajectory_pool.batch_size: no batch would be ready: with data.keep_batch_order the next data wait, and a loaded batch gives data.batch_size times data.repeat_item trajectories."
   }
 }

@@ -3,6 +3,7 @@ package config
 import (
 	"encoding/json"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/fray-ml/fray/rl"
@@ -26,7 +27,7 @@ func (b *Backends) UnmarshalJSON(text []byte) error {
 
 // Count is how many actors a role has in processes that are started for it. Without a count of its own a role has one, workers have
 // num_workers, validation has none if there are no data for it, and services have none without a class. The controller's process
-// hosts the activity tracker and the experiment logger if they have none.
+// hosts the activity tracker if it has none, and logs by itself; wandb has an experiment logger.
 func (c *Config) Count(role rl.Role) int {
 	if own := c.Roles[role].Count; own != nil {
 		return *own
@@ -48,7 +49,11 @@ func (c *Config) Count(role rl.Role) int {
 		if c.Service.TrainService.Class == "" {
 			return 0
 		}
-	case rl.ActivityTracker, rl.ExperimentLogger:
+	case rl.ExperimentLogger:
+		if !slices.Contains(c.Logger.Backend, rl.LogWandb) {
+			return 0
+		}
+	case rl.ActivityTracker:
 		return 0
 	case rl.AlgorithmProcessor, rl.TrajectoryPool, rl.TrainBatchPool, rl.WeightSyncController, rl.DataLoader, rl.Controller:
 	}
@@ -59,10 +64,14 @@ func (c *Config) Count(role rl.Role) int {
 func (c *Config) Validates() bool { return c.Validate.Data.Type != "" }
 
 // Checkpoints is the directory of the checkpoints.
-func (c *Config) Checkpoints() string { return orBelow(c.TrainWorker.CheckpointPath, c.Out, "checkpoints") }
+func (c *Config) Checkpoints() string {
+	return orBelow(c.TrainWorker.CheckpointPath, c.Out, "checkpoints")
+}
 
 // SyncWeights is the directory through which weights are synced.
-func (c *Config) SyncWeights() string { return orBelow(c.TrainWorker.SyncWeightPath, c.Out, "sync_weights") }
+func (c *Config) SyncWeights() string {
+	return orBelow(c.TrainWorker.SyncWeightPath, c.Out, "sync_weights")
+}
 
 // Metrics is the directory of loggers that write files.
 func (c *Config) Metrics() string { return orBelow(c.Logger.Path, c.Out, "metrics") }
