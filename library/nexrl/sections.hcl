@@ -145,6 +145,11 @@ variable "launch_mode" {
     condition     = var.launch_mode == null ? true : contains(["local", "ray", "fray"], var.launch_mode)
     error_message = "launch_mode: want local, ray, fray."
   }
+
+  validation {
+    condition     = coalesce(var.launch_mode, "fray") != "ray"
+    error_message = "launch_mode: the module starts jobs. To start roles on a Ray cluster, write a program with fray.rl.ResourceManager; for slices of a Ray cluster, write provider \"ray\"."
+  }
 }
 
 variable "logger" {

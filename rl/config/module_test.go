@@ -65,7 +65,7 @@ func variableText(out *strings.Builder, name string, n *node) {
 		}
 	}
 	for _, r := range rules() {
-		if strings.HasPrefix(r.path, name+".") {
+		if section, _, _ := strings.Cut(r.path, "."); section == name {
 			fmt.Fprintf(out, "\nvalidation {\ncondition = %s\nerror_message = %q\n}\n", r.condition, r.path+": "+r.message)
 		}
 	}
@@ -86,6 +86,8 @@ func rules() []rule {
 		}
 	}
 	return slices.Concat(files("data"), files("validate.data"), []rule{
+		{"launch_mode", `coalesce(var.launch_mode, "fray") != "ray"`,
+			"the module starts jobs. To start roles on a Ray cluster, write a program with fray.rl.ResourceManager; for slices of a Ray cluster, write provider \"ray\"."},
 		{"resume.resume_path", `var.resume.mode != "from_path" || var.resume.resume_path != null`, "mode from_path needs the directory global_step_N of a checkpoint."},
 		{"resume.resume_path", `var.resume.resume_path == null || var.resume.mode != "from_path" || !var.check_paths ? true : (can(fileexists(var.resume.resume_path)) ? fileexists(var.resume.resume_path) || strcontains(var.resume.resume_path, "://") : true)`,
 			"there is no such directory. Write check_paths = false where only the hosts have it."},

@@ -208,3 +208,57 @@ func TestTheModuleRendersTheConfiguration(t *testing.T) {
 		t.Errorf("got %d processes, want 12: %v", len(commands), commands)
 	}
 }
+
+// TestTheGuidesCallIsRight evaluates the call of the module in docs/guides/nexrl.md, and the example.
+func TestTheGuidesCallIsRight(t *testing.T) {
+	page, err := os.ReadFile(filepath.FromSlash(guide))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, ok := strings.Cut(string(page), "```hcl\n")
+	call, _, also := strings.Cut(rest, "```\n")
+	if !ok || !also {
+		t.Fatalf("%s has no call of the module", guide)
+	}
+	example, err := os.ReadFile(filepath.FromSlash("../../examples/nexrl.hcl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	module, err := filepath.Abs("../../library/nexrl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		name, text, source string
+		jobs               int
+	}{{"guide", call, "./library/nexrl", 25}, {"example", string(example), "../library/nexrl", 6}} {
+		t.Run(test.name, func(t *testing.T) {
+			dir := t.TempDir()
+			files := map[string]string{"fray.hcl": strings.ReplaceAll(test.text, fmt.Sprintf("%q", test.source), fmt.Sprintf("%q", module))}
+			for _, name := range []string{"data/train.jsonl", "nexrl/train.jsonl", "nexrl/validate.jsonl", "pyproject.toml", "uv.lock"} {
+				files[name] = "{}\n"
+			}
+			for name, text := range files {
+				path := filepath.Join(dir, filepath.FromSlash(name))
+				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			t.Chdir(dir)
+			source, diags := lang.Parse(nil)
+			if diags.HasErrors() {
+				t.Fatal(diags)
+			}
+			cfg, diags := source.Evaluate(eval.Options{})
+			if diags.HasErrors() {
+				t.Fatal(diags)
+			}
+			if got := len(cfg.Desired.Jobs); got != test.jobs {
+				t.Errorf("got %d jobs, want %d", got, test.jobs)
+			}
+		})
+	}
+}
