@@ -84,9 +84,9 @@ func unknownKey(path, name string, section *node) Problem {
 	names := slices.Sorted(maps.Keys(section.children))
 	p := Problem{Path: path, Text: fmt.Sprintf("there is no key %q", name)}
 	if near := schema.Nearest(name, names); near != "" {
-		p.Mend = fmt.Sprintf("Did you mean %q?", near)
+		p.Fix = fmt.Sprintf("Did you mean %q?", near)
 	} else {
-		p.Mend = "There are " + strings.Join(names, ", ") + "."
+		p.Fix = "There are " + strings.Join(names, ", ") + "."
 	}
 	return p
 }

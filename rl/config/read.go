@@ -13,14 +13,14 @@ import (
 type Problem struct {
 	Path string // "roles.trajectory_pool.count"; "": of the document
 	Text string // what is wrong
-	Mend string // what to write instead; "" where Text has it
+	Fix  string // what to write instead; "" where Text has it
 }
 
 // String is the problem as a line.
 func (p Problem) String() string {
 	text := p.Text
-	if p.Mend != "" {
-		text += ". " + p.Mend
+	if p.Fix != "" {
+		text += ". " + p.Fix
 	}
 	if p.Path == "" {
 		return text
