@@ -58,8 +58,7 @@ func (v *variable) argument(x *configs.Expression, out configs.Result) (cty.Valu
 	val, err := v.convert(out.Value)
 	switch {
 	case err != nil:
-		var path cty.PathError
-		if errors.As(err, &path) && len(path.Path) > 0 {
+		if path, ok := errors.AsType[cty.PathError](err); ok && len(path.Path) > 0 {
 			at = within(x.Expr, stepsOf(path.Path))
 		}
 		return report("Invalid value for "+x.Name, diagnose.Sentence(v.misfit(err, v.sensitive || mark.IsSensitive(out.Value) || mark.IsEphemeral(out.Value))))

@@ -36,7 +36,7 @@ func TestN101_EveryKeyOfTheGuideHasItsPlace(t *testing.T) {
 			continue
 		}
 		found++
-		for _, word := range strings.Fields(words) {
+		for word := range strings.FieldsSeq(words) {
 			if at.key == nil || !slices.Contains(at.key.Words, word) {
 				t.Errorf("the guide has the value %q of %s, and Keys has not", word, path)
 			}

@@ -74,13 +74,11 @@ func parse(text []byte) (map[string]any, *Problem) {
 		}
 		return document, nil
 	}
-	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		line := 1 + bytes.Count(text[:min(int(syntax.Offset), len(text))], []byte("\n"))
 		return nil, &Problem{Text: fmt.Sprintf("line %d is no JSON: %v", line, err)}
 	}
-	var wrong *json.UnmarshalTypeError
-	if errors.As(err, &wrong) {
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return nil, &Problem{Text: "want a JSON object, got " + wrong.Value}
 	}
 	return nil, &Problem{Text: "want a JSON object: " + err.Error()}

@@ -157,8 +157,7 @@ func TestKeysAreTheFields(t *testing.T) {
 	var fields []string
 	var walk func(string, reflect.Type)
 	walk = func(at string, typ reflect.Type) {
-		for i := range typ.NumField() {
-			field := typ.Field(i)
+		for field := range typ.Fields() {
 			path := strings.TrimPrefix(at+"."+field.Tag.Get("json"), ".")
 			switch {
 			case path == "roles":
