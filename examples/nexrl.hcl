@@ -82,6 +82,7 @@ module "run" {
 
   service = {
     train_service = {
+      class  = "train_service:ReverseTrainService"
       config = { learning_rate = 0.1 }
     }
     inference_service = {

@@ -387,8 +387,8 @@ variable "service" {
   }
 
   validation {
-    condition     = contains(["mock"], coalesce(var.service.train_service.backend, "actor")) || strcontains(coalesce(var.service.train_service.backend, "actor"), ":") || var.service.train_service.url != null || local.counts.train_service > 0
-    error_message = "service.train_service.class: training needs a train service: write the class of the role train_service, or another backend."
+    condition     = contains(["mock"], coalesce(var.service.train_service.backend, "actor")) || strcontains(coalesce(var.service.train_service.backend, "actor"), ":") || var.service.train_service.class != null
+    error_message = "service.train_service.class: training needs a train service: write the class of the role train_service, also where the role has a command, or another backend."
   }
 }
 

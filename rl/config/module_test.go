@@ -106,8 +106,8 @@ func rules() []rule {
 		{"service.inference_service.class", `var.service.inference_service.class == null ? true : can(regex("^[^:/ ]+:[^:/ ]+$", var.service.inference_service.class))`, "want module:Class."},
 		{"service.inference_service.url", `contains(["mock"], coalesce(var.rollout_worker.type, "simple")) || var.service.inference_service.url != null || local.counts.inference_service > 0`,
 			"rollouts need an inference service: write its url, or the class of the role inference_service."},
-		{"service.train_service.class", `contains(["mock"], coalesce(var.service.train_service.backend, "actor")) || strcontains(coalesce(var.service.train_service.backend, "actor"), ":") || var.service.train_service.url != null || local.counts.train_service > 0`,
-			"training needs a train service: write the class of the role train_service, or another backend."},
+		{"service.train_service.class", `contains(["mock"], coalesce(var.service.train_service.backend, "actor")) || strcontains(coalesce(var.service.train_service.backend, "actor"), ":") || var.service.train_service.class != null`,
+			"training needs a train service: write the class of the role train_service, also where the role has a command, or another backend."},
 	})
 }
 
