@@ -121,7 +121,8 @@ func serviceKeys() []Key {
 		{Path: "service.train_service.url", Kind: Text, Meaning: "of a service outside of the run"},
 		{Path: "service.train_service.model_tag", Kind: Text, Default: rl.DefaultModel, Meaning: "the model that it trains"},
 		{Path: "service.train_service.identifier", Kind: Text, Meaning: "of the run at the service"},
-		{Path: "service.train_service.config", Kind: Any, Meaning: "what the class of the train service reads"},
+		{Path: "service.train_service.class", Kind: Text, Meaning: "module:Class that the role train_service hosts"},
+		{Path: "service.train_service.config", Kind: Any, Meaning: "what that class reads"},
 		{Path: "service.inference_service.backend", Kind: Class, Default: "vllm", Words: []string{"mock", "vllm", "sglang", "openai"},
 			Meaning: "which server it is; all have the protocol of OpenAI"},
 		{Path: "service.inference_service.url", Kind: Text, Meaning: "of a server outside of the run; with a role inference_service its own"},
@@ -132,7 +133,8 @@ func serviceKeys() []Key {
 		{Path: "service.inference_service.freeze_for_weight_sync", Kind: Flag, Default: true, Meaning: "requests wait while weights are synced"},
 		{Path: "service.inference_service.timeout", Kind: Seconds, Default: 60, Above: true, Meaning: "of a request"},
 		{Path: "service.inference_service.sync_timeout", Kind: Seconds, Default: 60, Above: true, Meaning: "the longest wait for a sync of weights"},
-		{Path: "service.inference_service.config", Kind: Any, Meaning: "what the class of the inference service reads"},
+		{Path: "service.inference_service.class", Kind: Text, Meaning: "module:Class that the role inference_service hosts"},
+		{Path: "service.inference_service.config", Kind: Any, Meaning: "what that class reads"},
 	}
 }
 
