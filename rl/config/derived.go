@@ -1,0 +1,84 @@
+package config
+
+import (
+	"encoding/json"
+	"path"
+	"strings"
+
+	"github.com/fray-ml/fray/rl"
+)
+
+// Backends are logger backends; in the document one word or a list.
+type Backends []rl.LoggerBackend
+
+// UnmarshalJSON reads a word as a list of one.
+func (b *Backends) UnmarshalJSON(text []byte) error {
+	if strings.HasPrefix(strings.TrimSpace(string(text)), "[") {
+		return json.Unmarshal(text, (*[]rl.LoggerBackend)(b))
+	}
+	var word rl.LoggerBackend
+	if err := json.Unmarshal(text, &word); err != nil {
+		return err
+	}
+	*b = Backends{word}
+	return nil
+}
+
+// Count is how many actors a role has. Without a count of its own a role has one, workers num_workers, and validation none if
+// there are no data for it. The roles of the processes beside a run (activity tracker, experiment logger) have one.
+func (c *Config) Count(role rl.Role) int {
+	if own := c.Roles[role].Count; own != nil {
+		return *own
+	}
+	switch role {
+	case rl.RolloutWorker:
+		return c.RolloutWorker.NumWorkers
+	case rl.TrainWorker:
+		return c.TrainWorker.NumWorkers
+	case rl.ValidateDataLoader, rl.Validator:
+		if !c.Validates() {
+			return 0
+		}
+	case rl.InferenceService:
+		if c.Service.InferenceService.Class == "" {
+			return 0
+		}
+	case rl.TrainService:
+		if c.Service.TrainService.Class == "" {
+			return 0
+		}
+	case rl.AlgorithmProcessor, rl.TrajectoryPool, rl.TrainBatchPool, rl.WeightSyncController, rl.DataLoader,
+		rl.ActivityTracker, rl.Controller, rl.ExperimentLogger:
+	}
+	return 1
+}
+
+// Validates reports whether the run has data for validation.
+func (c *Config) Validates() bool { return c.Validate.Data.Type != "" }
+
+// Checkpoints is the directory of the checkpoints.
+func (c *Config) Checkpoints() string { return orBelow(c.TrainWorker.CheckpointPath, c.Out, "checkpoints") }
+
+// SyncWeights is the directory through which weights are synced.
+func (c *Config) SyncWeights() string { return orBelow(c.TrainWorker.SyncWeightPath, c.Out, "sync_weights") }
+
+// Metrics is the directory of loggers that write files.
+func (c *Config) Metrics() string { return orBelow(c.Logger.Path, c.Out, "metrics") }
+
+// DataSeed is the seed of a data loader.
+func (c *Config) DataSeed(data Data) uint64 {
+	if data.Seed != nil {
+		return *data.Seed
+	}
+	return c.Seed
+}
+
+func orBelow(given, out, name string) string {
+	if given != "" {
+		return given
+	}
+	return strings.TrimSuffix(out, "/") + "/" + path.Clean(name)
+}
+
+// IsClass reports whether a type names a Python class: "module:Class".
+func IsClass(text string) bool { return strings.Contains(text, ":") }
