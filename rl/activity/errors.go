@@ -9,16 +9,16 @@ import (
 
 // Error is one that a module has reported.
 type Error struct {
-	ID          string         `json:"error_id"`
-	Time        time.Time      `json:"timestamp"`
-	Module      string         `json:"module_name"`
-	Work        string         `json:"work_context"`
-	Severity    rl.Severity    `json:"severity"`
-	Message     string         `json:"message"`
-	Details     map[string]any `json:"details,omitempty"`
-	Type        string         `json:"exception_type,omitempty"`
-	Traceback   string         `json:"exception_traceback,omitempty"` // as it was where it was raised
-	Incarnation string         `json:"incarnation,omitempty"`
+	ID        string         `json:"error_id"`
+	Time      time.Time      `json:"timestamp"`
+	Module    string         `json:"module_name"`
+	Work      string         `json:"work_context"`
+	Severity  rl.Severity    `json:"severity"`
+	Message   string         `json:"message"`
+	Details   map[string]any `json:"details,omitempty"`
+	Type      string         `json:"exception_type,omitempty"`
+	Traceback string         `json:"exception_traceback,omitempty"` // as it was where it was raised
+	Critical  bool           `json:"critical,omitempty"`            // the run cannot go on
 }
 
 // Recent is how long an error counts for the health of a run.
@@ -65,6 +65,7 @@ type HealthStatus struct {
 	Recent   int       `json:"recent_error_count"` // of all severities
 	Errors   int       `json:"error_level_count"`
 	Warnings int       `json:"warning_level_count"`
+	Critical int       `json:"critical_count"` // errors after which the run cannot go on
 }
 
 // Health weighs the errors of the last five minutes: one of severity error is HealthError, one warning HealthWarning.
@@ -76,6 +77,9 @@ func (e *Errors) Health(now time.Time) HealthStatus {
 			continue
 		}
 		s.Recent++
+		if err.Critical {
+			s.Critical++
+		}
 		switch err.Severity {
 		case rl.SeverityError:
 			s.Errors, last = s.Errors+1, err

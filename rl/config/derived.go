@@ -57,10 +57,14 @@ func (c *Config) Count(role rl.Role) int {
 func (c *Config) Validates() bool { return c.Validate.Data.Type != "" }
 
 // Checkpoints is the directory of the checkpoints.
-func (c *Config) Checkpoints() string { return orBelow(c.TrainWorker.CheckpointPath, c.Out, "checkpoints") }
+func (c *Config) Checkpoints() string {
+	return orBelow(c.TrainWorker.CheckpointPath, c.Out, "checkpoints")
+}
 
 // SyncWeights is the directory through which weights are synced.
-func (c *Config) SyncWeights() string { return orBelow(c.TrainWorker.SyncWeightPath, c.Out, "sync_weights") }
+func (c *Config) SyncWeights() string {
+	return orBelow(c.TrainWorker.SyncWeightPath, c.Out, "sync_weights")
+}
 
 // Metrics is the directory of loggers that write files.
 func (c *Config) Metrics() string { return orBelow(c.Logger.Path, c.Out, "metrics") }

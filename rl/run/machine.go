@@ -240,14 +240,12 @@ func (m *Machine) interruption(now time.Time, o Observation) (Order, bool) {
 	return Order{}, false
 }
 
-// rewinds reports whether the loss of a module's process takes with it what the run needs: the parameters of the
-// model always, and by RecoverCheckpoint the state of the stateful roles.
+// rewinds reports whether the loss of a module's process leads back to a checkpoint: by RecoverCheckpoint that of each
+// stateful role. By RecoverJournal they have their state again; a train worker replays the batches since its checkpoint
+// to a train service that has lost the model.
 func (m *Machine) rewinds(module string) bool {
-	role := RoleOf(module)
-	switch role {
-	case rl.TrainService:
-		return true
-	case rl.TrajectoryPool, rl.TrainBatchPool, rl.WeightSyncController, rl.DataLoader:
+	switch RoleOf(module) {
+	case rl.TrainService, rl.TrajectoryPool, rl.TrainBatchPool, rl.WeightSyncController, rl.DataLoader:
 		return m.cfg.Recovery == rl.RecoverCheckpoint
 	case rl.RolloutWorker, rl.TrainWorker, rl.AlgorithmProcessor, rl.ValidateDataLoader, rl.Validator, rl.ActivityTracker,
 		rl.Controller, rl.ExperimentLogger, rl.InferenceService:

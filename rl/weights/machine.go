@@ -46,6 +46,8 @@ type Action struct {
 	Verb    Verb
 	Tag     rl.ModelTag
 	Version int64 // of weights: which are copied, or from which trajectories are taken
+	// Again is that the action may have been carried out before a restart: a loader that is not drained was unlocked.
+	Again bool
 }
 
 // Model is the state of one model.
@@ -61,6 +63,9 @@ type Model struct {
 	Again    bool     `json:"again,omitempty"`  // fully-async: newer weights came during the copy
 	Locked   bool     `json:"locked,omitempty"` // the pools are
 	Reported []string `json:"reported,omitempty"`
+	// Due is that the loader's next batch is to be unlocked with the pools, and Unlocking that it is being unlocked.
+	Due       bool `json:"due,omitempty"`
+	Unlocking bool `json:"unlocking,omitempty"`
 	// Waiting is that a validation is due and that locks stay until its end.
 	Waiting bool `json:"waiting_for_validation,omitempty"`
 	// Failure is why the last copy failed; "": it did not.
@@ -117,11 +122,12 @@ func (m *Machine) BatchReady(tag rl.ModelTag, id string) []Action {
 		return nil
 	}
 	model.Outstanding++
-	if m.cfg.Mode == rl.FullyAsync || !m.tooStale(model) || model.Phase != Running {
-		return nil
+	model.Due = true
+	if model.Phase != Running || model.Waiting {
+		return nil // the end of the copy, or of the validation, decides
 	}
-	if model.Waiting {
-		return nil // the pools are locked; the end of the validation decides
+	if m.cfg.Mode == rl.FullyAsync || !m.tooStale(model) {
+		return m.unlock(tag, model)
 	}
 	model.Phase = NeedSync
 	return m.lock(tag, model)
@@ -236,13 +242,20 @@ func (m *Machine) settle(tag rl.ModelTag, model *Model) []Action {
 }
 
 func (m *Machine) unlock(tag rl.ModelTag, model *Model) []Action {
-	if !model.Locked {
-		return nil
+	var actions []Action
+	if model.Locked {
+		model.Locked = false
+		actions = append(actions, Action{Verb: UnlockPools, Tag: rl.TagOf(tag), Version: model.Rollout})
 	}
-	model.Locked = false
-	tag = rl.TagOf(tag)
-	return []Action{{Verb: UnlockPools, Tag: tag, Version: model.Rollout}, {Verb: UnlockLoader, Tag: tag}}
+	if model.Due {
+		model.Due, model.Unlocking = false, true
+		actions = append(actions, Action{Verb: UnlockLoader, Tag: rl.TagOf(tag)})
+	}
+	return actions
 }
+
+// Unlocked takes notice that the loader was unlocked.
+func (m *Machine) Unlocked(tag rl.ModelTag) { m.model(tag).Unlocking = false }
 
 // CopyFailed takes notice that not all inference services have a version. Nothing is unlocked: some of them may serve
 // newer weights than others. Sync tries again.
@@ -288,8 +301,11 @@ func (m *Machine) Validated(tag rl.ModelTag) []Action {
 		return nil
 	}
 	model.Waiting = false
-	if m.cfg.Mode == rl.FullyAsync || model.Phase != Running {
+	if model.Phase != Running {
 		return nil
+	}
+	if m.cfg.Mode == rl.FullyAsync {
+		return m.unlock(tag, model)
 	}
 	return m.settle(tag, model)
 }
@@ -345,6 +361,9 @@ func (m *Machine) Restore(models map[rl.ModelTag]Model) []Action {
 			actions = append(actions, Action{Verb: LockPools, Tag: tag})
 		case m.cfg.Mode != rl.FullyAsync:
 			actions = append(actions, Action{Verb: UnlockPools, Tag: tag, Version: model.Rollout})
+		}
+		if model.Unlocking {
+			actions = append(actions, Action{Verb: UnlockLoader, Tag: tag, Again: true})
 		}
 		if model.InCopy {
 			actions = append(actions, Action{Verb: Copy, Tag: tag, Version: model.Copying})
