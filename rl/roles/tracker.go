@@ -162,6 +162,16 @@ func (t *Tracker) CheckModuleLiveness(ctx context.Context, timeout ...float64) b
 	return len(t.liveness(ctx, time.Duration(seconds*float64(time.Second)))) == 0
 }
 
+// GetUnhealthyModules are the modules that do not answer health_check with true within so many seconds, and for how
+// many seconds they have not.
+func (t *Tracker) GetUnhealthyModules(ctx context.Context, timeout float64) map[string]float64 {
+	gone := map[string]float64{}
+	for name, since := range t.liveness(ctx, time.Duration(timeout*float64(time.Second))) {
+		gone[name] = since.Seconds()
+	}
+	return gone
+}
+
 // UnhealthyError is that a module's health check returned false.
 type UnhealthyError struct{ Module string }
 
