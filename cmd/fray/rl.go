@@ -13,6 +13,7 @@ import (
 
 	"github.com/fray-ml/fray/actorrpc"
 	"github.com/fray-ml/fray/actorrpc/host"
+	"github.com/fray-ml/fray/actorrpc/resolver"
 	"github.com/fray-ml/fray/rl/config"
 	"github.com/fray-ml/fray/rl/roles"
 	"github.com/fray-ml/fray/terminal"
@@ -65,8 +66,10 @@ algorithm_processor, train_worker, train_service, inference_service) are hosted 
 				}
 				defer func() { _ = env.Client.Close() }()
 			}
-			env.Ready = func(address string, names []string) {
-				fmt.Fprintf(a.Stderr, "%s at %s\n", strings.Join(names, ", "), address)
+			env.Ready = func(actors []resolver.Endpoint) {
+				for _, actor := range actors {
+					fmt.Fprintf(a.Stderr, "%s at %s\n", actor.Name, actor.Address)
+				}
 			}
 			return roles.Serve(ctx, parts, cfg, env)
 		},

@@ -29,8 +29,8 @@ type Environment struct {
 	Client *actorrpc.Client // nil: one that finds the actors of this process only
 	Out    io.Writer        // for metrics of the logger "console"
 	Log    *slog.Logger
-	// Ready is called once the actors are served, with their address; nil: nothing is.
-	Ready func(address string, names []string)
+	// Ready is called once the actors are served, with where each is; nil: nothing is.
+	Ready func(actors []resolver.Endpoint)
 }
 
 // stopTime is how long Serve waits for calls when it ends.
@@ -80,11 +80,13 @@ func Serve(ctx context.Context, parts []Part, cfg *config.Config, env Environmen
 	if err := server.Start(ctx); err != nil {
 		return err
 	}
-	for _, name := range names {
-		local.Set(name, resolver.Endpoint{Address: server.Address(), Incarnation: incarnations[name]})
+	served := make([]resolver.Endpoint, len(names))
+	for i, name := range names {
+		served[i] = resolver.Endpoint{Name: name, Address: server.Address(), Incarnation: incarnations[name]}
+		local.Set(name, served[i])
 	}
 	if env.Ready != nil {
-		env.Ready(server.Address(), names)
+		env.Ready(served)
 	}
 	err = b.tend(ctx)
 	return errors.Join(err, shutdown(server, names))
