@@ -1,6 +1,10 @@
 package rl
 
-import "fmt"
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+)
 
 // ModelTag names a model of a run.
 type ModelTag = string
@@ -51,6 +55,26 @@ type Header struct {
 	Temperature *float64           `json:"temperature,omitempty"`
 	Version     int64              `json:"version,omitempty"`     // of the weights that rolled it out
 	DataSource  string             `json:"data_source,omitempty"` // validation means are also made per source
+}
+
+// UnmarshalJSON reads a header as MarshalJSON writes it: keys that are integers stay integers.
+func (h *Header) UnmarshalJSON(text []byte) error {
+	type plain Header
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	if err := decoder.Decode((*plain)(h)); err != nil {
+		return fmt.Errorf("read a trajectory's header: %w", err)
+	}
+	for name, value := range h.Keys {
+		if number, ok := value.(json.Number); ok {
+			n, err := number.Int64()
+			if err != nil {
+				return fmt.Errorf("read a trajectory's header: group key %q: %w", name, err)
+			}
+			h.Keys[name] = n
+		}
+	}
+	return nil
 }
 
 // Batch is what a trajectory pool gives: Payloads and Headers of the same length, metadata "batch_size".

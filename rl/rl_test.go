@@ -65,7 +65,6 @@ func TestHeaderIsCarried(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want.Keys["run"] = float64(7) // JSON knows one kind of number
 	got = rl.Header{}
 	if err := json.Unmarshal(text, &got); err != nil {
 		t.Fatal(err)
