@@ -1,0 +1,327 @@
+package loader
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/fray-ml/fray/rl"
+)
+
+// Config is a loader's.
+type Config struct {
+	Length         int // items of the source
+	BatchSize      int // items of a batch; 0: all
+	Repeat         int // how often each item is given, as a group; 0: once. Validation data never repeat.
+	Passes         int // over the data; 0: 1
+	Shuffle        bool
+	Seed           uint64
+	KeepBatchOrder bool          // the next batch waits for Unlock
+	DropLast       bool          // a last batch that is not full is left out
+	Route          rl.Route      // "": train
+	LeaseTTL       time.Duration // after which a lease that is not renewed ends; 0: 1 minute
+	// Instance is in the IDs of leases: unique for each loader that does not continue another's state.
+	Instance string
+}
+
+const defaultLeaseTTL = time.Minute
+
+func (c Config) complete() (Config, error) {
+	if c.Length < 0 || c.BatchSize < 0 || c.Repeat < 0 || c.Passes < 0 || c.LeaseTTL < 0 {
+		return c, fmt.Errorf("%d items, batch_size %d, repeat %d, passes %d, lease_ttl %s: none may be negative", c.Length, c.BatchSize, c.Repeat, c.Passes, c.LeaseTTL)
+	}
+	if c.BatchSize == 0 || c.BatchSize > c.Length && !c.DropLast {
+		c.BatchSize = max(c.Length, 1)
+	}
+	if c.Route == "" {
+		c.Route = rl.RouteTrain
+	}
+	if c.Repeat == 0 || c.Route == rl.RouteValidate {
+		c.Repeat = 1
+	}
+	if c.Passes == 0 {
+		c.Passes = 1
+	}
+	if c.LeaseTTL == 0 {
+		c.LeaseTTL = defaultLeaseTTL
+	}
+	if c.DropLast && c.BatchSize > c.Length {
+		return c, fmt.Errorf("drop_last with batch_size %d leaves nothing of %d items: lower batch_size", c.BatchSize, c.Length)
+	}
+	return c, nil
+}
+
+// Entry is a task to be rolled out: item Index of the source, or one that was added.
+type Entry struct {
+	Pass  int `json:"pass"`
+	Index int `json:"index"`
+	Run   int `json:"run"` // 0 to Repeat-1
+	// Added is the content of an item that was added, as its caller encodes it; Number counts these.
+	Added  []byte `json:"added,omitempty"`
+	Number int    `json:"number,omitempty"`
+}
+
+// TaskID is the same for the entry in every run.
+func (e Entry) TaskID() string {
+	if e.Added != nil {
+		return fmt.Sprintf("added/%d/%d", e.Number, e.Run)
+	}
+	return rl.TaskID(e.Pass, e.Index, e.Run)
+}
+
+// GroupID is shared by the runs of one item.
+func (e Entry) GroupID() string {
+	if e.Added != nil {
+		return fmt.Sprintf("added/%d", e.Number)
+	}
+	return fmt.Sprintf("%d/%d", e.Pass, e.Index)
+}
+
+// lease is the one of a worker.
+type lease struct {
+	Number      int64     `json:"number"`
+	ID          string    `json:"id"`
+	Worker      string    `json:"worker"`
+	Incarnation string    `json:"incarnation"`
+	Entry       Entry     `json:"entry"`
+	Renewed     time.Time `json:"renewed"`
+}
+
+// State is a loader as JSON can hold it.
+type State struct {
+	Length   int         `json:"length"`
+	Seed     uint64      `json:"seed"`
+	Instance string      `json:"instance"`
+	Epoch    int         `json:"epoch"` // of the run
+	Position rl.Position `json:"position"`
+	Locked   bool        `json:"locked"`
+	Started  bool        `json:"started"`
+	Added    int         `json:"added"` // how many items were
+	Last     int64       `json:"last"`  // lease
+	Buffer   []Entry     `json:"buffer"`
+	Leases   []lease     `json:"leases"` // in the order in which they were given
+}
+
+// Loader gives each task to one worker at a time.
+type Loader struct {
+	cfg    Config
+	state  State             // without the leases
+	leases map[string]*lease // by worker
+	holder map[string]string // the worker of a lease's ID
+	order  []int             // of the source's items in pass; nil: not known
+	pass   int
+}
+
+// New returns a loader at the beginning of its data.
+func New(cfg Config) (*Loader, error) {
+	cfg, err := cfg.complete()
+	if err != nil {
+		return nil, fmt.Errorf("data loader: %w", err)
+	}
+	l := &Loader{cfg: cfg, leases: map[string]*lease{}, holder: map[string]string{}}
+	l.state = State{Length: cfg.Length, Seed: cfg.Seed, Instance: cfg.Instance}
+	return l, nil
+}
+
+// batches is how many there are in a pass.
+func (l *Loader) batches() int {
+	if l.cfg.DropLast {
+		return l.cfg.Length / l.cfg.BatchSize
+	}
+	return (l.cfg.Length + l.cfg.BatchSize - 1) / l.cfg.BatchSize
+}
+
+// exhausted reports whether no batch is left to load.
+func (l *Loader) exhausted() bool {
+	return l.batches() == 0 || l.state.Position.Epoch >= l.cfg.Passes
+}
+
+// CanReturnItem reports whether a task can be had now.
+func (l *Loader) CanReturnItem() bool {
+	return len(l.state.Buffer) > 0 || !l.exhausted() && !l.state.Locked
+}
+
+// IsFinished reports whether no task is left, and none will be unless a lease fails.
+func (l *Loader) IsFinished() bool { return len(l.state.Buffer) == 0 && l.exhausted() }
+
+// Status is one reading of the loader.
+func (l *Loader) Status() rl.LoaderStatus {
+	return rl.LoaderStatus{
+		Drained: !l.CanReturnItem(), Leased: len(l.leases), Finished: l.IsFinished(), Position: l.state.Position, Locked: l.state.Locked,
+	}
+}
+
+// Len is how many tasks are left, those that are leased not among them.
+func (l *Loader) Len() int {
+	perPass := l.cfg.Length
+	if l.cfg.DropLast {
+		perPass = l.batches() * l.cfg.BatchSize
+	}
+	items := 0
+	if !l.exhausted() {
+		items = (l.cfg.Passes-l.state.Position.Epoch)*perPass - l.state.Position.Index
+	}
+	return len(l.state.Buffer) + items*l.cfg.Repeat
+}
+
+// load appends the next batch to the buffer.
+func (l *Loader) load() {
+	position := &l.state.Position
+	order := l.orderOf(position.Epoch)
+	end := min(position.Index+l.cfg.BatchSize, l.cfg.Length)
+	for _, index := range order[position.Index:end] {
+		for run := range l.cfg.Repeat {
+			l.state.Buffer = append(l.state.Buffer, Entry{Pass: position.Epoch, Index: index, Run: run})
+		}
+	}
+	l.advance()
+	l.state.Started = true
+	l.state.Locked = l.cfg.KeepBatchOrder
+}
+
+// advance moves the position behind the next batch.
+func (l *Loader) advance() {
+	position := &l.state.Position
+	position.Batch++
+	position.Index = min(position.Batch*l.cfg.BatchSize, l.cfg.Length)
+	if position.Batch >= l.batches() {
+		*position = rl.Position{Epoch: position.Epoch + 1}
+	}
+}
+
+// orderOf is the order of the items in a pass.
+func (l *Loader) orderOf(pass int) []int {
+	if l.order == nil || l.pass != pass {
+		l.order, l.pass = permutation(l.cfg.Length, l.cfg.Shuffle, l.cfg.Seed+uint64(pass)*0x9E3779B97F4A7C15), pass
+	}
+	return l.order
+}
+
+// permutation is Fisher and Yates' shuffle with the numbers of SplitMix64 (Steele, Lea and Flood, 2014). They are
+// written out so that an order outlives versions of libraries.
+func permutation(n int, shuffle bool, seed uint64) []int {
+	order := make([]int, n)
+	for i := range order {
+		order[i] = i
+	}
+	if !shuffle {
+		return order
+	}
+	for i := n - 1; i > 0; i-- {
+		seed += 0x9E3779B97F4A7C15
+		z := seed
+		z = (z ^ z>>30) * 0xBF58476D1CE4E5B9
+		z = (z ^ z>>27) * 0x94D049BB133111EB
+		z ^= z >> 31
+		j := int(z % uint64(i+1))
+		order[i], order[j] = order[j], order[i]
+	}
+	return order
+}
+
+// Unlock lets the next batch begin; it is loaded at once if the buffer is empty.
+func (l *Loader) Unlock() {
+	l.state.Locked = false
+	if len(l.state.Buffer) == 0 && !l.exhausted() {
+		l.load()
+	}
+}
+
+// Reset begins the data again: nothing is buffered, leased or locked.
+func (l *Loader) Reset() {
+	l.state.Buffer = nil
+	clear(l.leases)
+	clear(l.holder)
+	l.state.Position, l.state.Locked, l.state.Started = rl.Position{}, false, false
+}
+
+// StartedError is skip_batches after the first task was given.
+type StartedError struct{ Position rl.Position }
+
+func (e *StartedError) Error() string {
+	return fmt.Sprintf("skip_batches: the data were begun (pass %d, batch %d); skip before the first task is given, or reset first", e.Position.Epoch, e.Position.Batch)
+}
+
+// Skip leaves out batches before the first task, and returns how many there were to leave out.
+func (l *Loader) Skip(n int) (int, error) {
+	if n < 0 {
+		return 0, fmt.Errorf("skip_batches: %d is negative", n)
+	}
+	if l.state.Started {
+		return 0, &StartedError{Position: l.state.Position}
+	}
+	for skipped := range n {
+		if l.exhausted() {
+			return skipped, nil
+		}
+		l.advance()
+	}
+	return n, nil
+}
+
+// Add appends a task, or has it come next, and returns it.
+func (l *Loader) Add(item []byte, front bool) Entry {
+	if item == nil {
+		item = []byte{}
+	}
+	e := Entry{Index: l.cfg.Length + l.state.Added, Added: item, Number: l.state.Added}
+	l.state.Added++
+	if front {
+		l.state.Buffer = slices.Insert(l.state.Buffer, 0, e)
+	} else {
+		l.state.Buffer = append(l.state.Buffer, e)
+	}
+	return e
+}
+
+// Snapshot is the state now.
+func (l *Loader) Snapshot() State {
+	state := l.state
+	state.Buffer = slices.Clone(l.state.Buffer)
+	for _, held := range l.inOrder() {
+		state.Leases = append(state.Leases, *held)
+	}
+	return state
+}
+
+// ChangedError is a snapshot of other data.
+type ChangedError struct {
+	Have, Snapshot int // items
+}
+
+func (e *ChangedError) Error() string {
+	return fmt.Sprintf("the loader's snapshot is of data with %d items, now there are %d; restore the data, or begin without the snapshot", e.Snapshot, e.Have)
+}
+
+// Restore makes the loader what it was at Snapshot.
+func (l *Loader) Restore(state State) error {
+	if state.Length != l.cfg.Length {
+		return &ChangedError{Have: l.cfg.Length, Snapshot: state.Length}
+	}
+	l.state = state
+	l.state.Buffer = slices.Clone(state.Buffer)
+	l.state.Leases = nil
+	l.state.Seed = l.cfg.Seed
+	clear(l.leases)
+	clear(l.holder)
+	for _, held := range state.Leases {
+		l.hold(&held)
+	}
+	return nil
+}
+
+// Rewind is Restore of a checkpoint's snapshot: leases do not outlive it, and the run's epoch is a later one. With
+// an empty buffer the next batch is as free as the first.
+func (l *Loader) Rewind(state State, epoch int) error {
+	instance, last, former := l.state.Instance, l.state.Last, l.state.Epoch
+	if err := l.Restore(state); err != nil {
+		return err
+	}
+	l.putBack(func(*lease) bool { return true })
+	l.state.Instance, l.state.Last = instance, max(last, state.Last)
+	l.state.Epoch = max(epoch, former, state.Epoch)
+	if len(l.state.Buffer) == 0 {
+		l.state.Locked = false
+	}
+	return nil
+}

@@ -1,0 +1,32 @@
+package roles
+
+import (
+	"fmt"
+
+	"github.com/fray-ml/fray/actorrpc/codec"
+)
+
+// optional are the arguments that a caller may leave out, or give as nil.
+type optional []any
+
+// text is argument i, "" if it is missing.
+func (o optional) text(i int, name string) (string, error) {
+	if i >= len(o) || o[i] == nil {
+		return "", nil
+	}
+	if text, ok := o[i].(string); ok {
+		return text, nil
+	}
+	return "", &codec.Error{Path: fmt.Sprintf("args[%d]", i), Problem: fmt.Sprintf("%s is of type %T: want a string", name, o[i])}
+}
+
+// number is argument i, 0 if it is missing.
+func (o optional) number(i int, name string) (int, error) {
+	if i >= len(o) || o[i] == nil {
+		return 0, nil
+	}
+	if n, ok := o[i].(int64); ok && n >= 0 {
+		return int(n), nil
+	}
+	return 0, &codec.Error{Path: fmt.Sprintf("args[%d]", i), Problem: fmt.Sprintf("%s is %v: want an integer of at least 0", name, o[i])}
+}

@@ -1,0 +1,147 @@
+package roles
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+
+	"github.com/fray-ml/fray/rl/journal"
+)
+
+// Journal is where a role writes what it acknowledges; *journal.Journal is one.
+type Journal interface {
+	Append(record []byte) journal.Position
+	Rewrite(records [][]byte) journal.Position
+	Wait(at journal.Position) error
+	Size() int64
+}
+
+var _ Journal = (*journal.Journal)(nil)
+
+// concurrency is how many calls of an actor run at once: all of its workers may wait for the journal, or for room.
+const concurrency = 1 << 14
+
+// recorder writes the commands that have changed a machine, for the role that has the machine's lock. Without a
+// journal it does nothing.
+type recorder struct {
+	journal Journal
+	last    journal.Position
+	base    int64 // bytes of the last snapshot
+	slack   int64 // so many bytes beyond twice what lives are replaced by a snapshot
+}
+
+// add appends a record.
+func (r *recorder) add(record []byte) {
+	if r.journal != nil {
+		r.last = r.journal.Append(record)
+	}
+}
+
+// isLong reports whether a snapshot is due, if the state has so many bytes.
+func (r *recorder) isLong(live int64) bool {
+	return r.journal != nil && r.journal.Size() > r.slack+2*max(live, r.base)
+}
+
+// rewrite replaces all records by those of a snapshot.
+func (r *recorder) rewrite(records [][]byte) {
+	if r.journal == nil {
+		return
+	}
+	r.base = 0
+	for _, record := range records {
+		r.base += int64(len(record))
+	}
+	r.last = r.journal.Rewrite(records)
+}
+
+// wait waits, without the machine's lock, until what was recorded up to a position is durable.
+func (r *recorder) wait(at journal.Position) error {
+	if r.journal == nil {
+		return nil
+	}
+	return r.journal.Wait(at)
+}
+
+// A record is a command, or the payload that belongs to the command before it: its first byte says which.
+const (
+	recordCommand  = 'c' // a varint, so many bytes of JSON, and the payload of the command
+	recordSnapshot = 's' // JSON of a state
+	recordPayload  = 'p' // bytes of the snapshot before it
+)
+
+// RecordError is a record of a journal that does not fit its role.
+type RecordError struct {
+	Number int
+	Err    error
+}
+
+func (e *RecordError) Error() string {
+	return fmt.Sprintf("replay record %d of the journal: %v", e.Number, e.Err)
+}
+
+func (e *RecordError) Unwrap() error { return e.Err }
+
+func commandRecord(command any, payload []byte) ([]byte, error) {
+	text, err := json.Marshal(command)
+	if err != nil {
+		return nil, fmt.Errorf("record: %w", err)
+	}
+	out := make([]byte, 0, 1+binary.MaxVarintLen32+len(text)+len(payload))
+	out = append(out, recordCommand)
+	out = binary.AppendUvarint(out, uint64(len(text)))
+	out = append(out, text...)
+	return append(out, payload...), nil
+}
+
+func snapshotRecords(state any, payloads [][]byte) ([][]byte, error) {
+	text, err := json.Marshal(state)
+	if err != nil {
+		return nil, fmt.Errorf("record a snapshot: %w", err)
+	}
+	out := make([][]byte, 0, 1+len(payloads))
+	out = append(out, append([]byte{recordSnapshot}, text...))
+	for _, payload := range payloads {
+		out = append(out, append([]byte{recordPayload}, payload...))
+	}
+	return out, nil
+}
+
+// replay reads records: a state of type S with its payloads, commands of type C with theirs.
+func replay[S, C any](records [][]byte, restore func(S, [][]byte) error, apply func(C, []byte) error) error {
+	for i := 0; i < len(records); i++ {
+		record, at := records[i], i
+		if len(record) == 0 {
+			return &RecordError{Number: at, Err: journal.ErrDamaged}
+		}
+		var err error
+		switch record[0] {
+		case recordSnapshot:
+			var state S
+			var payloads [][]byte
+			for i+1 < len(records) && len(records[i+1]) > 0 && records[i+1][0] == recordPayload {
+				i++
+				payloads = append(payloads, records[i][1:])
+			}
+			if err = json.Unmarshal(record[1:], &state); err == nil {
+				err = restore(state, payloads)
+			}
+		case recordCommand:
+			size, used := binary.Uvarint(record[1:])
+			if used <= 0 || size > uint64(len(record)-1-used) {
+				err = journal.ErrDamaged
+				break
+			}
+			text, payload := record[1+used:1+used+int(size)], record[1+used+int(size):]
+			var command C
+			if err = json.Unmarshal(text, &command); err == nil {
+				err = apply(command, payload)
+			}
+		default:
+			err = journal.ErrDamaged
+		}
+		if err != nil {
+			return &RecordError{Number: at, Err: err}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,229 @@
+package roles
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/fray-ml/fray/actorrpc/host"
+	"github.com/fray-ml/fray/rl"
+	"github.com/fray-ml/fray/rl/journal"
+	"github.com/fray-ml/fray/rl/trainbatch"
+)
+
+// TrainBatchesConfig is of the actor train_batch_pool.
+type TrainBatchesConfig struct {
+	Pool    trainbatch.Config
+	Journal Journal  // nil: nothing outlives the process
+	Records [][]byte // of the journal, as it was opened
+}
+
+// TrainBatches is the actor of a train batch pool. Its exported methods are what can be called.
+type TrainBatches struct {
+	mu      sync.Mutex
+	machine *trainbatch.Pool
+	record  recorder
+	changed chan struct{} // closed once a batch that waits should be tried again
+}
+
+// trainCommand is a change of a train batch pool, as its journal has it.
+type trainCommand struct {
+	Op       trainOp         `json:"op"`
+	Header   *rl.TrainHeader `json:"header,omitempty"`
+	Model    rl.ModelTag     `json:"model,omitempty"`
+	Consumer string          `json:"consumer,omitempty"`
+	ID       string          `json:"id,omitempty"`
+}
+
+// trainOp is a kind of change.
+type trainOp string
+
+const (
+	trainPut     trainOp = "put"
+	trainGet     trainOp = "get"
+	trainAck     trainOp = "ack"
+	trainRelease trainOp = "release"
+	trainClear   trainOp = "clear"
+)
+
+// NewTrainBatches returns the actor, in the state that its journal has.
+func NewTrainBatches(cfg TrainBatchesConfig) (*TrainBatches, error) {
+	machine, err := trainbatch.New(cfg.Pool)
+	if err != nil {
+		return nil, err
+	}
+	t := &TrainBatches{
+		machine: machine, changed: make(chan struct{}), record: recorder{journal: cfg.Journal, slack: 128 << 20},
+	}
+	if err := replay(cfg.Records, t.machine.Restore, t.apply); err != nil {
+		return nil, fmt.Errorf("train batch pool: %w", err)
+	}
+	return t, t.compact()
+}
+
+func (t *TrainBatches) compact() error {
+	state, payloads := t.machine.Snapshot()
+	records, err := snapshotRecords(state, payloads)
+	if err != nil {
+		return err
+	}
+	t.record.rewrite(records)
+	return nil
+}
+
+// apply carries a change out, as it is made and as it is replayed.
+func (t *TrainBatches) apply(c trainCommand, payload []byte) error {
+	switch c.Op {
+	case trainPut:
+		t.machine.Put(*c.Header, payload)
+	case trainGet:
+		t.machine.Get(c.Model, c.Consumer)
+	case trainAck:
+		t.machine.Ack(c.ID)
+	case trainRelease:
+		t.machine.Release(c.Consumer)
+	case trainClear:
+		t.machine.Clear()
+	default:
+		return fmt.Errorf("unknown change %q", c.Op)
+	}
+	return nil
+}
+
+// note records a change that was carried out. Batches that wait are tried again.
+func (t *TrainBatches) note(c trainCommand, payload []byte) (journal.Position, error) {
+	if c.Op != trainPut {
+		close(t.changed)
+		t.changed = make(chan struct{})
+	}
+	if t.record.journal == nil {
+		return 0, nil
+	}
+	record, err := commandRecord(c, payload)
+	if err != nil {
+		return 0, err
+	}
+	t.record.add(record)
+	if t.record.isLong(t.machine.Bytes()) {
+		if err := t.compact(); err != nil {
+			return 0, err
+		}
+	}
+	return t.record.last, nil
+}
+
+func (t *TrainBatches) change(c trainCommand) error {
+	t.mu.Lock()
+	err := t.apply(c, nil)
+	var at journal.Position
+	if err == nil {
+		at, err = t.note(c, nil)
+	}
+	t.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return t.record.wait(at)
+}
+
+// PutBatch stores a batch: true, also for an ID that was stored before. It waits while the pool is full.
+func (t *TrainBatches) PutBatch(ctx context.Context, header rl.TrainHeader, payload []byte) (bool, error) {
+	for {
+		at, wait, err := t.put(header, payload)
+		if err != nil {
+			return false, err
+		}
+		if wait == nil {
+			return true, t.record.wait(at)
+		}
+		select {
+		case <-ctx.Done():
+			return false, context.Cause(ctx)
+		case <-wait:
+		}
+	}
+}
+
+func (t *TrainBatches) put(header rl.TrainHeader, payload []byte) (journal.Position, <-chan struct{}, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.machine.Seen(header.ID) {
+		return t.record.last, nil, nil
+	}
+	if !t.machine.Fits(payload) {
+		return 0, t.changed, nil
+	}
+	t.machine.Put(header, payload)
+	at, err := t.note(trainCommand{Op: trainPut, Header: &header}, payload)
+	return at, nil, err
+}
+
+// GetBatch gives the oldest batch of a model, or nil. Its options are model ("default" if it is missing) and consumer. With
+// a consumer the batch stays until Ack, and the same consumer gets it again until then.
+func (t *TrainBatches) GetBatch(options ...any) (*rl.TrainBatch, error) {
+	model, err := optional(options).text(0, "model")
+	if err != nil {
+		return nil, err
+	}
+	consumer, err := optional(options).text(1, "consumer")
+	if err != nil {
+		return nil, err
+	}
+	t.mu.Lock()
+	batch, changed := t.machine.Get(model, consumer)
+	at := t.record.last
+	if changed {
+		at, err = t.note(trainCommand{Op: trainGet, Model: model, Consumer: consumer}, nil)
+	}
+	t.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	return batch, t.record.wait(at)
+}
+
+// Ack forgets a batch that was given, and reports whether there was one of the ID.
+func (t *TrainBatches) Ack(id string) (bool, error) {
+	t.mu.Lock()
+	known := t.machine.Ack(id)
+	at := t.record.last
+	var err error
+	if known {
+		at, err = t.note(trainCommand{Op: trainAck, ID: id}, nil)
+	}
+	t.mu.Unlock()
+	if err != nil {
+		return false, err
+	}
+	return known, t.record.wait(at)
+}
+
+// ReleaseConsumer has the batches of a consumer that died given to another.
+func (t *TrainBatches) ReleaseConsumer(consumer string) error {
+	return t.change(trainCommand{Op: trainRelease, Consumer: consumer})
+}
+
+// Rewind empties the pool as the run goes back to a checkpoint.
+func (t *TrainBatches) Rewind(_ int) error { return t.change(trainCommand{Op: trainClear}) }
+
+// IsEmpty reports whether every batch of every model was acknowledged.
+func (t *TrainBatches) IsEmpty() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.machine.IsEmpty()
+}
+
+// Sizes are how many batches each model has.
+func (t *TrainBatches) Sizes() map[rl.ModelTag]int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.machine.Sizes()
+}
+
+// TrainBatchesOptions are how the actor is served.
+func TrainBatchesOptions() host.Options {
+	safe := host.MethodOptions{Idempotent: true}
+	return host.Options{MaxConcurrency: concurrency, Methods: map[string]host.MethodOptions{
+		"ack": safe, "release_consumer": safe, "is_empty": safe, "sizes": safe, "rewind": safe,
+	}}
+}
