@@ -47,7 +47,7 @@ func (v *Validator) Put(h Header) rl.Outcome {
 		v.state.Seen[h.TaskID] = true
 	}
 	scores := map[string]float64{}
-	for name, score := range h.Scores {
+	for name, score := range h.Scores { // by the codec; by the journal every number is a float
 		switch n := score.(type) {
 		case float64:
 			scores[name] = n
