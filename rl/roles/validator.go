@@ -87,13 +87,10 @@ func (v *Validator) note(c validatorCommand) (journal.Position, error) {
 	return v.record.last, nil
 }
 
-// PutTrajectory keeps a trajectory's scores: always "success". The payload is not kept. Of the header, which is an
-// rl.Header with scores of any type, task_id, data_source and scores are read.
+// PutTrajectory keeps a trajectory's scores: always "success". The payload is not kept. Of the header,
+// validation.HeaderOf has what is read.
 func (v *Validator) PutTrajectory(header map[string]any, _ []byte) (rl.Outcome, error) {
-	var read validation.Header
-	read.TaskID, _ = header["task_id"].(string)
-	read.DataSource, _ = header["data_source"].(string)
-	read.Scores, _ = header["scores"].(map[string]any)
+	read := validation.HeaderOf(header)
 	v.mu.Lock()
 	outcome := v.machine.Put(read)
 	at, err := v.note(validatorCommand{Put: &read})

@@ -3,6 +3,7 @@ package trajectory_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -109,6 +110,17 @@ func TestN24_MissingGroupKeyFails(t *testing.T) {
 		verdict, err := p.Admit(rl.Header{Keys: keys}, []byte("a"))
 		if verdict.Outcome != rl.Fail || verdict.Reason == "" || err != nil {
 			t.Errorf("keys %v: %+v, %v; want fail with a reason", keys, verdict, err)
+		}
+	}
+}
+
+func TestUnusableHeadersFail(t *testing.T) {
+	p := newPool(t, trajectory.Config{BatchSize: 2, Ready: rl.BatchSizeReached})
+	hot := math.Inf(1)
+	for _, h := range []rl.Header{{Scores: map[string]float64{"reward": math.NaN()}}, {Temperature: &hot}, {Keys: map[string]any{"group_id": []byte("g")}}} {
+		verdict, err := p.Admit(h, nil)
+		if verdict.Outcome != rl.Fail || verdict.Reason == "" || err != nil {
+			t.Errorf("%+v: %+v, %v; want fail with a reason", h, verdict, err)
 		}
 	}
 }

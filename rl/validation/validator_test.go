@@ -2,6 +2,7 @@ package validation_test
 
 import (
 	"errors"
+	"math"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -32,10 +33,13 @@ func TestN68_PutSucceedsAndCompleteIsQuiet(t *testing.T) {
 
 func TestN69_MeansOfScores(t *testing.T) {
 	var v validation.Validator
-	v.Put(validation.Header{TaskID: "0/0/0", DataSource: "math", Scores: map[string]any{"reward": 1.0, "exact": int64(1), "note": "good", "ok": true}})
-	v.Put(validation.Header{TaskID: "0/1/0", DataSource: "code", Scores: map[string]any{"reward": 0.5}})
-	v.Put(validation.Header{TaskID: "0/2/0", Scores: map[string]any{"reward": 0.0}})
-	v.Put(validation.Header{TaskID: "0/2/0", Scores: map[string]any{"reward": 9.0}}) // from a second worker
+	put := func(task, source string, scores map[string]any) {
+		v.Put(validation.HeaderOf(map[string]any{"task_id": task, "data_source": source, "scores": scores, "fields": []any{"score"}}))
+	}
+	put("0/0/0", "math", map[string]any{"reward": 1.0, "exact": int64(1), "note": "good", "ok": true, "bad": math.NaN()})
+	put("0/1/0", "code", map[string]any{"reward": 0.5})
+	put("0/2/0", "", map[string]any{"reward": 0.0})
+	put("0/2/0", "", map[string]any{"reward": 9.0}) // from a second worker
 	got, err := v.Metrics()
 	want := map[string]float64{
 		"val/num_samples": 3, "val/reward": 0.5, "val/exact": 1, "val/math/reward": 1, "val/math/exact": 1, "val/code/reward": 0.5,
@@ -50,7 +54,7 @@ func TestN70_EmptyValidationIsAnError(t *testing.T) {
 	if _, err := v.Metrics(); !errors.Is(err, validation.ErrNoTrajectories) {
 		t.Errorf("got %v, want ErrNoTrajectories", err)
 	}
-	v.Put(validation.Header{TaskID: "0/0/0", Scores: map[string]any{"reward": 1.0}})
+	v.Put(validation.Header{TaskID: "0/0/0", Scores: map[string]float64{"reward": 1}})
 	if _, err := v.Metrics(); err != nil || v.Len() != 0 {
 		t.Errorf("%v, %d trajectories; want that computing clears them", err, v.Len())
 	}
