@@ -12,7 +12,7 @@ import (
 )
 
 // ErrNoTrajectories is a validation of which no trajectory came.
-var ErrNoTrajectories = errors.New("validator: no validation trajectories were put: are the validation data empty, or did every rollout fail?")
+var ErrNoTrajectories = errors.New("no validation trajectories were put")
 
 // Header is what is read of a validation trajectory.
 type Header struct {
