@@ -90,6 +90,14 @@ func (c *client) pass(ctx context.Context, k *call) verdict {
 	return verdict{err: context.Cause(ctx), ended: true}
 }
 
+// gaveUp says whether a call is let through that its client will find ended: its
+// process was suspended beyond the call's deadline.
+func (c *client) gaveUp(k *call) bool {
+	c.run.mu.Lock()
+	defer c.run.mu.Unlock()
+	return k.ended
+}
+
 // eligible are the calls that may be let through now, in an order that does not
 // depend on which goroutine came first.
 func (r *run) eligible() []*call {
@@ -131,6 +139,9 @@ func through[T any](ctx context.Context, c *client, k *call, do func() (T, error
 		return zero, fmt.Errorf("%s %s: %w", k.verb, k.key, v.err)
 	}
 	k.sent = c.run.oracle.standing(c)
+	if c.gaveUp(k) {
+		c.outrun.Store(true)
+	}
 	if v.late > 0 {
 		c.outrun.Store(true)
 		c.run.later(v.late, func() { _, _ = do() })

@@ -34,6 +34,7 @@ type run struct {
 	ebb   bool // no more changes
 
 	calmed time.Time // since when
+	left   time.Time // since when all clients end
 
 	mu      sync.Mutex
 	pending []*call
@@ -128,7 +129,7 @@ func (r *run) step(d dice) {
 	switch {
 	case !r.calm && d.chance(r.conditions.fault):
 		r.suffer(d)
-	case len(calls) == 0 || d.chance(150):
+	case len(calls) == 0 || r.left.IsZero() && d.chance(150):
 		r.advance(d)
 	default:
 		k := calls[d.n(len(calls))]
@@ -151,6 +152,9 @@ func (r *run) advance(d dice) {
 		left = d.between(500*time.Millisecond, 3*time.Second)
 	case n < 45:
 		left = d.between(50*time.Millisecond, 500*time.Millisecond)
+	}
+	if !r.left.IsZero() {
+		left = min(left, 100*time.Millisecond)
 	}
 	r.note("%v pass", left)
 	for left > 0 && r.violated() == nil {

@@ -124,8 +124,11 @@ func terminatingIn(r *run) []string {
 	return names
 }
 
-// leave ends all clients as Ctrl-C does, after which the lease is free.
+// leave ends all clients as Ctrl-C does, after which the lease is free. No call
+// waits while time passes: a leader whose writes get no answer until its lease
+// expires rightly lets it lapse.
 func (r *run) leave() {
+	r.left = time.Now()
 	for _, c := range r.clients {
 		c.cancel()
 	}
@@ -150,9 +153,10 @@ func (r *run) free() bool {
 		return false
 	}
 	// Only what a client took that then crashed, or never learned that it had it,
-	// may be left to lapse.
+	// may be left to lapse, and what it had lost before it was to end.
 	early := r.truly(r.oracle.owner, l.RenewedAt).Before(r.calmed)
-	return l.Released || early && !l.Live(time.Now())
+	lost := r.truly(r.oracle.owner, l.ExpiresAt).Before(r.left)
+	return l.Released || (early || lost) && !l.Live(time.Now())
 }
 
 // expected is what must be there in the end: the slices of every job that has not ended.

@@ -35,6 +35,7 @@ func (l *Loader) Next(worker, incarnation string, now time.Time) (Grant, bool) {
 	entry := l.state.Buffer[0]
 	l.state.Buffer = l.state.Buffer[1:]
 	l.state.Started = true
+	l.state.Begun = l.state.Begun || entry.Added == nil
 	l.state.Last++
 	held := &lease{
 		Number: l.state.Last, ID: fmt.Sprintf("%s/%s/%d/%d", l.cfg.Route, l.state.Instance, l.state.Epoch, l.state.Last),

@@ -96,6 +96,7 @@ type State struct {
 	Position rl.Position `json:"position"`
 	Locked   bool        `json:"locked"`
 	Started  bool        `json:"started"`
+	Begun    bool        `json:"begun"` // a task of the batch that was loaded last was leased
 	Added    int         `json:"added"` // how many items were
 	Last     int64       `json:"last"`  // lease
 	Buffer   []Entry     `json:"buffer"`
@@ -175,7 +176,7 @@ func (l *Loader) load() {
 		}
 	}
 	l.advance()
-	l.state.Started = true
+	l.state.Started, l.state.Begun = true, false
 	l.state.Locked = l.cfg.KeepBatchOrder
 }
 
@@ -219,8 +220,12 @@ func permutation(n int, shuffle bool, seed uint64) []int {
 	return order
 }
 
-// Unlock lets the next batch begin; it is loaded at once if the buffer is empty.
+// Unlock lets the next batch begin; it is loaded at once if the buffer is empty. A second Unlock for the same batch,
+// from a caller that did not get the answer to its first, changes nothing.
 func (l *Loader) Unlock() {
+	if l.state.Started && !l.state.Begun && len(l.state.Buffer) > 0 {
+		return
+	}
 	l.state.Locked = false
 	if len(l.state.Buffer) == 0 && !l.exhausted() {
 		l.load()
@@ -232,7 +237,7 @@ func (l *Loader) Reset() {
 	l.state.Buffer = nil
 	clear(l.leases)
 	clear(l.holder)
-	l.state.Position, l.state.Locked, l.state.Started = rl.Position{}, false, false
+	l.state.Position, l.state.Locked, l.state.Started, l.state.Begun = rl.Position{}, false, false, false
 }
 
 // StartedError is skip_batches after the first task was given.

@@ -1,6 +1,7 @@
 package roles
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -120,7 +121,7 @@ func replay[S, C any](records [][]byte, restore func(S, [][]byte) error, apply f
 			var payloads [][]byte
 			for i+1 < len(records) && len(records[i+1]) > 0 && records[i+1][0] == recordPayload {
 				i++
-				payloads = append(payloads, records[i][1:])
+				payloads = append(payloads, bytes.Clone(records[i][1:])) // else each keeps the whole journal in memory
 			}
 			if err = json.Unmarshal(record[1:], &state); err == nil {
 				err = restore(state, payloads)
@@ -131,7 +132,7 @@ func replay[S, C any](records [][]byte, restore func(S, [][]byte) error, apply f
 				err = journal.ErrDamaged
 				break
 			}
-			text, payload := record[1+used:1+used+int(size)], record[1+used+int(size):]
+			text, payload := record[1+used:1+used+int(size)], bytes.Clone(record[1+used+int(size):])
 			var command C
 			if err = json.Unmarshal(text, &command); err == nil {
 				err = apply(command, payload)

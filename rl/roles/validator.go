@@ -87,11 +87,13 @@ func (v *Validator) note(c validatorCommand) (journal.Position, error) {
 	return v.record.last, nil
 }
 
-// PutTrajectory keeps a trajectory's scores: always "success". The payload is not kept.
-func (v *Validator) PutTrajectory(header validation.Header, _ []byte) (rl.Outcome, error) {
+// PutTrajectory keeps a trajectory's scores: always "success". The payload is not kept. Of the header,
+// validation.HeaderOf has what is read.
+func (v *Validator) PutTrajectory(header map[string]any, _ []byte) (rl.Outcome, error) {
+	read := validation.HeaderOf(header)
 	v.mu.Lock()
-	outcome := v.machine.Put(header)
-	at, err := v.note(validatorCommand{Put: &header})
+	outcome := v.machine.Put(read)
+	at, err := v.note(validatorCommand{Put: &read})
 	v.mu.Unlock()
 	if err != nil {
 		return "", err

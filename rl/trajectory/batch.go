@@ -8,7 +8,7 @@ import (
 	"github.com/fray-ml/fray/rl"
 )
 
-// given is a batch that somebody has, or had, and has not acknowledged.
+// given is a batch that a consumer has, or had, and has not acknowledged.
 type given struct {
 	id         string
 	tag        rl.ModelTag

@@ -116,6 +116,9 @@ func (p *Pool) Admit(h rl.Header, payload []byte) (Verdict, error) {
 	if p.locked[tag] {
 		return Verdict{Outcome: rl.ReRollout, Reason: fmt.Sprintf("weights of model %q are being synchronized", tag)}, nil
 	}
+	if err := check(h); err != nil {
+		return Verdict{Outcome: rl.Fail, Reason: err.Error()}, nil
+	}
 	if _, err := groupKey(p.cfg.KeyList, h.Keys); err != nil {
 		return Verdict{Outcome: rl.Fail, Reason: err.Error()}, nil
 	}

@@ -3,6 +3,7 @@ package trajectory
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -95,6 +96,24 @@ func groupKey(keys []string, values map[string]any) (string, error) {
 		b.WriteByte('/')
 	}
 	return b.String(), nil
+}
+
+// check returns what a header has that no journal could keep.
+func check(h rl.Header) error {
+	for name, score := range h.Scores {
+		if math.IsNaN(score) || math.IsInf(score, 0) {
+			return fmt.Errorf("score %q is %v: want a finite number", name, score)
+		}
+	}
+	if t := h.Temperature; t != nil && (math.IsNaN(*t) || math.IsInf(*t, 0)) {
+		return fmt.Errorf("the temperature is %v: want a finite number", *t)
+	}
+	for name := range h.Keys {
+		if _, err := groupKey([]string{name}, h.Keys); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // place is where a task stands in the data.

@@ -6,18 +6,41 @@ package validation
 
 import (
 	"errors"
+	"math"
 
 	"github.com/fray-ml/fray/rl"
 )
 
 // ErrNoTrajectories is a validation of which no trajectory came.
-var ErrNoTrajectories = errors.New("validator: no validation trajectories were put: are the validation data empty, or did every rollout fail?")
+var ErrNoTrajectories = errors.New("no validation trajectories were put")
 
-// Header is what is read of a validation trajectory. Scores that are no numbers are left out of the means.
+// Header is what is read of a validation trajectory.
 type Header struct {
-	TaskID     string         `json:"task_id"`
-	DataSource string         `json:"data_source"`
-	Scores     map[string]any `json:"scores"`
+	TaskID     string             `json:"task_id,omitempty"`
+	DataSource string             `json:"data_source,omitempty"`
+	Scores     map[string]float64 `json:"scores"`
+}
+
+// HeaderOf reads a trajectory's header: an rl.Header, whose scores may be of any type. Those that are no finite numbers
+// are left out.
+func HeaderOf(wire map[string]any) Header {
+	h := Header{Scores: map[string]float64{}}
+	h.TaskID, _ = wire["task_id"].(string)
+	h.DataSource, _ = wire["data_source"].(string)
+	scores, _ := wire["scores"].(map[string]any)
+	for name, score := range scores {
+		switch n := score.(type) {
+		case float64:
+			if !math.IsNaN(n) && !math.IsInf(n, 0) {
+				h.Scores[name] = n
+			}
+		case int64:
+			h.Scores[name] = float64(n)
+		case uint64:
+			h.Scores[name] = float64(n)
+		}
+	}
+	return h
 }
 
 // result is one trajectory's.
@@ -46,18 +69,7 @@ func (v *Validator) Put(h Header) rl.Outcome {
 		}
 		v.state.Seen[h.TaskID] = true
 	}
-	scores := map[string]float64{}
-	for name, score := range h.Scores {
-		switch n := score.(type) {
-		case float64:
-			scores[name] = n
-		case int64:
-			scores[name] = float64(n)
-		case uint64:
-			scores[name] = float64(n)
-		}
-	}
-	v.state.Results = append(v.state.Results, result{Source: h.DataSource, Scores: scores})
+	v.state.Results = append(v.state.Results, result{Source: h.DataSource, Scores: h.Scores})
 	return rl.Success
 }
 

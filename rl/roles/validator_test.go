@@ -1,0 +1,94 @@
+package roles_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fray-ml/fray/actorrpc"
+	"github.com/fray-ml/fray/rl"
+	"github.com/fray-ml/fray/rl/journal"
+	"github.com/fray-ml/fray/rl/loader"
+	"github.com/fray-ml/fray/rl/roles"
+	"github.com/fray-ml/fray/rl/source"
+)
+
+// logged are the metrics that were logged.
+type logged struct {
+	metrics []map[string]float64
+	err     error
+}
+
+func (l *logged) LogMetrics(_ context.Context, metrics map[string]float64) error {
+	if l.err == nil {
+		l.metrics = append(l.metrics, metrics)
+	}
+	return l.err
+}
+
+func TestN68_N69_N70_Validation(t *testing.T) {
+	dir := t.TempDir()
+	from := newLoader(t, loader.Config{Route: rl.RouteValidate}, source.Mock(2))
+	metrics := &logged{}
+	open := func() (*roles.Validator, *journal.Journal) {
+		j, records, err := journal.OpenDir(t.Context(), journal.DirConfig{Path: dir, NoSync: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := roles.NewValidator(roles.ValidatorConfig{Loader: direct{from}, Metrics: metrics, Journal: j, Records: records})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v, j
+	}
+	v, j := open()
+	h := serve(t, map[string]any{"validator": v}).actor(t, "validator")
+	if _, err := actorrpc.Call[any](t.Context(), h, "compute_and_log_metrics"); err == nil {
+		t.Error("metrics of no trajectories, want an error")
+	}
+	for _, reward := range []float64{1, 0} {
+		if call[bool](t, h, "is_complete") {
+			t.Error("complete before all tasks are")
+		}
+		task, err := from.GetNextItem("w", "1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		header := map[string]any{"task_id": task.Lease.TaskID, "lease": task.Lease.ID, "fields": []string{"score"}, "scores": map[string]any{"reward": reward, "note": "no number"}}
+		if got := call[string](t, h, "put_trajectory", header, []byte("payload")); got != "success" {
+			t.Errorf("put: %s, want success", got)
+		}
+		if call[bool](t, h, "is_complete") {
+			t.Error("complete while a task is leased")
+		}
+		if _, err := from.Complete(task.Lease.ID, "success"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !call[bool](t, h, "is_complete") {
+		t.Error("not complete after all tasks are")
+	}
+	if err := j.Close(); err != nil { // the validator dies, and continues its journal
+		t.Fatal(err)
+	}
+	v, j = open()
+	defer func() { _ = j.Close() }()
+	metrics.err = errors.New("no logger")
+	if _, err := v.ComputeAndLogMetrics(t.Context()); err == nil {
+		t.Error("metrics that could not be logged, want an error")
+	}
+	metrics.err = nil
+	got, err := v.ComputeAndLogMetrics(t.Context())
+	want := map[string]float64{"val/reward": 0.5, "val/num_samples": 2}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v, metrics (-want +got):\n%s", err, diff)
+	}
+	if diff := cmp.Diff([]map[string]float64{want}, metrics.metrics); diff != "" {
+		t.Errorf("logged (-want +got):\n%s", diff)
+	}
+	if _, err := v.ComputeAndLogMetrics(t.Context()); err == nil {
+		t.Error("computing has not cleared the trajectories")
+	}
+}
