@@ -255,7 +255,7 @@ func (t *Tracker) Snapshot() State { return State{Modules: t.Modules(), Step: t.
 func (t *Tracker) Restore(now time.Time, s State) {
 	t.restored, t.step = now, s.Step
 	for _, m := range s.Modules {
-		m.Unsettled = true
+		m.Unsettled = m.Incarnation != "" // others have never worked at anything
 		t.modules[m.Name] = &m
 	}
 }

@@ -98,7 +98,9 @@ func TestARestartedTrackerIsNotQuiescentAtOnce(t *testing.T) {
 	before := activity.New(activity.Config{Instance: "a"})
 	before.Register("one", "", false)
 	before.Register("two", "", true)
+	before.Register("idle", "", false)
 	token := before.Start(at(0), "one", "step", "p1")
+	before.Beat(at(0), "two", "p1", nil)
 	before.SetStep(7)
 	text, err := json.Marshal(before.Snapshot())
 	if err != nil {

@@ -92,6 +92,7 @@ func NewController(cfg ControllerConfig) (*Controller, error) {
 	case "":
 	case run.Ended:
 		c.machine.Restore(run.State{Phase: run.Initializing, Epoch: state.Epoch + 1, Since: cfg.Now()})
+		c.record.Known, c.record.Measured = map[string]string{}, false
 	default:
 		c.cfg.Log.Info("the controller was restarted: the run goes on", "phase", state.Phase)
 		c.machine.Restore(state)

@@ -11,7 +11,6 @@ import (
 	"github.com/fray-ml/fray/actorrpc"
 	"github.com/fray-ml/fray/actorrpc/host"
 	"github.com/fray-ml/fray/actorrpc/resolver"
-	"github.com/fray-ml/fray/rl"
 	"github.com/fray-ml/fray/rl/config"
 	"github.com/fray-ml/fray/rl/roles"
 )
@@ -244,5 +243,3 @@ func (p *processor) work(ctx context.Context) {
 		again(ctx, p.s.peers, "trajectory_pool", "ack", batch["id"])
 	}
 }
-
-var _ = rl.DefaultModel

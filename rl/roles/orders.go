@@ -172,10 +172,15 @@ func (c *Controller) startValidation(ctx context.Context) error {
 	c.mu.Lock()
 	phase := c.machine.State().Phase
 	c.mu.Unlock()
-	if phase == run.ValidatingFirst { // workers have not been started yet
-		return c.start(ctx, c.cfg.Cast.RolloutWorkers)
+	if phase != run.ValidatingFirst {
+		return nil
 	}
-	return nil
+	now, err := c.cfg.Peers.Incarnations(ctx) // workers have not been started yet
+	if err != nil {
+		return err
+	}
+	c.know(now)
+	return c.start(ctx, c.cfg.Cast.RolloutWorkers)
 }
 
 // endValidation has metrics logged, and then leads workers back, unlocks and resets, in this order.

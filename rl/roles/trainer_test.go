@@ -52,7 +52,7 @@ func (w *trainer) SaveSyncWeights(path string) {
 }
 
 func (w *trainer) work(ctx context.Context) {
-	for ctx.Err() == nil {
+	for ctx.Err() == nil && w.GetTrainStep() < int64(w.s.cfg.TrainWorker.TotalTrainSteps) {
 		batch, _ := again(ctx, w.s.peers, "train_batch_pool", "get_batch", "default", "train_worker_0").(map[string]any)
 		if batch == nil {
 			select {
