@@ -2,6 +2,7 @@ package activity
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/fray-ml/fray/rl"
@@ -56,7 +57,7 @@ func (e *Errors) Report(now time.Time, err Error) string {
 }
 
 // All are those that are kept, the oldest first. They are not to be changed.
-func (e *Errors) All() []Error { return e.kept[:len(e.kept):len(e.kept)] }
+func (e *Errors) All() []Error { return slices.Clip(e.kept) }
 
 // HealthStatus is what the errors of the last five minutes amount to.
 type HealthStatus struct {

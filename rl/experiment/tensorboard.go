@@ -72,12 +72,10 @@ func (t *Tensorboard) Log(r Record) error {
 	return t.write(protowire.AppendBytes(protowire.AppendTag(event, eventSummary, protowire.BytesType), summary))
 }
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
 // masked is the checksum of TFRecord: CRC-32C, rotated right by 15 bits, plus a constant (tensorflow's
 // core/lib/hash/crc32c.h).
 func masked(data []byte) uint32 {
-	sum := crc32.Checksum(data, castagnoli)
+	sum := crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli))
 	return (sum>>15 | sum<<17) + 0xa282ead8
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/fray-ml/fray/rl"
@@ -204,7 +205,9 @@ func (b *builder) tracker(ctx context.Context, a *actor) error {
 	}
 	a.value, a.options = t, TrackerOptions()
 	a.tend = func(ctx context.Context) error {
-		go func() { _ = p.tend(ctx) }()
+		var posts sync.WaitGroup
+		defer posts.Wait()
+		posts.Go(func() { p.tend(ctx) })
 		return TendTracker(ctx, t)
 	}
 	return nil

@@ -88,9 +88,9 @@ func NewController(cfg ControllerConfig) (*Controller, error) {
 	if c.record.Known == nil {
 		c.record.Known = map[string]string{}
 	}
-	switch state := c.record.State; state.Phase {
-	case "":
-	case run.Ended:
+	switch state := c.record.State; {
+	case state.Phase == "":
+	case state.Phase == run.Ended:
 		c.machine.Restore(run.State{Phase: run.Initializing, Epoch: state.Epoch + 1, Since: cfg.Now()})
 		c.record.Known, c.record.Measured = map[string]string{}, false
 	default:

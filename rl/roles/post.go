@@ -94,11 +94,11 @@ func (p *poster) post(backend rl.LoggerBackend, fields map[string]any) error {
 }
 
 // tend calls the actor of wandb until ctx ends.
-func (p *poster) tend(ctx context.Context) error {
+func (p *poster) tend(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case next := <-p.remote:
 			if _, err := p.peers.Call(ctx, string(rl.ExperimentLogger), "post", string(next.backend), next.fields); err != nil && ctx.Err() == nil {
 				p.log.Warn("metrics did not reach wandb", "error", err)

@@ -42,7 +42,6 @@ type actor struct {
 	value   any
 	options host.Options
 	tend    func(ctx context.Context) error // nil: nothing
-	close   func() error                    // nil: nothing
 }
 
 // Serve hosts roles in this process until ctx ends or, with the role controller, the run has. A run that failed is a

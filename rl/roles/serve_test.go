@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"testing"
@@ -28,9 +29,7 @@ func document(t *testing.T, out string, changes map[string]any) string {
 		"logger":          map[string]any{"backend": []string{"jsonl"}},
 		"runtime_monitor": map[string]any{"exception_handling": map[string]any{"enabled": true, "policy": "continue", "check_interval": 0.1}},
 	}
-	for key, value := range changes {
-		doc[key] = value
-	}
+	maps.Copy(doc, changes)
 	text, err := json.Marshal(doc)
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -32,9 +33,7 @@ func (w *watcher) health(ctx context.Context) {
 		return
 	}
 	for sleep.For(ctx, cfg.Health) {
-		switch w.controller.Status().Phase {
-		case run.Running, run.Validating, run.ValidatingFirst:
-		default:
+		if !slices.Contains([]run.Phase{run.Running, run.Validating, run.ValidatingFirst}, w.controller.Status().Phase) {
 			continue // modules may not be there yet, or not any more
 		}
 		seconds, err := ask[map[string]float64](ctx, cfg.Peers, string(rl.ActivityTracker), "get_unhealthy_modules", cfg.HealthTimeout.Seconds())

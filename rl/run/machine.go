@@ -311,7 +311,7 @@ func (m *Machine) monitor(now time.Time, o Observation) Order {
 		m.state.Tag = o.Waiting[0]
 		return m.validate(o)
 	}
-	if !(o.Loader.Quiet() && o.PoolsEmpty && o.TrainBatchesEmpty && o.Quiescent && o.Settled) {
+	if !o.Loader.Quiet() || !o.PoolsEmpty || !o.TrainBatchesEmpty || !o.Quiescent || !o.Settled {
 		m.idle, m.seen = 0, ""
 		return Order{}
 	}

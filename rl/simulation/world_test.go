@@ -128,7 +128,7 @@ func (w *world) rollOut(i, life int, grant loader.Grant) {
 	}
 	w.loader.Renew(fmt.Sprint(i), fmt.Sprint(life), w.now)
 	if w.weights.RolloutStatus(rl.DefaultModel) == rl.Block {
-		w.after(2*time.Second, func() { w.rollOut(i, life, grant) })
+		w.after(5*time.Second, func() { w.rollOut(i, life, grant) })
 		return
 	}
 	version := w.serving

@@ -58,7 +58,7 @@ func TestN60_SyncBlocksFromBatchReadyToCopied(t *testing.T) {
 func TestN61_BatchAsyncLocksBeyondTheThreshold(t *testing.T) {
 	for threshold := range int64(4) {
 		m := machine(t, weights.Config{Mode: rl.BatchAsync, StalenessThreshold: threshold})
-		for train := int64(0); train < 12; train++ {
+		for train := range int64(12) {
 			model := m.Of(tag)
 			locks := slices.Contains(verbs(m.BatchReady(tag, "")), weights.LockPools)
 			if want := train+1-model.Rollout > threshold; locks != want {
