@@ -87,7 +87,7 @@ func TestLoaderAndPoolTogether(t *testing.T) {
 			workers.Go(func() { rollOut(t, s, fmt.Sprintf("rollout_worker_%d", w), w == batch) })
 		}
 		workers.Wait()
-		from.ReleaseWorker(fmt.Sprintf("rollout_worker_%d", batch), "1")
+		call[any](t, s.actor(t, "data_loader"), "release_worker", fmt.Sprintf("rollout_worker_%d", batch), "1")
 		rollOut(t, s, "rollout_worker_9", false)
 		got := call[*rl.Batch](t, s.actor(t, "trajectory_pool"), "get_batch", nil, nil, "processor")
 		if got == nil || len(got.Payloads) != 8 {

@@ -2,6 +2,7 @@ package trajectory
 
 import (
 	"hash/crc32"
+	"slices"
 
 	"github.com/fray-ml/fray/rl"
 )
@@ -44,13 +45,7 @@ func (a *accepted) has(tag rl.ModelTag, h rl.Header, payload []byte) bool {
 	if task.Lease != h.Lease || h.Lease == "" {
 		return true
 	}
-	sum := sumOf(payload)
-	for _, other := range task.Sums {
-		if other == sum {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(task.Sums, sumOf(payload))
 }
 
 func (a *accepted) add(tag rl.ModelTag, h rl.Header, payload []byte) {
