@@ -38,6 +38,8 @@ type Setting struct {
 	Callable string // file of the job's callable, "" without
 	Token    string // what the task shows to the cluster API, "" without
 	Identity string // file of its namespace's identity, "" without
+	// Program is the file of the agent's own program, fray. "" in a container, which does not have it.
+	Program string
 	// termination is the file in which the task may record why it ended.
 	Termination string
 }
@@ -103,6 +105,9 @@ func addFray(env map[string]string, s Setting) {
 	}
 	if s.Identity != "" {
 		env["FRAY_ACTOR_IDENTITY"] = s.Identity
+	}
+	if s.Program != "" {
+		env["FRAY_PROGRAM"] = s.Program
 	}
 	if n, ok := run.Job.Key.Int(); ok {
 		env["FRAY_INSTANCE_KEY"] = strconv.Itoa(n)

@@ -36,6 +36,7 @@ func gang() Setting {
 		Run:  run, Task: 3, Nonce: "n", Ports: map[string]int{"http": 8080, "grpc-web": 9090},
 		WorkDir: "/w", Workspace: "dev", Sealer: rot{}, Simulated: true,
 		Cluster: "127.0.0.1:7777", Token: "t0ken", Zone: "us-west4-a", Callable: "/host/callables/abc",
+		Program: "/host/fray",
 	}
 }
 
@@ -62,7 +63,7 @@ func TestTaskEnvOfAGang(t *testing.T) {
 	want := map[string]string{
 		"FRAY_JOB_ID": "job-1", "FRAY_JOB_NAME": "train", "FRAY_NAMESPACE": "rl", "FRAY_WORKSPACE": "dev", "FRAY_ATTEMPT": "3",
 		"FRAY_CLUSTER_ADDRESS": "127.0.0.1:7777", "FRAY_CLUSTER_SPEC": "fray://127.0.0.1:7777", "FRAY_CLUSTER_TOKEN": "t0ken",
-		"FRAY_ZONE": "us-west4-a", "FRAY_REGION": "us-west4", "FRAY_CALLABLE": "/host/callables/abc",
+		"FRAY_ZONE": "us-west4-a", "FRAY_REGION": "us-west4", "FRAY_CALLABLE": "/host/callables/abc", "FRAY_PROGRAM": "/host/fray",
 		"FRAY_TASK_INDEX": "3", "FRAY_NUM_TASKS": "4", "FRAY_SLICE_INDEX": "1", "FRAY_NUM_SLICES": "2",
 		"FRAY_HOST_ADDRESS": "127.1.0.4", "FRAY_INSTANCE_KEY": "7", "FRAY_TASK_NONCE": "n",
 		"FRAY_PORT_HTTP": "8080", "FRAY_PORT_GRPC_WEB": "9090", "FRAY_STOP_GRACE": "2.5",

@@ -99,7 +99,7 @@ func (t preparation) prepareFiles(ctx context.Context) error {
 // environment is the task's whole environment, secrets in clear.
 func (t *Task) environment() ([]string, error) {
 	s := t.setting()
-	s.Base, s.Venv, s.Simulated = os.Environ(), t.in.Venv, t.host.Simulated
+	s.Base, s.Venv, s.Simulated, s.Program = os.Environ(), t.in.Venv, t.host.Simulated, t.host.Executable
 	return environment.Of(s)
 }
 

@@ -81,6 +81,10 @@ var update = flag.Bool("update", false, "rewrite goldens")
 
 func TestScript(t *testing.T) {
 	needsFray(t)
+	library, err := filepath.Abs(filepath.Join("..", "..", "library"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir:           "testdata/script",
 		UpdateScripts: *update,
@@ -94,6 +98,7 @@ func TestScript(t *testing.T) {
 			env.Setenv("XDG_CACHE_HOME", filepath.Join(env.WorkDir, ".cache"))
 			env.Setenv("NO_COLOR", "1")
 			env.Setenv("TZ", "UTC")
+			env.Setenv("LIBRARY", library)
 			env.Setenv("FRAY_VAR_program", program)
 			env.Setenv("XDG_CONFIG_HOME", filepath.Join(env.WorkDir, ".config"))
 			bucket, err := startEmulator(true)

@@ -284,7 +284,7 @@ func (e *Decoder) jobGroup(decl *configs.Declaration) schema.JobGroup {
 // Resources decodes what a job runs on. With a reservation, the shape is the
 // reservation's.
 func (e *JobDecoder) Resources(j *schema.Job) {
-	b := e.decl.Block.Child("resources")
+	b := e.given(e.decl.Block.Child("resources"))
 	r := schema.Resources{
 		Slices: eval.Get(e, e.instance, b.Attr("slices"), as.WholeNumber(1, 100_000), 1),
 		Ports:  eval.Get(e, e.instance, b.Attr("ports"), as.PortList, nil),

@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/hashicorp/hcl/v2"
@@ -20,7 +21,7 @@ func (e *Evaluator) argument(name string) {
 	val, ok := cty.NilVal, !e.failed[s]
 	if x := call.Attr(name); x != nil && call.Type.Attr(name) == nil {
 		out := e.Parent.Eval(x, e.at.Values())
-		ok = ok && out.OK && e.Parent.fits(x, out.Value)
+		ok = ok && out.OK && e.Parent.fits(x, out.Value) && !undeclared(e.Reporter, name, x.Expr, v.typ)
 		if ok {
 			var problem *hcl.Diagnostic
 			if val, problem = v.argument(x, out); problem != nil {
@@ -43,8 +44,9 @@ func (e *Evaluator) argument(name string) {
 
 // argument converts a call's argument to the type of the variable.
 func (v *variable) argument(x *configs.Expression, out configs.Result) (cty.Value, *hcl.Diagnostic) {
+	at := x.Expr.Range()
 	report := func(summary, detail string) (cty.Value, *hcl.Diagnostic) {
-		return cty.NilVal, ValueError(x.Expr.Range(), x.Expr, out.Context, summary, detail)
+		return cty.NilVal, ValueError(at, x.Expr, out.Context, summary, detail)
 	}
 	if mark.IsEphemeral(out.Value) && !v.ephemeral {
 		return report("Ephemeral value", fmt.Sprintf(
@@ -56,6 +58,9 @@ func (v *variable) argument(x *configs.Expression, out configs.Result) (cty.Valu
 	val, err := v.convert(out.Value)
 	switch {
 	case err != nil:
+		if path, ok := errors.AsType[cty.PathError](err); ok && len(path.Path) > 0 {
+			at = within(x.Expr, stepsOf(path.Path))
+		}
 		return report("Invalid value for "+x.Name, diagnose.Sentence(v.misfit(err, v.sensitive || mark.IsSensitive(out.Value) || mark.IsEphemeral(out.Value))))
 	case val.IsNull() && !v.nullable:
 		return report("Invalid value for "+x.Name, "It must not be null.")

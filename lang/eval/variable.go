@@ -205,15 +205,19 @@ func (e *Evaluator) validate(name string) {
 		d := ValueError(held.Range, held.Expr, held.Context, "Invalid value for var."+name, held.Message)
 		d.Extra = diagnose.FailedCondition{Of: e.Named("var." + name), Variable: true}
 		if e.Parent != nil {
-			d.Detail += fmt.Sprintf(" It is given by the call of the module (%s).", diagnose.Place(e.argumentRange(name)))
+			d.Detail += fmt.Sprintf(" It is given by the call of the module (%s).", diagnose.Place(e.argumentRange(name, readOf(held.Expr, name))))
 		}
 		e.Add(d)
 	}
 }
 
-// argumentRange is where a called module is given a variable, or would be.
-func (e *Evaluator) argumentRange(name string) hcl.Range {
+// argumentRange is where a called module is given a variable, or would be. Where its value is an object that is written out, it is where
+// the attribute stands to which the path leads.
+func (e *Evaluator) argumentRange(name string, path []string) hcl.Range {
 	if x := e.CallBlock().Attr(name); x != nil {
+		if len(path) > 0 && object(x.Expr) != nil {
+			return within(x.Expr, path)
+		}
 		return x.Range
 	}
 	return e.CallBlock().Range()
@@ -257,11 +261,14 @@ func (v *variable) misfit(err error, secret bool) string {
 	return conversionError(err, v.typ)
 }
 
+// longestType is the length of a type beyond which an error does not show it as a whole.
+const longestType = 400
+
 // conversionError is where in a value a conversion to a type failed.
 func conversionError(err error, typ cty.Type) string {
 	of := ""
-	if !typ.IsPrimitiveType() {
-		of = "; the type is " + typeexpr.TypeString(typ)
+	if text := typeexpr.TypeString(typ); !typ.IsPrimitiveType() && len(text) <= longestType {
+		of = "; the type is " + text
 	}
 	var path cty.PathError
 	if !errors.As(err, &path) || len(path.Path) == 0 {

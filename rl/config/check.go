@@ -40,7 +40,7 @@ func (d Data) problems(section string) []Problem {
 	if d.Type == "" || d.Type == "mock" || IsClass(d.Type) || d.DataPath != "" {
 		return nil
 	}
-	return []Problem{{Path: section + ".data_path", Text: fmt.Sprintf("type %q reads files", d.Type), Mend: "Name the file or directory of the items."}}
+	return []Problem{{Path: section + ".data_path", Text: fmt.Sprintf("type %q reads files", d.Type), Fix: "Name the file or directory of the items."}}
 }
 
 func (c *Config) validateProblems() []Problem {
@@ -53,7 +53,7 @@ func (c *Config) validateProblems() []Problem {
 		does bool
 	}{{"validate.validate_before_train", c.Validate.ValidateBeforeTrain}, {"weight.validate_freq", c.Weight.ValidateFreq > 0}} {
 		if wants.does {
-			problems = append(problems, Problem{Path: wants.path, Text: "there are no data for validation", Mend: "Write validate.data with its type."})
+			problems = append(problems, Problem{Path: wants.path, Text: "there are no data for validation", Fix: "Write validate.data with its type."})
 		}
 	}
 	return problems
@@ -77,7 +77,7 @@ func (c *Config) batchProblems() []Problem {
 	if slices.Contains(pool.KeyList, "group_id") && pool.GroupSize > data.RepeatItem {
 		problems = append(problems, Problem{
 			Path: "trajectory_pool.group_size", Text: fmt.Sprintf("a group has %d trajectories, and each item is rolled out only %d times", pool.GroupSize, data.RepeatItem),
-			Mend: "Set data.repeat_item to the same.",
+			Fix: "Set data.repeat_item to the same.",
 		})
 	}
 	if loaded := data.BatchSize * data.RepeatItem; data.KeepBatchOrder && pool.CheckBatchReady != rl.LoadedBatchFinished && loaded < pool.BatchSize {
@@ -92,11 +92,11 @@ func (c *Config) optionProblems() []Problem {
 	var problems []Problem
 	if c.Weight.StalenessThreshold > 0 && c.Weight.SyncMode != rl.BatchAsync {
 		problems = append(problems, Problem{
-			Path: "weight.staleness_threshold", Text: fmt.Sprintf("sync_mode %q has no threshold", c.Weight.SyncMode), Mend: `Leave it out, or write sync_mode "batch-async".`,
+			Path: "weight.staleness_threshold", Text: fmt.Sprintf("sync_mode %q has no threshold", c.Weight.SyncMode), Fix: `Leave it out, or write sync_mode "batch-async".`,
 		})
 	}
 	if c.Resume.Mode == rl.ResumeFromPath && c.Resume.ResumePath == "" {
-		problems = append(problems, Problem{Path: "resume.resume_path", Text: `mode "from_path" needs it`, Mend: "Name the directory global_step_N of a checkpoint."})
+		problems = append(problems, Problem{Path: "resume.resume_path", Text: `mode "from_path" needs it`, Fix: "Name the directory global_step_N of a checkpoint."})
 	}
 	for _, tool := range c.RolloutWorker.Tools {
 		if !isClassName(tool) {
@@ -165,7 +165,7 @@ func (c *Config) colocationProblems() []Problem {
 				problems = append(problems, Problem{
 					Path: fmt.Sprintf("roles.%s.colocation_group", role),
 					Text: fmt.Sprintf("%s has %d, and %s of the same group %q has %d", role, c.Count(role), first, group, c.Count(first)),
-					Mend: "Give them equal counts, or other groups.",
+					Fix:  "Give them equal counts, or other groups.",
 				})
 			}
 		}

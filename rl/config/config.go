@@ -75,6 +75,7 @@ type Algorithm struct {
 	Type          string `json:"type"`
 	BatchSize     int    `json:"batch_size"` // 0: the pool's
 	UpdateFn      string `json:"update_fn"`
+	PadTokenID    int    `json:"pad_token_id"`
 	UseKLInReward bool   `json:"use_kl_in_reward"`
 	KLPenalty     string `json:"kl_penalty"`
 	KLCtrl        KLCtrl `json:"kl_ctrl"`

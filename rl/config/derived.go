@@ -3,6 +3,7 @@ package config
 import (
 	"encoding/json"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/fray-ml/fray/rl"
@@ -24,8 +25,9 @@ func (b *Backends) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Count is how many actors a role has. Without a count of its own a role has one, workers num_workers, and validation none if
-// there are no data for it. The roles of the processes beside a run (activity tracker, experiment logger) have one.
+// Count is how many actors a role has in processes that are started for it. Without a count of its own a role has one, workers have
+// num_workers, validation has none if there are no data for it, and services have none without a class. The controller's process
+// hosts the activity tracker if it has none, and logs by itself; wandb has an experiment logger.
 func (c *Config) Count(role rl.Role) int {
 	if own := c.Roles[role].Count; own != nil {
 		return *own
@@ -47,8 +49,13 @@ func (c *Config) Count(role rl.Role) int {
 		if c.Service.TrainService.Class == "" {
 			return 0
 		}
-	case rl.AlgorithmProcessor, rl.TrajectoryPool, rl.TrainBatchPool, rl.WeightSyncController, rl.DataLoader,
-		rl.ActivityTracker, rl.Controller, rl.ExperimentLogger:
+	case rl.ExperimentLogger:
+		if !slices.Contains(c.Logger.Backend, rl.LogWandb) {
+			return 0
+		}
+	case rl.ActivityTracker:
+		return 0
+	case rl.AlgorithmProcessor, rl.TrajectoryPool, rl.TrainBatchPool, rl.WeightSyncController, rl.DataLoader, rl.Controller:
 	}
 	return 1
 }

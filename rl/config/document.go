@@ -84,9 +84,9 @@ func unknownKey(path, name string, section *node) Problem {
 	names := slices.Sorted(maps.Keys(section.children))
 	p := Problem{Path: path, Text: fmt.Sprintf("there is no key %q", name)}
 	if near := schema.Nearest(name, names); near != "" {
-		p.Mend = fmt.Sprintf("Did you mean %q?", near)
+		p.Fix = fmt.Sprintf("Did you mean %q?", near)
 	} else {
-		p.Mend = "There are " + strings.Join(names, ", ") + "."
+		p.Fix = "There are " + strings.Join(names, ", ") + "."
 	}
 	return p
 }
@@ -126,7 +126,7 @@ func (k Key) fault(value any) string {
 			return wrong
 		}
 		for _, item := range value.([]any) {
-			if fault := k.wordFault(item, wrong); fault != "" {
+			if fault := k.wordFault(item, fmt.Sprintf("want %s, got %s", k.wanted(), shown(item))); fault != "" {
 				return fault
 			}
 		}

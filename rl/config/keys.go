@@ -81,11 +81,12 @@ func algorithmKeys() []Key {
 		{Path: "algorithm.type", Kind: Class, Default: "grpo", Words: []string{"mock", "grpo"}, Meaning: "what makes training batches of trajectories"},
 		{Path: "algorithm.batch_size", Kind: Whole, Low: 1, Meaning: "trajectories that it asks for; the pool's batch_size without"},
 		{Path: "algorithm.update_fn", Kind: Text, Default: "update_actor", Meaning: "which update the train service makes of a batch"},
+		{Path: "algorithm.pad_token_id", Kind: Whole, Default: 0, Meaning: "token that fills responses up to one length"},
 		{Path: "algorithm.use_kl_in_reward", Kind: Flag, Default: false, Meaning: "subtract a penalty for the distance from the reference policy"},
 		{Path: "algorithm.kl_penalty", Kind: Word, Default: "kl", Words: []string{"kl", "abs", "mse", "low_var_kl"}, Meaning: "the estimate of that distance"},
 		{Path: "algorithm.kl_ctrl.type", Kind: Word, Default: "fixed", Words: []string{"fixed", "adaptive"}, Meaning: "how its coefficient is chosen"},
 		{Path: "algorithm.kl_ctrl.kl_coef", Kind: Number, Default: 0.001, Meaning: "the coefficient, of adaptive the first one"},
-		{Path: "algorithm.kl_ctrl.target_kl", Kind: Number, Default: 0.1, Above: true, Meaning: "of adaptive: the wanted divergence in nats"},
+		{Path: "algorithm.kl_ctrl.target_kl", Kind: Number, Default: 6, Above: true, Meaning: "of adaptive: the wanted divergence in nats"},
 		{Path: "algorithm.kl_ctrl.horizon", Kind: Number, Default: 10000, Above: true, Meaning: "of adaptive: samples in which an error of 1 doubles the coefficient"},
 	}
 }

@@ -13,14 +13,14 @@ import (
 type Problem struct {
 	Path string // "roles.trajectory_pool.count"; "": of the document
 	Text string // what is wrong
-	Mend string // what to write instead; "" where Text has it
+	Fix  string // what to write instead; "" where Text has it
 }
 
 // String is the problem as a line.
 func (p Problem) String() string {
 	text := p.Text
-	if p.Mend != "" {
-		text += ". " + p.Mend
+	if p.Fix != "" {
+		text += ". " + p.Fix
 	}
 	if p.Path == "" {
 		return text
@@ -74,13 +74,11 @@ func parse(text []byte) (map[string]any, *Problem) {
 		}
 		return document, nil
 	}
-	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		line := 1 + bytes.Count(text[:min(int(syntax.Offset), len(text))], []byte("\n"))
 		return nil, &Problem{Text: fmt.Sprintf("line %d is no JSON: %v", line, err)}
 	}
-	var wrong *json.UnmarshalTypeError
-	if errors.As(err, &wrong) {
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return nil, &Problem{Text: "want a JSON object, got " + wrong.Value}
 	}
 	return nil, &Problem{Text: "want a JSON object: " + err.Error()}

@@ -1,0 +1,281 @@
+# A reinforcement learning run: one configuration, and one job for each process of its roles.
+# docs/guides/nexrl.md describes it.
+
+locals {
+  # Without a value of their own, keys have the defaults of fray rl.
+  given = {
+    for name, section in {
+      data              = var.data
+      rollout_worker    = var.rollout_worker
+      trajectory_pool   = var.trajectory_pool
+      algorithm         = var.algorithm
+      train_batch_pool  = var.train_batch_pool
+      train_worker      = var.train_worker
+      weight            = var.weight
+      train_service     = var.service.train_service
+      inference_service = var.service.inference_service
+      validation_data   = var.validate.data
+      eval              = var.validate.eval
+    } : name => merge(section.args, { for key, value in section : key => value if key != "args" && value != null })
+  }
+
+  absolute = { for name, path in {
+    out             = coalesce(var.out, "out/${var.name}")
+    dump            = var.dump.path
+    data            = var.data.data_path
+    validation_data = var.validate.data.data_path
+    checkpoints     = var.train_worker.checkpoint_path
+    sync_weights    = var.train_worker.sync_weight_path
+    resume          = var.resume.resume_path
+    metrics         = var.logger.path
+  } : name => path == null ? null : strcontains(path, "://") ? path : abspath(path) }
+
+  config = {
+    launch_mode      = coalesce(var.launch_mode, "fray")
+    project_name     = coalesce(var.project_name, "nexrl")
+    experiment_name  = coalesce(var.experiment_name, var.name)
+    seed             = coalesce(var.seed, 0)
+    recovery         = coalesce(var.recovery, "journal")
+    out              = local.absolute.out
+    dump             = { path = local.absolute.dump }
+    data             = merge(local.given.data, { data_path = local.absolute.data })
+    rollout_worker   = local.given.rollout_worker
+    trajectory_pool  = local.given.trajectory_pool
+    algorithm        = local.given.algorithm
+    train_batch_pool = local.given.train_batch_pool
+    train_worker     = merge(local.given.train_worker, { checkpoint_path = local.absolute.checkpoints, sync_weight_path = local.absolute.sync_weights })
+    weight           = local.given.weight
+    service          = { train_service = local.given.train_service, inference_service = local.given.inference_service }
+    validate = {
+      validate_before_train = var.validate.validate_before_train
+      data                  = merge(local.given.validation_data, { data_path = local.absolute.validation_data })
+      eval                  = local.given.eval
+    }
+    resume          = merge(var.resume, { resume_path = local.absolute.resume })
+    logger          = merge(var.logger, { path = local.absolute.metrics })
+    runtime_monitor = var.runtime_monitor
+    roles           = { for name, role in local.roles : name => { count = role.count, colocation_group = role.colocation_group } }
+  }
+
+  validates = var.validate.data.type != null
+  backends  = var.logger.backend == null ? ["console"] : flatten([var.logger.backend])
+
+  # How many of each role there are without a count: 0 where the controller's process does the work, too.
+  counts = {
+    rollout_worker         = coalesce(var.rollout_worker.num_workers, 1)
+    train_worker           = coalesce(var.train_worker.num_workers, 1)
+    algorithm_processor    = 1
+    trajectory_pool        = 1
+    train_batch_pool       = 1
+    weight_sync_controller = 1
+    data_loader            = 1
+    validate_dataloader    = local.validates ? 1 : 0
+    validator              = local.validates ? 1 : 0
+    activity_tracker       = 0
+    controller             = 1
+    experiment_logger      = contains(local.backends, "wandb") ? 1 : 0
+    train_service          = var.service.train_service.class != null || var.roles.train_service.command != null ? 1 : 0
+    inference_service      = var.service.inference_service.class != null || var.roles.inference_service.command != null ? 1 : 0
+  }
+
+  # Roles that compute are programs in Python. The others are too if their type is a class.
+  python = {
+    rollout_worker      = true
+    train_worker        = true
+    algorithm_processor = true
+    train_service       = true
+    inference_service   = true
+    experiment_logger   = contains(local.backends, "wandb")
+    trajectory_pool     = strcontains(coalesce(var.trajectory_pool.type, "default"), ":")
+    train_batch_pool    = strcontains(coalesce(var.train_batch_pool.type, "default"), ":")
+    data_loader         = strcontains(coalesce(var.data.type, "mock"), ":")
+    validate_dataloader = strcontains(coalesce(var.validate.data.type, "mock"), ":")
+    validator           = strcontains(coalesce(var.validate.eval.type, "default"), ":")
+
+    weight_sync_controller = strcontains(coalesce(var.weight.type, "default"), ":")
+  }
+  roles = { for name, role in var.roles : name => merge(role, {
+    count  = coalesce(role.count, local.counts[name])
+    python = lookup(local.python, name, false)
+  }) if coalesce(role.count, local.counts[name]) > 0 }
+
+  # Roles by the processes that they share: of a colocation group, or alone.
+  groups = { for name, role in local.roles : coalesce(role.colocation_group, name) => name... if name != "inference_service" }
+
+  # The colocation groups, each with its roles.
+  grouped = { for name, role in local.roles : coalesce(role.colocation_group, "-") => name... if role.colocation_group != null }
+
+  indexed = ["rollout_worker", "train_worker", "algorithm_processor", "train_service", "inference_service"]
+  processes = merge([for group, names in local.groups : {
+    for i in range(local.roles[names[0]].count) :
+    (local.roles[names[0]].count > 1 || contains(local.indexed, group) ? "${group}_${i}" : group) => {
+      roles   = [for name in names : "${name}:${i}"]
+      index   = i
+      serves  = contains(names, "rollout_worker")
+      python  = local.roles[names[0]].python
+      command = concat([for name in names : local.roles[name].command if local.roles[name].command != null], [null])[0]
+      env     = merge([for name in names : local.roles[name].env]...)
+      # The first role of a group that has them: a group's other roles have none.
+      reservation = concat([for name in names : local.roles[name].reservation if local.roles[name].reservation != null], [null])[0]
+      resources   = concat([for name in names : local.roles[name].resources if local.roles[name].resources != local.plain.resources], [local.plain.resources])[0]
+      # Of a gang only the first task of a train service hosts an actor.
+      health  = merge(local.roles[names[0]].health, { enabled = coalesce(local.roles[names[0]].health.enabled, group != "train_service") })
+      retries = local.roles[names[0]].retries
+    }
+  }]...)
+  plain = var.roles.activity_tracker
+
+  inference = { for i in range(lookup(local.roles, "inference_service", { count = 0 }).count) : "inference_service_${i}" => i }
+
+  own = merge(var.env, { FRAY_RL_CONFIG = jsonencode(local.config) })
+}
+
+namespace "run" {
+}
+
+job_group "run" {
+  namespace   = namespace.run
+  same_region = var.same_region
+
+  job "inference_service" {
+    for_each   = local.inference
+    command    = coalesce(var.roles.inference_service.command, concat(var.python, ["-m", "fray.rl", "inference_service:${each.value}"]))
+    stop_grace = "30s"
+
+    resources {
+      reservation  = var.roles.inference_service.reservation
+      cpu          = var.roles.inference_service.resources.cpu
+      memory       = var.roles.inference_service.resources.memory
+      disk         = var.roles.inference_service.resources.disk
+      tpu          = var.roles.inference_service.resources.tpu
+      accelerators = var.roles.inference_service.resources.accelerators
+      machine_type = var.roles.inference_service.resources.machine_type
+      slices       = var.roles.inference_service.resources.slices
+      preemptible  = var.roles.inference_service.resources.preemptible
+      zones        = var.roles.inference_service.resources.zones
+      regions      = var.roles.inference_service.resources.regions
+      ports        = ["actor", "http"]
+
+      dynamic "gpu" {
+        for_each = var.roles.inference_service.resources.gpu == null ? [] : [var.roles.inference_service.resources.gpu]
+        content {
+          type  = gpu.value.type
+          count = gpu.value.count
+        }
+      }
+    }
+
+    environment {
+      project = var.project
+      image   = var.image
+      env     = merge(local.own, var.roles.inference_service.env)
+
+      dynamic "uv" {
+        for_each = var.uv == null ? [] : [var.uv]
+        content {
+          extras = uv.value.extras
+          groups = uv.value.groups
+          python = uv.value.python
+        }
+      }
+    }
+
+    health_check {
+      http         = "/readyz"
+      port         = "actor"
+      interval     = coalesce(var.roles.inference_service.health.interval, "5s")
+      timeout      = coalesce(var.roles.inference_service.health.timeout, "5s")
+      threshold    = var.roles.inference_service.health.threshold
+      start_period = coalesce(var.roles.inference_service.health.start_period, "30m")
+    }
+
+    retries {
+      failure    = coalesce(var.roles.inference_service.retries.failure, 10)
+      preemption = coalesce(var.roles.inference_service.retries.preemption, 1000)
+    }
+  }
+
+  job "role" {
+    for_each = local.processes
+    command = (
+      each.value.command != null ? each.value.command :
+      each.value.python ? concat(var.python, ["-m", "fray.rl"], each.value.roles) :
+      concat(["sh", "-c", "exec \"$FRAY_PROGRAM\" rl \"$@\"", "fray"], each.value.roles)
+    )
+    stop_grace = "30s"
+
+    resources {
+      reservation  = each.value.reservation
+      cpu          = each.value.resources.cpu
+      memory       = each.value.resources.memory
+      disk         = each.value.resources.disk
+      tpu          = each.value.resources.tpu
+      accelerators = each.value.resources.accelerators
+      machine_type = each.value.resources.machine_type
+      slices       = each.value.resources.slices
+      preemptible  = each.value.resources.preemptible
+      zones        = each.value.resources.zones
+      regions      = each.value.resources.regions
+      ports        = ["actor"]
+
+      dynamic "gpu" {
+        for_each = each.value.resources.gpu == null ? [] : [each.value.resources.gpu]
+        content {
+          type  = gpu.value.type
+          count = gpu.value.count
+        }
+      }
+    }
+
+    environment {
+      project = each.value.python ? var.project : null
+      image   = each.value.python ? var.image : null
+      # Only what rolls out restarts when its inference service moves.
+      env = merge(local.own, each.value.serves && length(local.inference) > 0 ? {
+        FRAY_RL_CONFIG = jsonencode(merge(local.config, { service = merge(local.config.service, {
+          inference_service = merge(local.config.service.inference_service, { url = local.urls[each.value.index % length(local.urls)] })
+        }) }))
+      } : {}, each.value.env)
+
+      dynamic "uv" {
+        for_each = each.value.python && var.uv != null ? [var.uv] : []
+        content {
+          extras = uv.value.extras
+          groups = uv.value.groups
+          python = uv.value.python
+        }
+      }
+    }
+
+    dynamic "health_check" {
+      for_each = each.value.health.enabled ? [each.value.health] : []
+      content {
+        http         = "/readyz"
+        port         = "actor"
+        interval     = coalesce(health_check.value.interval, "5s")
+        timeout      = coalesce(health_check.value.timeout, "5s")
+        threshold    = health_check.value.threshold
+        start_period = coalesce(health_check.value.start_period, "10m")
+      }
+    }
+
+    retries {
+      failure    = coalesce(each.value.retries.failure, 10)
+      preemption = coalesce(each.value.retries.preemption, 1000)
+    }
+  }
+}
+
+# What rules between sections read.
+locals {
+  key_list      = coalesce(var.trajectory_pool.key_list, [])
+  group_size    = coalesce(var.trajectory_pool.group_size, 1)
+  repeat_item   = coalesce(var.data.repeat_item, 1)
+  loaded        = coalesce(var.data.batch_size, 32) * local.repeat_item
+  exact_batches = var.trajectory_pool.check_batch_ready_function != "loaded_batch_finished"
+  own_code      = strcontains("${coalesce(var.trajectory_pool.type, "default")}${coalesce(var.data.type, "mock")}", ":")
+}
+
+locals {
+  urls = [for name, i in local.inference : "http://${job_group.run.job.inference_service[name].address}:${job_group.run.job.inference_service[name].ports.http}"]
+}
