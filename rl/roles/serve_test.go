@@ -253,8 +253,8 @@ func TestARunSurvivesRestartsOfItsRoles(t *testing.T) {
 	}
 }
 
-// N83: a stop ends a run whose worker does not, and names it.
-func TestN83_StopNamesWhatIsLeft(t *testing.T) {
+// A stop ends a run before its last step.
+func TestStopEndsARun(t *testing.T) {
 	s := newStage(t, document(t, t.TempDir(), nil))
 	s.workers(0)
 	_, ended := s.serve(goRoles()...)
