@@ -1,0 +1,104 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fray-ml/fray/actorrpc"
+	"github.com/fray-ml/fray/actorrpc/host"
+	"github.com/fray-ml/fray/actorrpc/resolver"
+	"github.com/fray-ml/fray/rl/config"
+	"github.com/fray-ml/fray/rl/roles"
+	"github.com/fray-ml/fray/terminal"
+)
+
+const envRLConfig = "FRAY_RL_CONFIG" // a file's name, or the JSON document itself
+
+func rlCommand(a *terminal.Terminal) *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use:   "rl ROLE[:INDEX]...",
+		Short: "Host roles of a reinforcement learning run",
+		Long: `Host roles of a reinforcement learning run as actors of this process, under the names of
+the roles. The module nexrl starts it in each of its jobs; a run is described in
+docs/guides/nexrl.md.
+
+ROLE is data_loader, validate_dataloader, trajectory_pool, train_batch_pool,
+weight_sync_controller, validator, activity_tracker or controller. INDEX is which of
+several; without it all of the role are hosted here. The controller's process hosts the
+activity tracker, too, unless the configuration gives that a count of its own.
+
+With the controller the process ends when the run has: with status 0, or 1 if the run
+failed. Other processes end by SIGTERM. The roles that compute (rollout_worker,
+algorithm_processor, train_worker, train_service, inference_service) are hosted by
+"python -m fray.rl".`,
+		Example: `  fray rl data_loader trajectory_pool train_batch_pool --config run.json
+  fray rl trajectory_pool:1 --config run.json
+  fray rl weight_sync_controller controller`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cfg, err := readRLConfig(file)
+			if err != nil {
+				return err
+			}
+			parts, err := roles.ParseParts(args, cfg)
+			if err != nil {
+				return err
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, os.Interrupt)
+			defer stop()
+			env := roles.Environment{Out: a.Stdout, Log: slog.New(slog.NewTextHandler(a.Stderr, nil))}
+			var release func()
+			if env.Host, release, err = host.FromEnvironment(os.Getenv); err != nil {
+				return err
+			}
+			defer release()
+			if env.Host.Metadata != nil {
+				if env.Client, err = actorrpc.FromEnvironment(cmd.Context()); err != nil {
+					return err
+				}
+				defer func() { _ = env.Client.Close() }()
+			}
+			env.Ready = func(actors []resolver.Endpoint) {
+				for _, actor := range actors {
+					fmt.Fprintf(a.Stderr, "%s at %s\n", actor.Name, actor.Address)
+				}
+			}
+			return roles.Serve(ctx, parts, cfg, env)
+		},
+	}
+	cmd.Flags().StringVar(&file, "config", "", "the run's configuration, a JSON `FILE` (default: the file or JSON in "+envRLConfig+")")
+	return cmd
+}
+
+// readRLConfig reads the configuration of a file, or that which the environment has.
+func readRLConfig(file string) (*config.Config, error) {
+	from := file
+	if from == "" {
+		from = os.Getenv(envRLConfig)
+	}
+	if from == "" {
+		return nil, errors.New("no configuration: name its file by --config, or set " + envRLConfig)
+	}
+	text := []byte(from)
+	if file != "" || !strings.HasPrefix(strings.TrimSpace(from), "{") {
+		var err error
+		if text, err = os.ReadFile(from); err != nil {
+			return nil, fmt.Errorf("read the configuration: %w", err)
+		}
+	} else {
+		from = envRLConfig
+	}
+	cfg, err := config.Read(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", from, err)
+	}
+	return cfg, nil
+}

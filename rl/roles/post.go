@@ -1,0 +1,118 @@
+package roles
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/fray-ml/fray/rl"
+	"github.com/fray-ml/fray/rl/config"
+	"github.com/fray-ml/fray/rl/experiment"
+)
+
+// poster gives what is posted to the loggers of a run. Files are written at once; the Python actor of wandb is called
+// in turn, so that a slow network blocks no step.
+type poster struct {
+	loggers map[rl.LoggerBackend]experiment.Logger
+	peers   Peers
+	remote  chan posted // nil: there is no wandb
+	now     func() time.Time
+	log     *slog.Logger
+}
+
+type posted struct {
+	backend rl.LoggerBackend
+	fields  map[string]any
+}
+
+// waitingPosts is how many posts wait for wandb before further ones are dropped.
+const waitingPosts = 10_000
+
+func newPoster(cfg *config.Config, peers Peers, now func() time.Time, out io.Writer, log *slog.Logger) (*poster, error) {
+	p := &poster{loggers: map[rl.LoggerBackend]experiment.Logger{}, peers: peers, now: now, log: log}
+	for _, backend := range cfg.Logger.Backend {
+		var logger experiment.Logger
+		var err error
+		switch backend {
+		case rl.LogConsole:
+			logger = experiment.NewConsole(out)
+		case rl.LogJSONL:
+			logger, err = experiment.NewJSONL(cfg.Metrics())
+		case rl.LogTensorboard:
+			host, _ := os.Hostname()
+			logger, err = experiment.NewTensorboard(filepath.Join(cfg.Metrics(), "tensorboard"), host, now())
+		case rl.LogWandb:
+			p.remote = make(chan posted, waitingPosts)
+		}
+		if err != nil {
+			return nil, errors.Join(err, p.close())
+		}
+		if logger != nil {
+			p.loggers[backend] = logger
+		}
+	}
+	return p, nil
+}
+
+// post takes what a module posts. A backend that the run does not have takes nothing.
+func (p *poster) post(backend rl.LoggerBackend, fields map[string]any) error {
+	if backend == rl.LogWandb {
+		if p.remote != nil {
+			select {
+			case p.remote <- posted{backend: backend, fields: fields}:
+			default:
+				p.log.Warn("wandb is behind: metrics are dropped", "waiting", waitingPosts)
+			}
+		}
+		return nil
+	}
+	logger := p.loggers[backend]
+	if logger == nil {
+		return nil
+	}
+	r := experiment.Record{Time: p.now()}
+	r.Data, _ = fields["data"].(map[string]any)
+	if numbers, ok := fields["data"].(map[string]float64); ok {
+		r.Data = map[string]any{}
+		for name, number := range numbers {
+			r.Data[name] = number
+		}
+	}
+	if step, ok := experiment.Number(fields["step"]); ok {
+		r.Step = int64(step)
+	}
+	r.Title, _ = fields["title"].(string)
+	r.Content, _ = fields["content"].(string)
+	return logger.Log(r)
+}
+
+// tend calls the actor of wandb until ctx ends.
+func (p *poster) tend(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case next := <-p.remote:
+			if _, err := p.peers.Call(ctx, string(rl.ExperimentLogger), "post", string(next.backend), next.fields); err != nil && ctx.Err() == nil {
+				p.log.Warn("metrics did not reach wandb", "error", err)
+			}
+		}
+	}
+}
+
+func (p *poster) close() error {
+	var all error
+	for _, backend := range slices.Sorted(maps.Keys(p.loggers)) {
+		if err := p.loggers[backend].Close(); err != nil {
+			all = errors.Join(all, fmt.Errorf("close the logger %s: %w", backend, err))
+		}
+	}
+	return all
+}

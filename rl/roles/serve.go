@@ -1,0 +1,186 @@
+package roles
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/fray-ml/fray/actorrpc"
+	"github.com/fray-ml/fray/actorrpc/host"
+	"github.com/fray-ml/fray/actorrpc/resolver"
+	"github.com/fray-ml/fray/rl"
+	"github.com/fray-ml/fray/rl/config"
+	"github.com/fray-ml/fray/rl/journal"
+)
+
+// Environment is where a process of a run is.
+type Environment struct {
+	// Host is of the server of its actors: host.FromEnvironment. With Metadata the names are a cluster's, and Client finds
+	// them; without, all roles of the run are in this process.
+	Host   host.Config
+	Client *actorrpc.Client // nil: one that finds the actors of this process only
+	Out    io.Writer        // for metrics of the logger "console"
+	Log    *slog.Logger
+	// Ready is called once the actors are served, with where each is; nil: nothing is.
+	Ready func(actors []resolver.Endpoint)
+}
+
+// stopTime is how long Serve waits for calls when it ends.
+const stopTime = 10 * time.Second
+
+// actor is one that is served, and what runs beside it until the process ends.
+type actor struct {
+	name    string
+	value   any
+	options host.Options
+	tend    func(ctx context.Context) error // nil: nothing
+}
+
+// Serve hosts roles in this process until ctx ends or, with the role controller, the run has. A run that failed is a
+// RunError. Where the controller is hosted the activity tracker is, too, unless the configuration has it elsewhere.
+func Serve(ctx context.Context, parts []Part, cfg *config.Config, env Environment) (err error) {
+	local, err := resolver.NewLocal(nil)
+	if err != nil {
+		return err
+	}
+	client := env.Client
+	if client == nil {
+		client = actorrpc.NewClient(local, actorrpc.Config{Identity: env.Host.Identity, Namespace: env.Host.Namespace})
+		defer func() { err = errors.Join(err, client.Close()) }()
+	}
+	b := &builder{cfg: cfg, env: env, peers: PeersOf(client)}
+	defer func() { err = errors.Join(err, b.close()) }()
+	for _, part := range withTracker(parts, cfg) {
+		if err := b.add(ctx, part); err != nil {
+			return fmt.Errorf("%s: %w", part.Name(cfg), err)
+		}
+	}
+	env.Host.Client, env.Host.Log = client, env.Log
+	server, err := host.New(env.Host)
+	if err != nil {
+		return err
+	}
+	names := make([]string, len(b.actors))
+	incarnations := map[string]string{}
+	for i, a := range b.actors {
+		names[i] = a.name
+		if incarnations[a.name], err = server.Register(a.name, a.value, a.options); err != nil {
+			return err
+		}
+	}
+	if err := server.Start(ctx); err != nil {
+		return err
+	}
+	served := make([]resolver.Endpoint, len(names))
+	for i, name := range names {
+		served[i] = resolver.Endpoint{Name: name, Address: server.Address(), Incarnation: incarnations[name]}
+		local.Set(name, served[i])
+	}
+	if env.Ready != nil {
+		env.Ready(served)
+	}
+	err = b.tend(ctx)
+	return errors.Join(err, shutdown(server, names))
+}
+
+// withTracker adds the activity tracker to the controller's process.
+func withTracker(parts []Part, cfg *config.Config) []Part {
+	var controls, tracks bool
+	for _, part := range parts {
+		controls = controls || part.Role == rl.Controller
+		tracks = tracks || part.Role == rl.ActivityTracker
+	}
+	if elsewhere := cfg.Roles[rl.ActivityTracker].Count; !controls || tracks || elsewhere != nil && *elsewhere > 0 {
+		return parts
+	}
+	return append([]Part{{Role: rl.ActivityTracker}}, parts...)
+}
+
+// UnfinishedError is that calls of actors had not ended when their process did.
+type UnfinishedError struct {
+	Actors []string
+	Err    error
+}
+
+func (e *UnfinishedError) Error() string {
+	return fmt.Sprintf("calls of %s have not ended within %s: %v", strings.Join(e.Actors, ", "), stopTime, e.Err)
+}
+
+func (e *UnfinishedError) Unwrap() error { return e.Err }
+
+func shutdown(server *host.Server, names []string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
+	defer cancel()
+	if err := server.Shutdown(ctx); err != nil {
+		return &UnfinishedError{Actors: names, Err: err}
+	}
+	return nil
+}
+
+// builder makes the actors of a process.
+type builder struct {
+	cfg    *config.Config
+	env    Environment
+	peers  Peers
+	actors []actor
+	closed []func() error
+	leads  *Controller
+}
+
+// tend runs what runs beside the actors, until ctx ends or the run does.
+func (b *builder) tend(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	group, ctx := errgroup.WithContext(ctx)
+	for _, a := range b.actors {
+		if a.tend != nil {
+			group.Go(func() error { return a.tend(ctx) })
+		}
+	}
+	group.Go(func() error {
+		if b.leads == nil {
+			<-ctx.Done()
+			return nil
+		}
+		defer cancel()
+		return b.leads.Run(ctx)
+	})
+	return group.Wait()
+}
+
+func (b *builder) close() error {
+	var all error
+	for _, closing := range b.closed {
+		all = errors.Join(all, closing())
+	}
+	return all
+}
+
+// journal opens the journal of an actor; nil if the run keeps none of it.
+func (b *builder) journal(ctx context.Context, name string, always bool) (Journal, [][]byte, error) {
+	if b.cfg.Out == "" || !always && b.cfg.Recovery != rl.RecoverJournal {
+		return nil, nil, nil
+	}
+	if strings.Contains(b.cfg.Out, "://") {
+		return nil, nil, fmt.Errorf("out is %q: journals need a directory that all hosts of the run share", b.cfg.Out)
+	}
+	j, records, err := journal.OpenDir(ctx, journal.DirConfig{Path: filepath.Join(b.cfg.Out, "journal", name)})
+	if err != nil {
+		return nil, nil, err
+	}
+	b.closed = append(b.closed, j.Close)
+	return j, records, nil
+}
+
+// instance is a name for this life of an actor.
+func instance() string { return strings.ToLower(rand.Text()[:12]) }
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

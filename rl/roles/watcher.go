@@ -1,0 +1,168 @@
+package roles
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/fray-ml/fray/rl"
+	"github.com/fray-ml/fray/rl/activity"
+	"github.com/fray-ml/fray/rl/run"
+	"github.com/fray-ml/fray/sleep"
+)
+
+// watcher observes a run for its controller.
+type watcher struct {
+	controller *Controller
+
+	mu   sync.Mutex
+	gone map[string]time.Duration
+}
+
+// health checks the modules until ctx ends, while the run is under way.
+func (w *watcher) health(ctx context.Context) {
+	cfg := w.controller.cfg
+	if cfg.Health <= 0 {
+		return
+	}
+	for sleep.For(ctx, cfg.Health) {
+		if !slices.Contains([]run.Phase{run.Running, run.Validating, run.ValidatingFirst}, w.controller.Status().Phase) {
+			continue // modules may not be there yet, or not any more
+		}
+		seconds, err := ask[map[string]float64](ctx, cfg.Peers, string(rl.ActivityTracker), "get_unhealthy_modules", cfg.HealthTimeout.Seconds())
+		if err != nil {
+			cfg.Log.Warn("the modules' health is not known", "error", err)
+			continue
+		}
+		gone := map[string]time.Duration{}
+		for name, s := range seconds {
+			gone[name] = time.Duration(s * float64(time.Second))
+		}
+		w.mu.Lock()
+		w.gone = gone
+		w.mu.Unlock()
+	}
+}
+
+// observe reads what the controller decides on, in the order in which data flows.
+func (w *watcher) observe(ctx context.Context, state run.State) (run.Observation, error) {
+	c := w.controller
+	o := run.Observation{}
+	w.mu.Lock()
+	o.Gone = maps.Clone(w.gone)
+	w.mu.Unlock()
+	switch state.Phase {
+	case run.Loading:
+		return o, w.checkpoints(&o)
+	case run.Running, run.Validating, run.ValidatingFirst:
+		ctx, cancel := context.WithTimeout(ctx, observeTimeout)
+		defer cancel()
+		var err error
+		if o.Step, err = ask[int64](ctx, c.cfg.Peers, string(rl.ActivityTracker), "get_training_step"); err != nil {
+			return o, err
+		}
+		if err := w.errors(ctx, &o); err != nil {
+			return o, err
+		}
+		if len(o.Restarted) > 0 {
+			return o, nil // the others may be among them
+		}
+		if state.Phase != run.Running {
+			return o, w.validation(ctx, &o)
+		}
+		return o, w.flow(ctx, &o)
+	case run.Stopping:
+		ctx, cancel := context.WithTimeout(ctx, observeTimeout)
+		defer cancel()
+		quiescent, err := ask[bool](ctx, c.cfg.Peers, string(rl.ActivityTracker), "is_quiescent")
+		o.Quiescent = quiescent && state.Begun && c.stopped()
+		return o, err
+	case run.Initializing, run.Syncing, run.Starting, run.Rewinding, run.Ended:
+	}
+	return o, nil
+}
+
+// observeTimeout is how long an observation may take: an actor that is being restarted is waited for elsewhere.
+const observeTimeout = 5 * time.Second
+
+func (w *watcher) errors(ctx context.Context, o *run.Observation) error {
+	c := w.controller
+	if c.cfg.Errors > 0 {
+		health, err := ask[activity.HealthStatus](ctx, c.cfg.Peers, string(rl.ActivityTracker), "get_error_health_status")
+		if err != nil {
+			return err
+		}
+		o.Health, o.Critical, o.Message = health.Status, health.Critical, health.Message
+	}
+	now, err := c.cfg.Peers.Incarnations(ctx)
+	if err != nil {
+		return err
+	}
+	o.Restarted = c.restarted(now)
+	return nil
+}
+
+func (w *watcher) validation(ctx context.Context, o *run.Observation) (err error) {
+	if !w.controller.cfg.Cast.Validates {
+		o.Complete = true
+		return nil
+	}
+	o.Complete, err = ask[bool](ctx, w.controller.cfg.Peers, string(rl.Validator), "is_complete")
+	return err
+}
+
+func (w *watcher) flow(ctx context.Context, o *run.Observation) (err error) {
+	peers := w.controller.cfg.Peers
+	if o.Loader, err = ask[rl.LoaderStatus](ctx, peers, string(rl.DataLoader), "status"); err != nil {
+		return err
+	}
+	o.PoolsEmpty = true
+	for _, pool := range w.controller.cfg.Cast.Pools {
+		empty, err := ask[bool](ctx, peers, pool, "is_empty")
+		if err != nil {
+			return err
+		}
+		o.PoolsEmpty = o.PoolsEmpty && empty
+	}
+	if o.TrainBatchesEmpty, err = ask[bool](ctx, peers, string(rl.TrainBatchPool), "is_empty"); err != nil {
+		return err
+	}
+	if o.Quiescent, err = ask[bool](ctx, peers, string(rl.ActivityTracker), "is_quiescent"); err != nil {
+		return err
+	}
+	status, err := ask[WeightsStatus](ctx, peers, string(rl.WeightSyncController), "status")
+	if err != nil {
+		return err
+	}
+	o.Settled, o.Waiting = status.Settled, status.Waiting
+	return nil
+}
+
+// checkpoints lists the directory of checkpoints. One without run.json was not written by a run, and does not count.
+func (w *watcher) checkpoints(o *run.Observation) error {
+	cfg := w.controller.cfg
+	if path := cfg.Machine.ResumePath; path != "" {
+		_, err := os.Stat(filepath.Join(path, manifestName))
+		o.Missing = errors.Is(err, fs.ErrNotExist)
+	}
+	entries, err := os.ReadDir(cfg.Checkpoints)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("list checkpoints: %w", err)
+	}
+	for _, entry := range entries {
+		if _, err := os.Stat(filepath.Join(cfg.Checkpoints, entry.Name(), manifestName)); err == nil {
+			o.Checkpoints = append(o.Checkpoints, entry.Name())
+		}
+	}
+	return nil
+}
