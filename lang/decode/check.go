@@ -63,13 +63,13 @@ func (e *Decoder) checkShape(b *configs.Block, r *schema.Resources) {
 	}
 }
 
-// checkPlaced reports machines that could be anywhere.
-func (e *Decoder) checkPlaced(of *configs.Block, r *schema.Resources) {
+// checkPlaced reports machines that could be anywhere. b has what is stated of them.
+func (e *Decoder) checkPlaced(of hcl.Range, b *configs.Block, r *schema.Resources) {
 	if r.GPU.Count > 0 && len(accelerators.OfferedZones(r.Kind(), e.Whole.GCP.Offers)) > 0 {
 		return
 	}
-	if r.Provider == schema.ProviderGCP && r.TPU == "" && len(r.Accelerators)+len(r.Zones)+len(r.Regions)+len(e.Whole.GCP.Zones) == 0 && of.Child("resources").Attr("tpu") == nil && of.Child("resources").Attr("accelerators") == nil {
-		e.ErrorAt(of.Range(), "Zone missing", "The machine has no zone: write zones = [\"us-central1-a\"] in its resources, or in the provider block for all jobs.")
+	if r.Provider == schema.ProviderGCP && r.TPU == "" && len(r.Accelerators)+len(r.Zones)+len(r.Regions)+len(e.Whole.GCP.Zones) == 0 && b.Attr("tpu") == nil && b.Attr("accelerators") == nil {
+		e.ErrorAt(of, "Zone missing", "The machine has no zone: write zones = [\"us-central1-a\"] in its resources, or in the provider block for all jobs.")
 	}
 }
 

@@ -6,32 +6,50 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/fray-ml/fray/lang/configs"
+	"github.com/fray-ml/fray/lang/eval"
 )
 
-// given returns a block without the attributes that are null for this instance: null is the same as omitting an attribute, also
-// where it matters whether an attribute stands.
-func (e *JobDecoder) given(b *configs.Block) *configs.Block {
+// given returns a block, and the blocks in it, without the attributes that are null for an instance: null is the same as omitting an
+// attribute, also where it matters whether an attribute stands.
+func given(e *Decoder, s eval.RepetitionData, b *configs.Block) *configs.Block {
 	if b == nil {
 		return nil
 	}
-	var c *configs.Block
+	copied := *b
+	changed := false
 	for name, x := range b.Attrs {
 		if !mayBeNull(x) {
 			continue
 		}
-		if out := e.Eval(x, e.instance); out.OK && out.Value.IsKnown() && out.Value.IsNull() {
-			if c == nil {
-				copied := *b
+		if out := e.Eval(x, s); out.OK && out.Value.IsKnown() && out.Value.IsNull() {
+			if !changed {
 				copied.Attrs = maps.Clone(b.Attrs)
-				c = &copied
 			}
-			delete(c.Attrs, name)
+			changed = true
+			delete(copied.Attrs, name)
 		}
 	}
-	if c == nil {
+	if blocks, inner := givenBlocks(e, s, b.Blocks); inner {
+		copied.Blocks, changed = blocks, true
+	}
+	if !changed {
 		return b
 	}
-	return c
+	return &copied
+}
+
+// givenBlocks is given for the blocks of a block, and whether any of them differs.
+func givenBlocks(e *Decoder, s eval.RepetitionData, of map[string][]*configs.Block) (map[string][]*configs.Block, bool) {
+	changed := false
+	blocks := make(map[string][]*configs.Block, len(of))
+	for name, children := range of {
+		for _, child := range children {
+			c := given(e, s, child)
+			changed = changed || c != child
+			blocks[name] = append(blocks[name], c)
+		}
+	}
+	return blocks, changed
 }
 
 // mayBeNull reports whether an expression is more than a list, a text or a number.

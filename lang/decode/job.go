@@ -172,7 +172,7 @@ func (e *JobDecoder) environment(j *schema.Job) {
 }
 
 func (e *JobDecoder) statedEnvironment(j *schema.Job) {
-	b := e.decl.Block.Child("environment")
+	b := given(e.Decoder, e.instance, e.decl.Block.Child("environment"))
 	if b == nil {
 		return
 	}
@@ -224,7 +224,7 @@ func (e *JobDecoder) Retries(j *schema.Job) {
 
 // HealthCheck decodes the health check; that of an actor is implied.
 func (e *JobDecoder) HealthCheck(j *schema.Job) {
-	b := e.decl.Block.Child("health_check")
+	b := given(e.Decoder, e.instance, e.decl.Block.Child("health_check"))
 	if b == nil {
 		if e.decl.Block.Child(language.ActorBlock) != nil {
 			j.HealthCheck = actorHealth()
@@ -284,7 +284,7 @@ func (e *Decoder) jobGroup(decl *configs.Declaration) schema.JobGroup {
 // Resources decodes what a job runs on. With a reservation, the shape is the
 // reservation's.
 func (e *JobDecoder) Resources(j *schema.Job) {
-	b := e.given(e.decl.Block.Child("resources"))
+	b := given(e.Decoder, e.instance, e.decl.Block.Child("resources"))
 	r := schema.Resources{
 		Slices: eval.Get(e, e.instance, b.Attr("slices"), as.WholeNumber(1, 100_000), 1),
 		Ports:  eval.Get(e, e.instance, b.Attr("ports"), as.PortList, nil),
@@ -315,7 +315,7 @@ func (e *JobDecoder) Resources(j *schema.Job) {
 	e.WarnOfZones(b.Attr("zones"), r.Zones)
 	e.WarnOfRegions(b.Attr("regions"), r.Regions)
 	e.checkShape(b, &r)
-	e.checkPlaced(e.decl.Block, &r)
+	e.checkPlaced(e.decl.Block.Range(), b, &r)
 	var cloud schema.CloudSpec
 	if r.Provider == schema.ProviderGCP {
 		cloud = e.Whole.GCP.Cloud

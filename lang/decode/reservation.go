@@ -18,6 +18,7 @@ func (e *Decoder) Reservation(decl *configs.Declaration) (schema.Reservation, bo
 	if !ok {
 		return schema.Reservation{}, false
 	}
+	b = given(e, nil, b)
 	r := schema.Reservation{
 		Addr:     e.Global(decl.Addr),
 		Provider: e.provider(nil, b.Attr("provider")),
@@ -81,7 +82,7 @@ func (e *Decoder) settlePlaces(b *configs.Block, r *schema.Reservation, places s
 	if gpu := cmp.Or(b.Child("min").Child("gpu"), b.Child("max").Child("gpu")); gpu != nil && r.Provider == schema.ProviderGCP {
 		checkGPUs(e.Reporter, gpu, places.GPU)
 	}
-	e.checkPlaced(b, &places)
+	e.checkPlaced(b.Range(), b, &places)
 	settleCloud(e.Reporter, b, &places.Cloud, places.TPU)
 	if r.Provider == schema.ProviderGCP {
 		r.Zones, r.Regions, r.Cloud = places.Zones, places.Regions, places.Cloud

@@ -211,12 +211,12 @@ func (e *Evaluator) validate(name string) {
 	}
 }
 
-// argumentRange is where a called module is given a variable, or would be. Where its value is an object that is written out, it is where
-// the attribute stands to which the path leads.
+// argumentRange is where a called module is given a variable, or would be: where the value stands to which the path leads, as far as that
+// is written out.
 func (e *Evaluator) argumentRange(name string, path []string) hcl.Range {
 	if x := e.CallBlock().Attr(name); x != nil {
-		if len(path) > 0 && object(x.Expr) != nil {
-			return within(x.Expr, path)
+		if at := within(x.Expr, path); at != x.Expr.Range() {
+			return at
 		}
 		return x.Range
 	}
