@@ -32,7 +32,7 @@ func TestContainer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		spec := r.job(`echo "$PLAIN|$SECRET|${#SECRET}|$LINES|$FRAY_JOB_NAME|$FRAY_VAR_x"; cat data; test -d "$XDG_CACHE_HOME" && echo warm; exit 3`)
+		spec := r.job(`echo "$PLAIN|$SECRET|${#SECRET}|$LINES|$FRAY_JOB_NAME|$FRAY_VAR_x|$FRAY_PROGRAM"; cat data; test -d "$XDG_CACHE_HOME" && echo warm; exit 3`)
 		spec.Environment.Bundle = m.Sum
 		spec.Environment.Env = map[string]schema.Text{
 			"PLAIN": schema.Plain("a b"), "SECRET": sealed(t, "hunter22"), "LINES": schema.Plain("1\n2"),
@@ -41,7 +41,7 @@ func TestContainer(t *testing.T) {
 		if end.Reason != "exit status 3" || !end.Started {
 			t.Errorf("got %+v, want exit status 3", end)
 		}
-		want := "a b|(sensitive value)|8|1\n2|a|\nof the project\nwarm\n"
+		want := "a b|(sensitive value)|8|1\n2|a||\nof the project\nwarm\n"
 		if got := r.output(); got != want {
 			t.Errorf("its output is %q, want %q", got, want)
 		}

@@ -40,6 +40,7 @@ func TestExec(t *testing.T) {
 		want        said
 	}{
 		{"the task's variables", "", []string{"sh", "-c", "echo $GREETING $FRAY_JOB_ID"}, said{stdout: "hello id-1\n"}},
+		{"the agent's program", "", []string{"sh", "-c", "test -x \"$FRAY_PROGRAM\" && echo there"}, said{stdout: "there\n"}},
 		{"the task's directory", "", []string{"./tool.sh", "x"}, said{stdout: "tool x\n"}},
 		{"both outputs and a code", "", []string{"sh", "-c", "echo out; echo err >&2; exit 7"}, said{"out\n", "err\n", 7}},
 		{"input", "typed", []string{"cat"}, said{stdout: "typed"}},
