@@ -54,7 +54,7 @@ locals {
     resume          = merge(var.resume, { resume_path = local.absolute.resume })
     logger          = merge(var.logger, { path = local.absolute.metrics })
     runtime_monitor = var.runtime_monitor
-    roles           = { for name, role in local.roles : name => { count = role.count, colocation_group = role.colocation_group } }
+    roles           = { for name, role in var.roles : name => { count = coalesce(role.count, local.counts[name]), colocation_group = role.colocation_group } }
   }
 
   validates = var.validate.data.type != null
@@ -105,25 +105,39 @@ locals {
   # The colocation groups, each with its roles.
   grouped = { for name, role in local.roles : coalesce(role.colocation_group, "-") => name... if role.colocation_group != null }
 
+  # Which roles state what of their processes, and of each group the role that does: the first one if none does.
+  stated = { for name, role in local.roles : name => {
+    resources   = anytrue([for value in values(role.resources) : value != null])
+    health      = anytrue([for value in values(role.health) : value != null])
+    retries     = anytrue([for value in values(role.retries) : value != null])
+    reservation = role.reservation != null
+  } }
+  owners = { for group, names in local.groups : group => {
+    for part in ["resources", "health", "retries", "reservation"] :
+    part => concat([for name in names : name if local.stated[name][part]], [names[0]])[0]
+  } }
+
   indexed = ["rollout_worker", "train_worker", "algorithm_processor", "train_service", "inference_service"]
   processes = merge([for group, names in local.groups : {
     for i in range(local.roles[names[0]].count) :
     (local.roles[names[0]].count > 1 || contains(local.indexed, group) ? "${group}_${i}" : group) => {
-      roles   = [for name in names : "${name}:${i}"]
-      index   = i
-      serves  = contains(names, "rollout_worker")
-      python  = local.roles[names[0]].python
-      command = concat([for name in names : local.roles[name].command if local.roles[name].command != null], [null])[0]
-      env     = merge([for name in names : local.roles[name].env]...)
-      # The first role of a group that has them: a group's other roles have none.
-      reservation = concat([for name in names : local.roles[name].reservation if local.roles[name].reservation != null], [null])[0]
-      resources   = concat([for name in names : local.roles[name].resources if local.roles[name].resources != local.plain.resources], [local.plain.resources])[0]
+      roles       = [for name in names : "${name}:${i}"]
+      index       = i
+      python      = local.roles[names[0]].python
+      command     = concat([for name in names : local.roles[name].command if local.roles[name].command != null], [null])[0]
+      env         = merge([for name in names : local.roles[name].env]...)
+      reservation = local.roles[local.owners[group].reservation].reservation
+      resources   = local.roles[local.owners[group].resources].resources
       # Of a gang only the first task of a train service hosts an actor.
-      health  = merge(local.roles[names[0]].health, { enabled = coalesce(local.roles[names[0]].health.enabled, group != "train_service") })
-      retries = local.roles[names[0]].retries
+      health  = merge(local.roles[local.owners[group].health].health, { enabled = coalesce(local.roles[local.owners[group].health].health.enabled, group != "train_service") })
+      retries = local.roles[local.owners[group].retries].retries
     }
   }]...)
-  plain = var.roles.activity_tracker
+  rollouts = { for name, process in local.processes : name => process if anytrue([for role in process.roles : startswith(role, "rollout_worker:")]) }
+  others   = { for name, process in local.processes : name => process if !contains(keys(local.rollouts), name) }
+
+  # Agents outlive fray apply, and one of an older fray does not set FRAY_PROGRAM.
+  program = ["sh", "-c", "exec \"$${FRAY_PROGRAM:?is set by agents of this version of fray: end the slice by fray destroy and apply again}\" rl \"$@\"", "fray"]
 
   inference = { for i in range(lookup(local.roles, "inference_service", { count = 0 }).count) : "inference_service_${i}" => i }
 
@@ -180,13 +194,16 @@ job_group "run" {
       }
     }
 
-    health_check {
-      http         = "/readyz"
-      port         = "actor"
-      interval     = coalesce(var.roles.inference_service.health.interval, "5s")
-      timeout      = coalesce(var.roles.inference_service.health.timeout, "5s")
-      threshold    = var.roles.inference_service.health.threshold
-      start_period = coalesce(var.roles.inference_service.health.start_period, "30m")
+    dynamic "health_check" {
+      for_each = coalesce(var.roles.inference_service.health.enabled, true) ? [var.roles.inference_service.health] : []
+      content {
+        http         = "/readyz"
+        port         = "actor"
+        interval     = coalesce(health_check.value.interval, "5s")
+        timeout      = coalesce(health_check.value.timeout, "5s")
+        threshold    = health_check.value.threshold
+        start_period = coalesce(health_check.value.start_period, "30m")
+      }
     }
 
     retries {
@@ -196,11 +213,11 @@ job_group "run" {
   }
 
   job "role" {
-    for_each = local.processes
+    for_each = local.others
     command = (
       each.value.command != null ? each.value.command :
       each.value.python ? concat(var.python, ["-m", "fray.rl"], each.value.roles) :
-      concat(["sh", "-c", "exec \"$FRAY_PROGRAM\" rl \"$@\"", "fray"], each.value.roles)
+      concat(local.program, each.value.roles)
     )
     stop_grace = "30s"
 
@@ -230,12 +247,78 @@ job_group "run" {
     environment {
       project = each.value.python ? var.project : null
       image   = each.value.python ? var.image : null
-      # Only what rolls out restarts when its inference service moves.
-      env = merge(local.own, each.value.serves && length(local.inference) > 0 ? {
+      env     = merge(local.own, each.value.env)
+
+      dynamic "uv" {
+        for_each = each.value.python && var.uv != null ? [var.uv] : []
+        content {
+          extras = uv.value.extras
+          groups = uv.value.groups
+          python = uv.value.python
+        }
+      }
+    }
+
+    dynamic "health_check" {
+      for_each = each.value.health.enabled ? [each.value.health] : []
+      content {
+        http         = "/readyz"
+        port         = "actor"
+        interval     = coalesce(health_check.value.interval, "5s")
+        timeout      = coalesce(health_check.value.timeout, "5s")
+        threshold    = health_check.value.threshold
+        start_period = coalesce(health_check.value.start_period, "10m")
+      }
+    }
+
+    retries {
+      failure    = coalesce(each.value.retries.failure, 10)
+      preemption = coalesce(each.value.retries.preemption, 1000)
+    }
+  }
+
+  # What rolls out has the address of its inference service: it starts once that is ready, and again when it moves. A job waits for what
+  # any of its instances reads, so these are a job of their own.
+  job "rollout" {
+    for_each = local.rollouts
+    command = (
+      each.value.command != null ? each.value.command :
+      each.value.python ? concat(var.python, ["-m", "fray.rl"], each.value.roles) :
+      concat(local.program, each.value.roles)
+    )
+    stop_grace = "30s"
+
+    resources {
+      reservation  = each.value.reservation
+      cpu          = each.value.resources.cpu
+      memory       = each.value.resources.memory
+      disk         = each.value.resources.disk
+      tpu          = each.value.resources.tpu
+      accelerators = each.value.resources.accelerators
+      machine_type = each.value.resources.machine_type
+      slices       = each.value.resources.slices
+      preemptible  = each.value.resources.preemptible
+      zones        = each.value.resources.zones
+      regions      = each.value.resources.regions
+      ports        = ["actor"]
+
+      dynamic "gpu" {
+        for_each = each.value.resources.gpu == null ? [] : [each.value.resources.gpu]
+        content {
+          type  = gpu.value.type
+          count = gpu.value.count
+        }
+      }
+    }
+
+    environment {
+      project = each.value.python ? var.project : null
+      image   = each.value.python ? var.image : null
+      env     = merge(local.own, length(local.inference) == 0 ? {} : {
         FRAY_RL_CONFIG = jsonencode(merge(local.config, { service = merge(local.config.service, {
           inference_service = merge(local.config.service.inference_service, { url = local.urls[each.value.index % length(local.urls)] })
         }) }))
-      } : {}, each.value.env)
+      }, each.value.env)
 
       dynamic "uv" {
         for_each = each.value.python && var.uv != null ? [var.uv] : []

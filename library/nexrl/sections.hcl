@@ -4,10 +4,11 @@ variable "algorithm" {
   type = object({
     batch_size = optional(number)
     kl_ctrl = optional(object({
-      horizon   = optional(number)
-      kl_coef   = optional(number)
-      target_kl = optional(number)
-      type      = optional(string)
+      horizon        = optional(number)
+      kl_coef        = optional(number)
+      kl_reward_coef = optional(number)
+      target_kl      = optional(number)
+      type           = optional(string)
     }), {})
     kl_penalty       = optional(string)
     pad_token_id     = optional(number)
@@ -54,6 +55,21 @@ variable "algorithm" {
     condition     = var.algorithm.kl_ctrl.horizon == null ? true : var.algorithm.kl_ctrl.horizon > 0
     error_message = "algorithm.kl_ctrl.horizon: want a number above 0."
   }
+
+  validation {
+    condition     = var.algorithm.kl_ctrl.kl_reward_coef == null || var.algorithm.kl_ctrl.kl_coef == null
+    error_message = "algorithm.kl_ctrl.kl_reward_coef: it is another name of kl_coef: write one of the two."
+  }
+
+  validation {
+    condition     = can(keys(var.algorithm.args)) ? length(keys(var.algorithm.args)) == 0 || strcontains(coalesce(var.algorithm.type, "-"), ":") : false
+    error_message = "algorithm.args: want an object with the keys that your class reads, where a type, backend or class is module:Class: nothing else reads them."
+  }
+
+  validation {
+    condition     = can(keys(var.algorithm.args)) ? alltrue([for key in keys(var.algorithm.args) : !contains(["batch_size", "kl_ctrl", "kl_penalty", "pad_token_id", "type", "update_fn", "use_kl_in_reward"], key)]) : true
+    error_message = "algorithm.args: write the keys of the section beside args, not in it."
+  }
 }
 
 variable "data" {
@@ -83,6 +99,11 @@ variable "data" {
   validation {
     condition     = var.data.seed == null ? true : var.data.seed >= 0 && floor(var.data.seed) == var.data.seed
     error_message = "data.seed: want a whole number from 0."
+  }
+
+  validation {
+    condition     = var.data.data_path == null ? true : !strcontains(var.data.data_path, "://") || strcontains(coalesce(var.data.type, "-"), ":")
+    error_message = "data.data_path: want a path that every host of the run sees."
   }
 
   validation {
@@ -116,8 +137,18 @@ variable "data" {
   }
 
   validation {
-    condition     = var.data.data_path == null || var.data.type == "mock" || !var.check_paths ? true : (can(fileexists(var.data.data_path)) ? fileexists(var.data.data_path) || strcontains(var.data.data_path, "://") : true)
-    error_message = "data.data_path: there is no such file or directory. Write check_paths = false where only the hosts have it."
+    condition     = var.data.data_path == null || var.data.type == null || var.data.type == "mock" || !var.check_paths ? true : strcontains(var.data.data_path, "://") || (var.data.type == "jsonl" ? try(fileexists(var.data.data_path), false) : var.data.type == "directory" ? !can(fileexists(var.data.data_path)) : try(fileexists(var.data.data_path), true))
+    error_message = "data.data_path: there is no such file or directory; jsonl reads a file, directory a directory. Write check_paths = false where only the hosts have it."
+  }
+
+  validation {
+    condition     = can(keys(var.data.args)) ? length(keys(var.data.args)) == 0 || strcontains(coalesce(var.data.type, "-"), ":") : false
+    error_message = "data.args: want an object with the keys that your class reads, where a type, backend or class is module:Class: nothing else reads them."
+  }
+
+  validation {
+    condition     = can(keys(var.data.args)) ? alltrue([for key in keys(var.data.args) : !contains(["batch_size", "data_path", "drop_last", "keep_batch_order", "lease_ttl", "num_samples", "passes", "repeat_item", "seed", "shuffle", "type"], key)]) : true
+    error_message = "data.args: write the keys of the section beside args, not in it."
   }
 }
 
@@ -128,6 +159,11 @@ variable "dump" {
   default     = {}
   nullable    = false
   description = "the section dump of the configuration"
+
+  validation {
+    condition     = var.dump.path == null ? true : !strcontains(var.dump.path, "://")
+    error_message = "dump.path: want a path that every host of the run sees."
+  }
 }
 
 variable "experiment_name" {
@@ -165,12 +201,22 @@ variable "logger" {
     condition     = var.logger.backend == null ? true : length(setsubtract(flatten([var.logger.backend]), ["console", "jsonl", "tensorboard", "wandb"])) == 0
     error_message = "logger.backend: want one or a list of console, jsonl, tensorboard, wandb."
   }
+
+  validation {
+    condition     = var.logger.path == null ? true : !strcontains(var.logger.path, "://")
+    error_message = "logger.path: want a path that every host of the run sees."
+  }
 }
 
 variable "out" {
   type        = string
   default     = null
   description = "directory of the run, seen by all roles: journals, metrics, checkpoints"
+
+  validation {
+    condition     = var.out == null ? true : !strcontains(var.out, "://")
+    error_message = "out: want a path that every host of the run sees."
+  }
 }
 
 variable "project_name" {
@@ -205,12 +251,17 @@ variable "resume" {
   }
 
   validation {
+    condition     = var.resume.resume_path == null ? true : !strcontains(var.resume.resume_path, "://")
+    error_message = "resume.resume_path: want a path that every host of the run sees."
+  }
+
+  validation {
     condition     = var.resume.mode != "from_path" || var.resume.resume_path != null
     error_message = "resume.resume_path: mode from_path needs the directory global_step_N of a checkpoint."
   }
 
   validation {
-    condition     = var.resume.resume_path == null || var.resume.mode != "from_path" || !var.check_paths ? true : (can(fileexists(var.resume.resume_path)) ? fileexists(var.resume.resume_path) || strcontains(var.resume.resume_path, "://") : true)
+    condition     = var.resume.resume_path == null || var.resume.mode != "from_path" || !var.check_paths ? true : strcontains(var.resume.resume_path, "://") || !can(fileexists(var.resume.resume_path))
     error_message = "resume.resume_path: there is no such directory. Write check_paths = false where only the hosts have it."
   }
 }
@@ -264,6 +315,16 @@ variable "rollout_worker" {
   validation {
     condition     = alltrue([for tool in coalesce(var.rollout_worker.tools, []) : can(regex("^[^:/ ]+:[^:/ ]+$", tool))])
     error_message = "rollout_worker.tools: want module:name of functions."
+  }
+
+  validation {
+    condition     = can(keys(var.rollout_worker.args)) ? length(keys(var.rollout_worker.args)) == 0 || strcontains(coalesce(var.rollout_worker.type, "-"), ":") : false
+    error_message = "rollout_worker.args: want an object with the keys that your class reads, where a type, backend or class is module:Class: nothing else reads them."
+  }
+
+  validation {
+    condition     = can(keys(var.rollout_worker.args)) ? alltrue([for key in keys(var.rollout_worker.args) : !contains(["max_length", "max_tokens", "max_turns", "num_workers", "step_timeout", "temperature", "tools", "type"], key)]) : true
+    error_message = "rollout_worker.args: write the keys of the section beside args, not in it."
   }
 }
 
@@ -352,6 +413,11 @@ variable "service" {
   }
 
   validation {
+    condition     = var.service.train_service.config == null ? true : can(keys(var.service.train_service.config))
+    error_message = "service.train_service.config: want an object."
+  }
+
+  validation {
     condition     = var.service.inference_service.backend == null ? true : contains(["mock", "vllm", "sglang", "openai"], var.service.inference_service.backend) || can(regex("^[^:/ ]+:[^:/ ]+$", var.service.inference_service.backend))
     error_message = "service.inference_service.backend: want mock, vllm, sglang, openai, or module:Class."
   }
@@ -372,6 +438,11 @@ variable "service" {
   }
 
   validation {
+    condition     = var.service.inference_service.config == null ? true : can(keys(var.service.inference_service.config))
+    error_message = "service.inference_service.config: want an object."
+  }
+
+  validation {
     condition     = var.service.train_service.class == null ? true : can(regex("^[^:/ ]+:[^:/ ]+$", var.service.train_service.class))
     error_message = "service.train_service.class: want module:Class."
   }
@@ -387,8 +458,33 @@ variable "service" {
   }
 
   validation {
-    condition     = contains(["mock"], coalesce(var.service.train_service.backend, "actor")) || strcontains(coalesce(var.service.train_service.backend, "actor"), ":") || var.service.train_service.class != null
+    condition     = coalesce(var.service.train_service.backend, "actor") != "nextrainer"
+    error_message = "service.train_service.backend: fray has no client of NexTrainer. Write backend \"actor\" and the trainer as class of the role train_service, or your own client as module:Class of a TrainServiceClient."
+  }
+
+  validation {
+    condition     = contains(["mock", "nextrainer"], coalesce(var.service.train_service.backend, "actor")) || strcontains(coalesce(var.service.train_service.backend, "actor"), ":") || var.service.train_service.class != null
     error_message = "service.train_service.class: training needs a train service: write the class of the role train_service, also where the role has a command, or another backend."
+  }
+
+  validation {
+    condition     = can(keys(var.service.inference_service.args)) ? length(keys(var.service.inference_service.args)) == 0 || strcontains(coalesce(var.service.inference_service.backend, "-"), ":") || strcontains(coalesce(var.service.inference_service.class, "-"), ":") : false
+    error_message = "service.inference_service.args: want an object with the keys that your class reads, where a type, backend or class is module:Class: nothing else reads them."
+  }
+
+  validation {
+    condition     = can(keys(var.service.inference_service.args)) ? alltrue([for key in keys(var.service.inference_service.args) : !contains(["api_key", "backend", "class", "config", "freeze_for_weight_sync", "max_retries", "model", "model_tag", "sync_timeout", "timeout", "url"], key)]) : true
+    error_message = "service.inference_service.args: write the keys of the section beside args, not in it."
+  }
+
+  validation {
+    condition     = can(keys(var.service.train_service.args)) ? length(keys(var.service.train_service.args)) == 0 || strcontains(coalesce(var.service.train_service.backend, "-"), ":") || strcontains(coalesce(var.service.train_service.class, "-"), ":") : false
+    error_message = "service.train_service.args: want an object with the keys that your class reads, where a type, backend or class is module:Class: nothing else reads them."
+  }
+
+  validation {
+    condition     = can(keys(var.service.train_service.args)) ? alltrue([for key in keys(var.service.train_service.args) : !contains(["backend", "class", "config", "identifier", "model_tag", "url"], key)]) : true
+    error_message = "service.train_service.args: write the keys of the section beside args, not in it."
   }
 }
 
@@ -410,6 +506,16 @@ variable "train_batch_pool" {
   validation {
     condition     = var.train_batch_pool.batch_size == null ? true : var.train_batch_pool.batch_size >= 1 && floor(var.train_batch_pool.batch_size) == var.train_batch_pool.batch_size
     error_message = "train_batch_pool.batch_size: want a whole number from 1."
+  }
+
+  validation {
+    condition     = can(keys(var.train_batch_pool.args)) ? length(keys(var.train_batch_pool.args)) == 0 || strcontains(coalesce(var.train_batch_pool.type, "-"), ":") : false
+    error_message = "train_batch_pool.args: want an object with the keys that your class reads, where a type, backend or class is module:Class: nothing else reads them."
+  }
+
+  validation {
+    condition     = can(keys(var.train_batch_pool.args)) ? alltrue([for key in keys(var.train_batch_pool.args) : !contains(["batch_size", "type"], key)]) : true
+    error_message = "train_batch_pool.args: write the keys of the section beside args, not in it."
   }
 }
 
@@ -444,8 +550,28 @@ variable "train_worker" {
   }
 
   validation {
+    condition     = var.train_worker.checkpoint_path == null ? true : !strcontains(var.train_worker.checkpoint_path, "://") || strcontains(coalesce(var.train_worker.type, "-"), ":")
+    error_message = "train_worker.checkpoint_path: want a path that every host of the run sees."
+  }
+
+  validation {
+    condition     = var.train_worker.sync_weight_path == null ? true : !strcontains(var.train_worker.sync_weight_path, "://") || strcontains(coalesce(var.train_worker.type, "-"), ":")
+    error_message = "train_worker.sync_weight_path: want a path that every host of the run sees."
+  }
+
+  validation {
     condition     = var.train_worker.save_freq == null ? true : var.train_worker.save_freq >= 0 && floor(var.train_worker.save_freq) == var.train_worker.save_freq
     error_message = "train_worker.save_freq: want a whole number from 0."
+  }
+
+  validation {
+    condition     = can(keys(var.train_worker.args)) ? length(keys(var.train_worker.args)) == 0 || strcontains(coalesce(var.train_worker.type, "-"), ":") : false
+    error_message = "train_worker.args: want an object with the keys that your class reads, where a type, backend or class is module:Class: nothing else reads them."
+  }
+
+  validation {
+    condition     = can(keys(var.train_worker.args)) ? alltrue([for key in keys(var.train_worker.args) : !contains(["checkpoint_path", "num_workers", "remove_previous_ckpt", "save_freq", "sync_weight_path", "total_train_steps", "type"], key)]) : true
+    error_message = "train_worker.args: write the keys of the section beside args, not in it."
   }
 }
 
@@ -508,6 +634,16 @@ variable "trajectory_pool" {
     condition     = local.own_code || !local.exact_batches || !coalesce(var.data.keep_batch_order, false) || local.loaded >= coalesce(var.trajectory_pool.batch_size, 32)
     error_message = "trajectory_pool.batch_size: no batch would be ready: with data.keep_batch_order the next data wait, and a loaded batch gives data.batch_size times data.repeat_item trajectories."
   }
+
+  validation {
+    condition     = can(keys(var.trajectory_pool.args)) ? length(keys(var.trajectory_pool.args)) == 0 || strcontains(coalesce(var.trajectory_pool.type, "-"), ":") : false
+    error_message = "trajectory_pool.args: want an object with the keys that your class reads, where a type, backend or class is module:Class: nothing else reads them."
+  }
+
+  validation {
+    condition     = can(keys(var.trajectory_pool.args)) ? alltrue([for key in keys(var.trajectory_pool.args) : !contains(["batch_size", "check_batch_ready_function", "group_size", "incomplete_groups", "key_list", "max_bytes", "type"], key)]) : true
+    error_message = "trajectory_pool.args: write the keys of the section beside args, not in it."
+  }
 }
 
 variable "validate" {
@@ -547,6 +683,11 @@ variable "validate" {
   }
 
   validation {
+    condition     = var.validate.data.data_path == null ? true : !strcontains(var.validate.data.data_path, "://") || strcontains(coalesce(var.validate.data.type, "-"), ":")
+    error_message = "validate.data.data_path: want a path that every host of the run sees."
+  }
+
+  validation {
     condition     = var.validate.data.num_samples == null ? true : var.validate.data.num_samples >= 1 && floor(var.validate.data.num_samples) == var.validate.data.num_samples
     error_message = "validate.data.num_samples: want a whole number from 1."
   }
@@ -582,13 +723,33 @@ variable "validate" {
   }
 
   validation {
-    condition     = var.validate.data.data_path == null || var.validate.data.type == "mock" || !var.check_paths ? true : (can(fileexists(var.validate.data.data_path)) ? fileexists(var.validate.data.data_path) || strcontains(var.validate.data.data_path, "://") : true)
-    error_message = "validate.data.data_path: there is no such file or directory. Write check_paths = false where only the hosts have it."
+    condition     = var.validate.data.data_path == null || var.validate.data.type == null || var.validate.data.type == "mock" || !var.check_paths ? true : strcontains(var.validate.data.data_path, "://") || (var.validate.data.type == "jsonl" ? try(fileexists(var.validate.data.data_path), false) : var.validate.data.type == "directory" ? !can(fileexists(var.validate.data.data_path)) : try(fileexists(var.validate.data.data_path), true))
+    error_message = "validate.data.data_path: there is no such file or directory; jsonl reads a file, directory a directory. Write check_paths = false where only the hosts have it."
   }
 
   validation {
     condition     = !coalesce(var.validate.validate_before_train, false) || local.validates
     error_message = "validate.validate_before_train: there are no data for validation: write validate.data with its type."
+  }
+
+  validation {
+    condition     = can(keys(var.validate.data.args)) ? length(keys(var.validate.data.args)) == 0 || strcontains(coalesce(var.validate.data.type, "-"), ":") : false
+    error_message = "validate.data.args: want an object with the keys that your class reads, where a type, backend or class is module:Class: nothing else reads them."
+  }
+
+  validation {
+    condition     = can(keys(var.validate.data.args)) ? alltrue([for key in keys(var.validate.data.args) : !contains(["batch_size", "data_path", "drop_last", "keep_batch_order", "lease_ttl", "num_samples", "passes", "repeat_item", "seed", "shuffle", "type"], key)]) : true
+    error_message = "validate.data.args: write the keys of the section beside args, not in it."
+  }
+
+  validation {
+    condition     = can(keys(var.validate.eval.args)) ? length(keys(var.validate.eval.args)) == 0 || strcontains(coalesce(var.validate.eval.type, "-"), ":") : false
+    error_message = "validate.eval.args: want an object with the keys that your class reads, where a type, backend or class is module:Class: nothing else reads them."
+  }
+
+  validation {
+    condition     = can(keys(var.validate.eval.args)) ? alltrue([for key in keys(var.validate.eval.args) : !contains(["type"], key)]) : true
+    error_message = "validate.eval.args: write the keys of the section beside args, not in it."
   }
 }
 
@@ -632,5 +793,15 @@ variable "weight" {
   validation {
     condition     = coalesce(var.weight.validate_freq, 0) == 0 || local.validates
     error_message = "weight.validate_freq: there are no data for validation: write validate.data with its type."
+  }
+
+  validation {
+    condition     = can(keys(var.weight.args)) ? length(keys(var.weight.args)) == 0 || strcontains(coalesce(var.weight.type, "-"), ":") : false
+    error_message = "weight.args: want an object with the keys that your class reads, where a type, backend or class is module:Class: nothing else reads them."
+  }
+
+  validation {
+    condition     = can(keys(var.weight.args)) ? alltrue([for key in keys(var.weight.args) : !contains(["staleness_threshold", "sync_mode", "type", "validate_freq"], key)]) : true
+    error_message = "weight.args: write the keys of the section beside args, not in it."
   }
 }

@@ -15,27 +15,6 @@ func (c *Config) Check() []Problem {
 		c.Data.problems("data"), c.validateProblems(), c.batchProblems(), c.optionProblems(), c.countProblems(), c.colocationProblems())
 }
 
-// Missing returns the paths of the configuration that must exist and do not. Paths with a scheme, as gs://bucket/file, count as
-// existing.
-func (c *Config) Missing(exists func(path string) bool) []Problem {
-	var problems []Problem
-	check := func(at, path string) {
-		if path != "" && !strings.Contains(path, "://") && !exists(path) {
-			problems = append(problems, Problem{Path: at, Text: fmt.Sprintf("there is no file or directory %s", path)})
-		}
-	}
-	if c.Data.Type != "mock" {
-		check("data.data_path", c.Data.DataPath)
-	}
-	if c.Validates() && c.Validate.Data.Type != "mock" {
-		check("validate.data.data_path", c.Validate.Data.DataPath)
-	}
-	if c.Resume.Mode == rl.ResumeFromPath {
-		check("resume.resume_path", c.Resume.ResumePath)
-	}
-	return problems
-}
-
 func (d Data) problems(section string) []Problem {
 	if d.Type == "" || d.Type == "mock" || IsClass(d.Type) || d.DataPath != "" {
 		return nil
@@ -88,6 +67,12 @@ func (c *Config) batchProblems() []Problem {
 	return problems
 }
 
+// The guide's backend "nextrainer" is a program that fray does not have.
+const (
+	noNextrainer        = "fray has no client of NexTrainer"
+	insteadOfNextrainer = `Write backend "actor" and the trainer as class of the role train_service, or your own client as module:Class of a TrainServiceClient.`
+)
+
 func (c *Config) optionProblems() []Problem {
 	var problems []Problem
 	if c.Weight.StalenessThreshold > 0 && c.Weight.SyncMode != rl.BatchAsync {
@@ -97,6 +82,9 @@ func (c *Config) optionProblems() []Problem {
 	}
 	if c.Resume.Mode == rl.ResumeFromPath && c.Resume.ResumePath == "" {
 		problems = append(problems, Problem{Path: "resume.resume_path", Text: `mode "from_path" needs it`, Fix: "Name the directory global_step_N of a checkpoint."})
+	}
+	if c.Service.TrainService.Backend == "nextrainer" {
+		problems = append(problems, Problem{Path: "service.train_service.backend", Text: noNextrainer, Fix: insteadOfNextrainer})
 	}
 	for _, tool := range c.RolloutWorker.Tools {
 		if !isClassName(tool) {
@@ -139,7 +127,15 @@ func (c *Config) countProblems() []Problem {
 			if count != 1 {
 				add(role, "a run has one, got %d", count)
 			}
-		case rl.ValidateDataLoader, rl.Validator, rl.ActivityTracker, rl.ExperimentLogger:
+		case rl.ValidateDataLoader, rl.Validator:
+			want := 0
+			if c.Validates() {
+				want = 1
+			}
+			if count != want {
+				add(role, "a run has one with validate.data.type and none without: want %d, got %d", want, count)
+			}
+		case rl.ActivityTracker, rl.ExperimentLogger:
 			if count > 1 {
 				add(role, "a run has at most one, got %d", count)
 			}

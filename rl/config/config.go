@@ -83,10 +83,11 @@ type Algorithm struct {
 
 // KLCtrl chooses the coefficient of the KL penalty.
 type KLCtrl struct {
-	Type     string  `json:"type"`
-	KLCoef   float64 `json:"kl_coef"`
-	TargetKL float64 `json:"target_kl"`
-	Horizon  float64 `json:"horizon"`
+	Type         string   `json:"type"`
+	KLCoef       float64  `json:"kl_coef"`
+	KLRewardCoef *float64 `json:"kl_reward_coef"` // nil: KLCoef
+	TargetKL     float64  `json:"target_kl"`
+	Horizon      float64  `json:"horizon"`
 }
 
 // TrainBatchPool configures the train batch pool.

@@ -5,5 +5,5 @@
 // Keys is the list of all keys: the check, the defaults, the table in docs/guides/nexrl.md and the tests of the module
 // follow from it.
 //
-// It leaves out files and processes: the caller says which paths exist. Start with Read.
+// It leaves out files and processes: whether paths exist is checked by the module, where a plan is made. Start with Read.
 package config

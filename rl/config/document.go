@@ -55,7 +55,11 @@ func checkSection(at string, section *node, document map[string]any) []Problem {
 			problems = append(problems, unknownKey(path, name, section))
 		case known == nil || value == nil:
 		case known.key != nil:
-			if text := known.key.fault(value); text != "" {
+			key := *known.key
+			if key.Kind == File && isOpen(section, document) {
+				key.Kind = Text // the user's class reads it
+			}
+			if text := key.fault(value); text != "" {
 				problems = append(problems, Problem{Path: path, Text: text})
 			}
 		default:
@@ -97,6 +101,14 @@ func (k Key) fault(value any) string {
 	switch k.Kind {
 	case Text:
 		if _, ok := value.(string); ok {
+			return ""
+		}
+	case File:
+		text, ok := value.(string)
+		if ok && strings.Contains(text, "://") {
+			return wrong + ", and object stores are not read"
+		}
+		if ok {
 			return ""
 		}
 	case Flag:
@@ -166,6 +178,8 @@ func (k Key) wanted() string {
 	switch k.Kind {
 	case Text:
 		return "a string"
+	case File:
+		return "a path that every host of the run sees"
 	case Flag:
 		return "true or false"
 	case Any:

@@ -8,6 +8,7 @@ type Kind string
 // The kinds of values.
 const (
 	Text    Kind = "string"
+	File    Kind = "path" // of a file or directory that every host of the run sees
 	Whole   Kind = "whole number"
 	Number  Kind = "number"
 	Seconds Kind = "seconds"

@@ -20,8 +20,8 @@ func runKeys() []Key {
 		{Path: "seed", Kind: Whole, Default: 0, Meaning: "of sampling and of data without a seed of their own"},
 		{Path: "recovery", Kind: Word, Default: "journal", Words: words(rl.RecoverJournal, rl.RecoverCheckpoint),
 			Meaning: "after a stateful role has died: replay its journal, or rewind the run to its last checkpoint"},
-		{Path: "out", Kind: Text, Default: "out/nexrl", Meaning: "directory of the run, seen by all roles: journals, metrics, checkpoints"},
-		{Path: "dump.path", Kind: Text, Meaning: "directory for easy_dump; without it nothing is dumped"},
+		{Path: "out", Kind: File, Default: "out/nexrl", Meaning: "directory of the run, seen by all roles: journals, metrics, checkpoints"},
+		{Path: "dump.path", Kind: File, Meaning: "directory for easy_dump; without it nothing is dumped"},
 	}
 }
 
@@ -32,7 +32,7 @@ func loaderKeys(section string) []Key {
 		{Path: at + "type", Kind: Class, Default: "mock", Words: []string{"mock", "jsonl", "directory", "torch"},
 			Meaning: "mock generates items, jsonl reads lines of a file, directory its files; torch reads data_path as whichever it is"},
 		{Path: at + "seed", Kind: Whole, Meaning: "of the order with shuffle; the run's without"},
-		{Path: at + "data_path", Kind: Text, Meaning: "file or directory of the items; all types but mock need it"},
+		{Path: at + "data_path", Kind: File, Meaning: "file or directory of the items; all types but mock need it"},
 		{Path: at + "num_samples", Kind: Whole, Default: 100, Low: 1, Meaning: "items of mock"},
 		{Path: at + "batch_size", Kind: Whole, Default: 32, Low: 1, Meaning: "items of a loaded batch"},
 		{Path: at + "repeat_item", Kind: Whole, Default: 1, Low: 1,
@@ -86,6 +86,7 @@ func algorithmKeys() []Key {
 		{Path: "algorithm.kl_penalty", Kind: Word, Default: "kl", Words: []string{"kl", "abs", "mse", "low_var_kl"}, Meaning: "the estimate of that distance"},
 		{Path: "algorithm.kl_ctrl.type", Kind: Word, Default: "fixed", Words: []string{"fixed", "adaptive"}, Meaning: "how its coefficient is chosen"},
 		{Path: "algorithm.kl_ctrl.kl_coef", Kind: Number, Default: 0.001, Meaning: "the coefficient, of adaptive the first one"},
+		{Path: "algorithm.kl_ctrl.kl_reward_coef", Kind: Number, Meaning: "another name of kl_coef, as configurations of NexRL have it; it comes first"},
 		{Path: "algorithm.kl_ctrl.target_kl", Kind: Number, Default: 6, Above: true, Meaning: "of adaptive: the wanted divergence in nats"},
 		{Path: "algorithm.kl_ctrl.horizon", Kind: Number, Default: 10000, Above: true, Meaning: "of adaptive: samples in which an error of 1 doubles the coefficient"},
 	}
@@ -98,8 +99,8 @@ func trainKeys() []Key {
 		{Path: "train_worker.type", Kind: Class, Default: "default", Words: []string{"default"}, Meaning: "what trains"},
 		{Path: "train_worker.total_train_steps", Kind: Whole, Default: 1000, Low: 1, Meaning: "after which the run is finished"},
 		{Path: "train_worker.num_workers", Kind: Whole, Default: 1, Low: 1, Meaning: "how many; the same as roles.train_worker.count"},
-		{Path: "train_worker.checkpoint_path", Kind: Text, Meaning: "directory of checkpoints; checkpoints below out without"},
-		{Path: "train_worker.sync_weight_path", Kind: Text, Meaning: "directory through which weights are synced; sync_weights below out without"},
+		{Path: "train_worker.checkpoint_path", Kind: File, Meaning: "directory of checkpoints; checkpoints below out without"},
+		{Path: "train_worker.sync_weight_path", Kind: File, Meaning: "directory through which weights are synced; sync_weights below out without"},
 		{Path: "train_worker.save_freq", Kind: Whole, Default: 0, Meaning: "steps between checkpoints; 0: no checkpoints"},
 		{Path: "train_worker.remove_previous_ckpt", Kind: Flag, Default: false, Meaning: "keep only the newest complete checkpoint"},
 	}
@@ -118,7 +119,7 @@ func weightKeys() []Key {
 func serviceKeys() []Key {
 	return []Key{
 		{Path: "service.train_service.backend", Kind: Class, Default: "actor", Words: []string{"mock", "actor", "nextrainer"},
-			Meaning: "actor calls the role train_service, which nextrainer names too"},
+			Meaning: "actor calls the role train_service; nextrainer is an error that names what to write instead"},
 		{Path: "service.train_service.url", Kind: Text, Meaning: "of a service outside of the run"},
 		{Path: "service.train_service.model_tag", Kind: Text, Default: rl.DefaultModel, Meaning: "the model that it trains"},
 		{Path: "service.train_service.identifier", Kind: Text, Meaning: "of the run at the service"},
@@ -149,10 +150,10 @@ func validateKeys() []Key {
 		Key{Path: "validate.eval.type", Kind: Class, Default: "default", Words: []string{"default"}, Meaning: "of the validator"},
 		Key{Path: "resume.mode", Kind: Word, Default: "disable", Words: words(rl.ResumeDisable, rl.ResumeAuto, rl.ResumeFromPath),
 			Meaning: "begin at step 0, at the newest checkpoint if there is one, or at resume_path"},
-		Key{Path: "resume.resume_path", Kind: Text, Meaning: "the checkpoint of from_path"},
+		Key{Path: "resume.resume_path", Kind: File, Meaning: "the checkpoint of from_path"},
 		Key{Path: "logger.backend", Kind: Words, Default: []string{"console"}, Words: words(rl.LogConsole, rl.LogJSONL, rl.LogTensorboard, rl.LogWandb),
 			Meaning: "where metrics go"},
-		Key{Path: "logger.path", Kind: Text, Meaning: "directory of jsonl and tensorboard; metrics below out without"},
+		Key{Path: "logger.path", Kind: File, Meaning: "directory of jsonl and tensorboard; metrics below out without"},
 	)
 }
 

@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "write library/nexrl/sections.hcl and the table of docs/guides/nexrl.md again")
 
-const sections = "../../library/nexrl/sections.hcl"
+const sectionFile = "../../library/nexrl/sections.hcl"
 
 // TestN101_TheModuleHasEveryKey holds the variables of the module to the keys.
 func TestN101_TheModuleHasEveryKey(t *testing.T) {
@@ -26,16 +26,16 @@ func TestN101_TheModuleHasEveryKey(t *testing.T) {
 		t.Fatal(diags)
 	}
 	if *update {
-		if err := os.WriteFile(filepath.FromSlash(sections), want, 0o644); err != nil {
+		if err := os.WriteFile(filepath.FromSlash(sectionFile), want, 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	got, err := os.ReadFile(filepath.FromSlash(sections))
+	got, err := os.ReadFile(filepath.FromSlash(sectionFile))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s is not as the keys say; run go test ./rl/config -update (-want +got):\n%s", sections, diff)
+		t.Errorf("%s is not as the keys say; run go test ./rl/config -update (-want +got):\n%s", sectionFile, diff)
 	}
 }
 
@@ -61,10 +61,16 @@ func variableText(out *strings.Builder, name string, n *node) {
 	}
 	for _, key := range Keys() {
 		if key.Path == name || strings.HasPrefix(key.Path, name+".") {
-			validationText(out, key)
+			validationText(out, key, classCondition(key.Path))
 		}
 	}
-	for _, r := range rules() {
+	all := rules()
+	sections(name, n, func(path string, section *node) {
+		if isClassSection(section) {
+			all = append(all, argsRules(path, section)...)
+		}
+	})
+	for _, r := range all {
 		if section, _, _ := strings.Cut(r.path, "."); section == name {
 			fmt.Fprintf(out, "\nvalidation {\ncondition = %s\nerror_message = %q\n}\n", r.condition, r.path+": "+r.message)
 		}
@@ -72,24 +78,32 @@ func variableText(out *strings.Builder, name string, n *node) {
 	out.WriteString("}\n")
 }
 
-// rule is a validation that reads more than one key. Config.Check has each of them, too.
+// rule is a validation that reads more than one key. Config.Check has those that also hold without the module.
 type rule struct{ path, condition, message string }
 
 func rules() []rule {
-	files := func(section string) []rule {
-		v := "var." + section
-		return []rule{
-			{section + ".data_path", fmt.Sprintf(`%s.type == null ? true : %s.type == "mock" || strcontains(%s.type, ":") || %s.data_path != null`, v, v, v, v),
-				"name the file or directory of the items, which all types but mock read."},
-			{section + ".data_path", fmt.Sprintf(`%s.data_path == null || %s.type == "mock" || !var.check_paths ? true : (can(fileexists(%s.data_path)) ? fileexists(%s.data_path) || strcontains(%s.data_path, "://") : true)`, v, v, v, v, v),
-				"there is no such file or directory. Write check_paths = false where only the hosts have it."},
-		}
+	return slices.Concat(dataRules("data"), dataRules("validate.data"), optionRules(), serviceRules())
+}
+
+// dataRules are those of a data loader. fileexists is an error for a directory.
+func dataRules(section string) []rule {
+	v := "var." + section
+	return []rule{
+		{section + ".data_path", fmt.Sprintf(`%s.type == null ? true : %s.type == "mock" || strcontains(%s.type, ":") || %s.data_path != null`, v, v, v, v),
+			"name the file or directory of the items, which all types but mock read."},
+		{section + ".data_path", fmt.Sprintf(
+			`%s.data_path == null || %s.type == null || %s.type == "mock" || !var.check_paths ? true : strcontains(%s.data_path, "://") || (%s.type == "jsonl" ? try(fileexists(%s.data_path), false) : %s.type == "directory" ? !can(fileexists(%s.data_path)) : try(fileexists(%s.data_path), true))`,
+			v, v, v, v, v, v, v, v, v),
+			"there is no such file or directory; jsonl reads a file, directory a directory. Write check_paths = false where only the hosts have it."},
 	}
-	return slices.Concat(files("data"), files("validate.data"), []rule{
+}
+
+func optionRules() []rule {
+	return []rule{
 		{"launch_mode", `coalesce(var.launch_mode, "fray") != "ray"`,
 			"the module starts jobs. To start roles on a Ray cluster, write a program with fray.rl.ResourceManager; for slices of a Ray cluster, write provider \"ray\"."},
 		{"resume.resume_path", `var.resume.mode != "from_path" || var.resume.resume_path != null`, "mode from_path needs the directory global_step_N of a checkpoint."},
-		{"resume.resume_path", `var.resume.resume_path == null || var.resume.mode != "from_path" || !var.check_paths ? true : (can(fileexists(var.resume.resume_path)) ? fileexists(var.resume.resume_path) || strcontains(var.resume.resume_path, "://") : true)`,
+		{"resume.resume_path", `var.resume.resume_path == null || var.resume.mode != "from_path" || !var.check_paths ? true : strcontains(var.resume.resume_path, "://") || !can(fileexists(var.resume.resume_path))`,
 			"there is no such directory. Write check_paths = false where only the hosts have it."},
 		{"weight.staleness_threshold", `coalesce(var.weight.staleness_threshold, 0) == 0 || var.weight.sync_mode == "batch-async"`,
 			"only sync_mode batch-async has a threshold: leave it out, or set that mode."},
@@ -102,29 +116,94 @@ func rules() []rule {
 		{"trajectory_pool.batch_size", `local.own_code || !local.exact_batches || !coalesce(var.data.keep_batch_order, false) || local.loaded >= coalesce(var.trajectory_pool.batch_size, 32)`,
 			"no batch would be ready: with data.keep_batch_order the next data wait, and a loaded batch gives data.batch_size times data.repeat_item trajectories."},
 		{"rollout_worker.tools", `alltrue([for tool in coalesce(var.rollout_worker.tools, []) : can(regex("^[^:/ ]+:[^:/ ]+$", tool))])`, "want module:name of functions."},
+		{"algorithm.kl_ctrl.kl_reward_coef", `var.algorithm.kl_ctrl.kl_reward_coef == null || var.algorithm.kl_ctrl.kl_coef == null`, "it is another name of kl_coef: write one of the two."},
+	}
+}
+
+func serviceRules() []rule {
+	return []rule{
 		{"service.train_service.class", `var.service.train_service.class == null ? true : can(regex("^[^:/ ]+:[^:/ ]+$", var.service.train_service.class))`, "want module:Class."},
 		{"service.inference_service.class", `var.service.inference_service.class == null ? true : can(regex("^[^:/ ]+:[^:/ ]+$", var.service.inference_service.class))`, "want module:Class."},
 		{"service.inference_service.url", `contains(["mock"], coalesce(var.rollout_worker.type, "simple")) || var.service.inference_service.url != null || local.counts.inference_service > 0`,
 			"rollouts need an inference service: write its url, or the class of the role inference_service."},
-		{"service.train_service.class", `contains(["mock"], coalesce(var.service.train_service.backend, "actor")) || strcontains(coalesce(var.service.train_service.backend, "actor"), ":") || var.service.train_service.class != null`,
+		{"service.train_service.backend", `coalesce(var.service.train_service.backend, "actor") != "nextrainer"`, noNextrainer + ". " + insteadOfNextrainer},
+		{"service.train_service.class", `contains(["mock", "nextrainer"], coalesce(var.service.train_service.backend, "actor")) || strcontains(coalesce(var.service.train_service.backend, "actor"), ":") || var.service.train_service.class != null`,
 			"training needs a train service: write the class of the role train_service, also where the role has a command, or another backend."},
-	})
+	}
+}
+
+// argsRules are those of the keys that only a class of the user reads.
+func argsRules(path string, n *node) []rule {
+	v := "var." + path
+	names := slices.Sorted(maps.Keys(n.children))
+	known := make([]string, len(names))
+	for i, name := range names {
+		known[i] = fmt.Sprintf("%q", name)
+	}
+	set := "[" + strings.Join(known, ", ") + "]"
+	return []rule{
+		{path + ".args", fmt.Sprintf("can(keys(%s.args)) ? length(keys(%s.args)) == 0 || %s : false", v, v, classCondition(path+".args")),
+			"want an object with the keys that your class reads, where a type, backend or class is module:Class: nothing else reads them."},
+		{path + ".args", fmt.Sprintf("can(keys(%s.args)) ? alltrue([for key in keys(%s.args) : !contains(%s, key)]) : true", v, v, set),
+			"write the keys of the section beside args, not in it."},
+	}
+}
+
+// sections are the sections below a section, itself among them, each with its path.
+func sections(path string, n *node, visit func(string, *node)) {
+	if n.key != nil {
+		return
+	}
+	visit(path, n)
+	for _, name := range slices.Sorted(maps.Keys(n.children)) {
+		sections(path+"."+name, n.children[name], visit)
+	}
+}
+
+// classCondition is that a class of the user reads the section of a key, "" if none can.
+func classCondition(path string) string {
+	i := strings.LastIndexByte(path, '.')
+	if i < 0 {
+		return ""
+	}
+	at := tree()
+	for name := range strings.SplitSeq(path[:i], ".") {
+		at = at.children[name]
+	}
+	if !isClassSection(at) {
+		return ""
+	}
+	var classes []string
+	for _, name := range []string{"type", "backend", "class"} {
+		if at.children[name] != nil {
+			classes = append(classes, fmt.Sprintf(`strcontains(coalesce(var.%s.%s, "-"), ":")`, path[:i], name))
+		}
+	}
+	return strings.Join(classes, " || ")
+}
+
+// isClassSection reports whether a section may have keys of a class of the user.
+func isClassSection(n *node) bool {
+	for _, child := range n.children {
+		if child.key != nil && child.key.Kind == Class {
+			return true
+		}
+	}
+	return false
 }
 
 func objectType(n *node) string {
 	var out strings.Builder
 	out.WriteString("object({\n")
-	open := false
 	for _, name := range slices.Sorted(maps.Keys(n.children)) {
 		child := n.children[name]
 		if child.key == nil {
 			fmt.Fprintf(&out, "%s = optional(%s, {})\n", name, objectType(child))
 			continue
 		}
-		open = open || child.key.Kind == Class
 		fmt.Fprintf(&out, "%s = optional(%s)\n", name, hclType(*child.key))
 	}
-	if open {
+	if isClassSection(n) {
 		out.WriteString("args = optional(any, {})\n")
 	}
 	out.WriteString("})")
@@ -141,13 +220,14 @@ func hclType(key Key) string {
 		return "list(string)"
 	case Words, Any:
 		return "any"
-	case Text, Word, Class:
+	case Text, File, Word, Class:
 	}
 	return "string"
 }
 
-// validationText is the block that rejects values which the check of a document rejects.
-func validationText(out *strings.Builder, key Key) {
+// validationText is the block that rejects values which the check of a document rejects. classes is the condition that a class of the
+// user reads the section, "" if none can.
+func validationText(out *strings.Builder, key Key, classes string) {
 	v, condition := "var."+key.Path, ""
 	words := make([]string, len(key.Words))
 	for i, word := range key.Words {
@@ -163,7 +243,14 @@ func validationText(out *strings.Builder, key Key) {
 		condition = fmt.Sprintf("contains(%s, %s) || can(regex(\"^[^:/ ]+:[^:/ ]+$\", %s))", set, v, v)
 	case Whole, Number, Seconds:
 		condition = numberCondition(key, v)
-	case Text, Flag, Texts, Any:
+	case Any:
+		condition = fmt.Sprintf("can(keys(%s))", v)
+	case File:
+		condition = fmt.Sprintf(`!strcontains(%s, "://")`, v)
+		if classes != "" {
+			condition += " || " + classes
+		}
+	case Text, Flag, Texts:
 	}
 	if condition == "" {
 		return

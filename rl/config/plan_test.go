@@ -44,10 +44,11 @@ func TestWrongValuesAreErrorsOfPlan(t *testing.T) {
 	for _, test := range []struct{ name, lines string }{
 		{"values", `
 recovery = "hope" # recovery: want journal, checkpoint.
+out      = "gs://bucket/run" # out: want a path that every host of the run sees
 data = {
   batch_size = 0 # data.batch_size: want a whole number from 1.
   type       = "jsonl"
-  data_path  = "gone.jsonl" # data.data_path: there is no such file or directory.
+  data_path  = "gone.jsonl" # data.data_path: there is no such file or directory
 }
 weight = {
   sync_mode = "async" # weight.sync_mode: want sync, fully-async, batch-async.
@@ -110,11 +111,66 @@ rollout_worker = {
   type        = "mock"
 }
 service = { train_service = { backend = "mock" } }
-roles = { # a has 2 rollout_worker, 1 train_worker & rollout_worker in Python, train_worker in Python, trajectory_pool in Go & a run has one train_batch_pool
-  rollout_worker  = { count = 2, colocation_group = "a" } # roles: rollout_worker.count differs from num_workers
-  train_worker    = { colocation_group = "a" }
-  trajectory_pool = { colocation_group = "a" }
-  data_loader     = { count = 2 }
+roles = {
+  rollout_worker  = { count = 2, colocation_group = "a" } # roles.rollout_worker.count: num_workers of the section rollout_worker is 3
+  train_worker    = { colocation_group = "a" } # the group has 1 of this role and 2 of rollout_worker
+  trajectory_pool = { colocation_group = "a" } # this role runs in Go and rollout_worker of the same group in Python
+  data_loader     = { count = 2 } # roles.data_loader.count: a run has one
+}`},
+		{"roles", `
+roles = {
+  activity_tracker = { count = 1, resources = { cpu = 2 } }
+  controller       = { colocation_group = "a", resources = { cpu = 1 } }
+  data_loader      = {
+    colocation_group = "a"
+    command          = ["x"] # leave the command out
+    health           = { interval = "9s" }
+  }
+  train_batch_pool = {
+    colocation_group = "a"
+    resources        = { memory = "1GiB" } # roles.train_batch_pool.resources: controller of the same colocation group has them
+    health           = { timeout = "9s" } # roles.train_batch_pool.health: data_loader of the same colocation group has them
+  }
+  weight_sync_controller = { colocation_group = "validator" } # want a name of lowercase letters
+  trajectory_pool        = { colocation_group = "pools_0" } # want a name of lowercase letters
+  inference_service      = { colocation_group = "b" } # leave the group out
+  validator              = { count = 1 } # this run has 0
+  algorithm_processor    = { count = 0 } # want a whole number from 1
+  experiment_logger      = { count = 2 } # a run has at most one
+  train_worker           = { resources = { slices = 2 } } # roles.train_worker.resources.slices: a role is one process
+  train_service          = { count = 1.5 } # want a whole number from 0
+}`},
+		{"what only classes read", `
+data = {
+  type      = "directory"
+  data_path = "data.jsonl" # jsonl reads a file, directory a directory
+  args      = { batch_size = 0 } # data.args: want an object with the keys that your class reads
+}
+validate = {
+  data = {
+    type      = "jsonl"
+    data_path = "." # jsonl reads a file, directory a directory
+  }
+  eval = {
+    type = "my:Validator"
+    args = { type = "x" } # validate.eval.args: write the keys of the section beside args
+  }
+}
+resume = {
+  mode        = "from_path"
+  resume_path = "data.jsonl" # resume.resume_path: there is no such directory.
+}
+algorithm = {
+  kl_ctrl = {
+    kl_coef        = 1
+    kl_reward_coef = 1 # it is another name of kl_coef
+  }
+}
+service = {
+  train_service = {
+    backend = "nextrainer" # fray has no client of NexTrainer. Write backend "actor"
+    config  = [1]          # service.train_service.config: want an object.
+  }
 }`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -156,7 +212,7 @@ func TestTheModuleRendersTheConfiguration(t *testing.T) {
     controller          = { colocation_group = "core" }
     trajectory_pool     = { colocation_group = "core", resources = { cpu = 2 } }
     algorithm_processor = { count = 2, env = { A = "1" } }
-    inference_service   = { count = 2, command = ["serve"] }
+    inference_service   = { count = 2, command = ["serve"], health = { enabled = false } }
   }
   service = { train_service = { backend = "mock" } }
   env     = { B = "2" }`)
@@ -173,7 +229,14 @@ func TestTheModuleRendersTheConfiguration(t *testing.T) {
 		}
 		commands[key] = strings.Join(words, " ")
 		text := job.Environment.Env["FRAY_RL_CONFIG"].String()
-		if strings.HasPrefix(key, "rollout_worker") {
+		rolls := job.Addr.Name == "rollout"
+		if (job.HealthCheck == nil) != strings.HasPrefix(key, "inference_service") {
+			t.Errorf("%s has the health check %+v", job.Addr, job.HealthCheck)
+		}
+		if rolls != strings.HasPrefix(key, "rollout_worker") || rolls != (len(job.Uses) > 0) {
+			t.Errorf("%s waits for %v: want rollout workers alone to wait for the inference service", job.Addr, job.Uses)
+		}
+		if rolls {
 			continue // known after apply
 		}
 		c, err := Read([]byte(text))
@@ -193,7 +256,7 @@ func TestTheModuleRendersTheConfiguration(t *testing.T) {
 			t.Errorf("%s: args of data are missing: %s", key, text)
 		}
 	}
-	const program = `sh -c exec "$FRAY_PROGRAM" rl "$@" fray `
+	const program = `sh -c exec "${FRAY_PROGRAM:?is set by agents of this version of fray: end the slice by fray destroy and apply again}" rl "$@" fray `
 	for key, want := range map[string]string{
 		"core": program + "controller:0 trajectory_pool:0", "train_batch_pool": program + "train_batch_pool:0",
 		"data_loader":           "python3 -m fray.rl data_loader:0",

@@ -66,6 +66,10 @@ func TestProblems(t *testing.T) {
 			`validate.data.data_path: type "torch" reads files. Name the file or directory of the items.`,
 			`resume.resume_path: mode "from_path" needs it. Name the directory global_step_N of a checkpoint.`,
 		}},
+		{"object stores", `{"out": "gs://bucket/run", "data": {"type": "my:Loader", "data_path": "gs://bucket/data"}, "validate": {"data": {"type": "jsonl", "data_path": "gs://bucket/v"}}}`, []string{
+			`out: want a path that every host of the run sees, got "gs://bucket/run", and object stores are not read`,
+			`validate.data.data_path: want a path that every host of the run sees, got "gs://bucket/v", and object stores are not read`,
+		}},
 		{"validation without data", `{"validate": {"validate_before_train": true}, "weight": {"validate_freq": 5}}`, []string{
 			"validate.validate_before_train: there are no data for validation. Write validate.data with its type.",
 			"weight.validate_freq: there are no data for validation. Write validate.data with its type.",
@@ -84,7 +88,13 @@ func TestProblems(t *testing.T) {
 		}},
 		{"counts", `{"rollout_worker": {"num_workers": 3}, "roles": {"rollout_worker": {"count": 4}, "controller": {"count": 2}, "validator": {"count": 2}, "trajectory_pool": {"count": 0}}}`, []string{
 			"roles.rollout_worker.count: it is 4, and rollout_worker.num_workers is 3", "roles.trajectory_pool.count: want at least 1, got 0",
-			"roles.validator.count: a run has at most one, got 2", "roles.controller.count: a run has one, got 2",
+			"roles.validator.count: a run has one with validate.data.type and none without: want 0, got 2", "roles.controller.count: a run has one, got 2",
+		}},
+		{"NexTrainer", `{"service": {"train_service": {"backend": "nextrainer"}}}`, []string{
+			`service.train_service.backend: fray has no client of NexTrainer. Write backend "actor" and the trainer as class of the role train_service, or your own client as module:Class of a TrainServiceClient.`,
+		}},
+		{"validation without its roles", `{"validate": {"data": {"type": "mock"}}, "roles": {"validate_dataloader": {"count": 0}}}`, []string{
+			"roles.validate_dataloader.count: a run has one with validate.data.type and none without: want 1, got 0",
 		}},
 		{"tools", `{"rollout_worker": {"tools": ["calculator"]}}`, []string{`rollout_worker.tools: want module:name of a function, got "calculator"`}},
 	} {
@@ -178,17 +188,6 @@ func TestKeysAreTheFields(t *testing.T) {
 	slices.Sort(paths)
 	if diff := cmp.Diff(fields, paths); diff != "" {
 		t.Errorf("keys (-fields +keys):\n%s", diff)
-	}
-}
-
-func TestMissingPaths(t *testing.T) {
-	c := Defaults()
-	c.Data.Type, c.Data.DataPath = "jsonl", "here.jsonl"
-	c.Validate.Data.Type, c.Validate.Data.DataPath = "directory", "gs://bucket/there"
-	c.Resume.Mode, c.Resume.ResumePath = rl.ResumeFromPath, "gone"
-	got := c.Missing(func(path string) bool { return path == "here.jsonl" })
-	if diff := cmp.Diff([]Problem{{Path: "resume.resume_path", Text: "there is no file or directory gone"}}, got); diff != "" {
-		t.Errorf("problems (-want +got):\n%s", diff)
 	}
 }
 
