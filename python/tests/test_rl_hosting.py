@@ -436,3 +436,14 @@ def test_the_program_names_what_is_wrong(
     assert __main__.main(arguments) == 2
     assert problem in capsys.readouterr().err
     del execution
+
+
+def test_only_the_first_task_of_a_gang_hosts(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from fray.rl import __main__
+
+    monkeypatch.setattr(__main__, "set_logging_basic_config", lambda _: None)
+    monkeypatch.setenv("FRAY_TASK_INDEX", "3")
+    assert __main__.main(["train_service:0", "--config", "{}"]) == 2
+    assert "this is task 3 of its job" in capsys.readouterr().err

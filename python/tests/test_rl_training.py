@@ -373,8 +373,10 @@ def test_backends() -> None:
     assert isinstance(create_train_service_client({"backend": "mock"}), MockTrainServiceClient)
     with pytest.raises(ConfigError, match="no actor train_service_0"):
         create_train_service_client({"backend": "actor"})
-    with pytest.raises(ConfigError, match="mock"):
+    with pytest.raises(ConfigError, match="no client of NexTrainer; host its trainer as"):
         create_train_service_client({"backend": "nextrainer"})
+    with pytest.raises(ConfigError, match='want "mock", "actor" or "module:Class"'):
+        create_train_service_client({"backend": "other"})
 
 
 def test_a_mock_service_trains(tmp_path: Path) -> None:

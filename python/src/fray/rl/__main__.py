@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -16,6 +17,11 @@ _DESCRIPTION = """Hosts roles of a reinforcement learning run that are classes o
 ROLE is one of rollout_worker, algorithm_processor, train_worker, train_service, inference_service and
 experiment_logger; or a role that is otherwise hosted by "fray rl", where its type in the configuration is
 "module:Class". INDEX is which of several; without it all of the role are hosted here."""
+
+_OF_A_GANG = """fray.rl: this is task {task} of its job. Only task 0 of a gang hosts actors: callers would
+reach now one process, now another. Give the role a command, which runs `python -m fray.rl {roles}`
+in task 0 only, and in the others what computes for it, as examples/nexrl/train_service.py does.
+"""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -31,6 +37,9 @@ def main(arguments: Sequence[str]) -> int:
     if level is None:
         parser.error(f"--log-level {given.log_level}: want DEBUG, INFO, WARNING or ERROR")
     set_logging_basic_config(level)
+    if (task := os.environ.get("FRAY_TASK_INDEX") or "0") != "0":
+        sys.stderr.write(_OF_A_GANG.format(task=task, roles=" ".join(given.roles)))
+        return 2
     from fray.cluster.current import current_cluster
     from fray.rl.hosting import Hosting, places_of
 

@@ -166,6 +166,12 @@ def create_train_service_client(config: Any, actor: Any = None) -> TrainServiceC
                 'service.train_service.backend is "actor", and there is no actor train_service_0'
             )
         return ActorTrainServiceClient(actor)
+    if backend == "nextrainer":
+        raise ConfigError(
+            "service.train_service.backend: fray has no client of NexTrainer; host its trainer as "
+            'service.train_service.class with backend "actor", or name your client as "module:Class" '
+            "of a TrainServiceClient"
+        )
     if ":" in str(backend):
         client: TrainServiceClient = class_of(backend, "service.train_service.backend")(config)
         return client
