@@ -83,9 +83,10 @@ module "run" {
   service = {
     train_service = {
       class  = "train_service:ReverseTrainService"
-      config = { learning_rate = 0.1 }
+      config = { learning_rate = 0.05 }
     }
     inference_service = {
+      class = "inference:InferenceService"
       model = "reverse"
     }
   }
@@ -120,12 +121,8 @@ module "run" {
     train_worker        = { colocation_group = "learner" }
 
     train_service = {
-      command   = [var.python, "train_service.py"]
-      resources = { slices = 2 } # a gang of two processes
-    }
-
-    inference_service = {
-      command = [var.python, "inference.py"]
+      command   = [var.python, "train_service.py"] # hosts the class in process 0; the other processes compute for it
+      resources = { slices = 2 }                   # a gang of two processes
     }
   }
 }

@@ -42,6 +42,7 @@ func checkedBy() map[string]map[string]string {
 		"inference.md":  {"    ": examples + ", with an endpoint for ENDPOINT"},
 		"iris.md":       {"    FRAY_CLIENT_SPEC": "not run: it needs a cluster; tests/engines/programs", "```python": "test_engine_guides.py"},
 		"modules.md":    {"```": "TestModulesGuide"},
+		"nexrl-modules.md": {"```python": "not run as written: test_n100 runs classes like these"},
 		"nexrl.md":      {"    ": "not run as written: the commands of other guides, for examples/nexrl.hcl", "```hcl": "rl/config: TestTheGuidesCallIsRight", "```python": "not run as written: test_n100 runs classes like it"},
 		"quickstart.md": {"    ": "TestQuickstartGuide"},
 		"ray-capacity.md": {
