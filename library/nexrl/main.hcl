@@ -85,7 +85,7 @@ locals {
     algorithm_processor = true
     train_service       = true
     inference_service   = true
-    experiment_logger   = contains(local.backends, "wandb")
+    experiment_logger   = true
     trajectory_pool     = strcontains(coalesce(var.trajectory_pool.type, "default"), ":")
     train_batch_pool    = strcontains(coalesce(var.train_batch_pool.type, "default"), ":")
     data_loader         = strcontains(coalesce(var.data.type, "mock"), ":")

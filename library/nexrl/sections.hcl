@@ -453,8 +453,8 @@ variable "service" {
   }
 
   validation {
-    condition     = contains(["mock"], coalesce(var.rollout_worker.type, "simple")) || var.service.inference_service.url != null || local.counts.inference_service > 0
-    error_message = "service.inference_service.url: rollouts need an inference service: write its url, or the class of the role inference_service."
+    condition     = contains(["mock"], coalesce(var.rollout_worker.type, "simple")) || var.service.inference_service.url != null || local.counts.inference_service > 0 && contains(keys(local.roles), "inference_service")
+    error_message = "service.inference_service.url: rollouts need an inference service: write its url, or the class of the role inference_service, with a count of at least 1."
   }
 
   validation {

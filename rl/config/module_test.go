@@ -124,8 +124,8 @@ func serviceRules() []rule {
 	return []rule{
 		{"service.train_service.class", `var.service.train_service.class == null ? true : can(regex("^[^:/ ]+:[^:/ ]+$", var.service.train_service.class))`, "want module:Class."},
 		{"service.inference_service.class", `var.service.inference_service.class == null ? true : can(regex("^[^:/ ]+:[^:/ ]+$", var.service.inference_service.class))`, "want module:Class."},
-		{"service.inference_service.url", `contains(["mock"], coalesce(var.rollout_worker.type, "simple")) || var.service.inference_service.url != null || local.counts.inference_service > 0`,
-			"rollouts need an inference service: write its url, or the class of the role inference_service."},
+		{"service.inference_service.url", `contains(["mock"], coalesce(var.rollout_worker.type, "simple")) || var.service.inference_service.url != null || local.counts.inference_service > 0 && contains(keys(local.roles), "inference_service")`,
+			"rollouts need an inference service: write its url, or the class of the role inference_service, with a count of at least 1."},
 		{"service.train_service.backend", `coalesce(var.service.train_service.backend, "actor") != "nextrainer"`, noNextrainer + ". " + insteadOfNextrainer},
 		{"service.train_service.class", `contains(["mock", "nextrainer"], coalesce(var.service.train_service.backend, "actor")) || strcontains(coalesce(var.service.train_service.backend, "actor"), ":") || var.service.train_service.class != null`,
 			"training needs a train service: write the class of the role train_service, also where the role has a command, or another backend."},

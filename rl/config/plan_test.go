@@ -140,6 +140,14 @@ roles = {
   train_worker           = { resources = { slices = 2 } } # roles.train_worker.resources.slices: a role is one process
   train_service          = { count = 1.5 } # want a whole number from 0
 }`},
+		{"services that do not run", `
+service = {
+  train_service     = { backend = "mock" }
+  inference_service = { # rollouts need an inference service
+    class = "serve:Server"
+  }
+}
+roles = { inference_service = { count = 0 } }`},
 		{"what only classes read", `
 data = {
   type      = "directory"
@@ -212,6 +220,7 @@ func TestTheModuleRendersTheConfiguration(t *testing.T) {
     controller          = { colocation_group = "core" }
     trajectory_pool     = { colocation_group = "core", resources = { cpu = 2 } }
     algorithm_processor = { count = 2, env = { A = "1" } }
+    experiment_logger   = { count = 1 }
     inference_service   = { count = 2, command = ["serve"], health = { enabled = false } }
   }
   service = { train_service = { backend = "mock" } }
@@ -261,14 +270,14 @@ func TestTheModuleRendersTheConfiguration(t *testing.T) {
 		"core": program + "controller:0 trajectory_pool:0", "train_batch_pool": program + "train_batch_pool:0",
 		"data_loader":           "python3 -m fray.rl data_loader:0",
 		"algorithm_processor_1": "python3 -m fray.rl algorithm_processor:1", "rollout_worker_2": "python3 -m fray.rl rollout_worker:2",
-		"inference_service_1": "serve",
+		"inference_service_1": "serve", "experiment_logger": "python3 -m fray.rl experiment_logger:0",
 	} {
 		if commands[key] != want {
 			t.Errorf("process %s: got command %q, want %q", key, commands[key], want)
 		}
 	}
-	if len(commands) != 12 {
-		t.Errorf("got %d processes, want 12: %v", len(commands), commands)
+	if len(commands) != 13 {
+		t.Errorf("got %d processes, want 13: %v", len(commands), commands)
 	}
 }
 
