@@ -2,6 +2,7 @@ package controller_test
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"testing"
 	"testing/synctest"
@@ -10,6 +11,7 @@ import (
 	"github.com/fray-ml/fray/apply"
 	"github.com/fray-ml/fray/controller"
 	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
 	"github.com/fray-ml/fray/state/store/storetest"
 )
@@ -96,11 +98,12 @@ func TestOneLeads(t *testing.T) {
 	})
 }
 
-// A controller that an apply started ends when none is declared any more.
+// A controller that an apply started ends when none is declared any more, and waits until
+// then for the client that records the outputs last.
 func TestEndsWhenUndeclared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := storetest.NewMemory()
-		declare := func(d schema.Desired) {
+		declare := func(d schema.Desired, outputs map[string]schema.Output) {
 			held, err := store.Acquire(t.Context(), s, store.LeaseConfig{Command: "fray apply"})
 			if err != nil {
 				t.Fatal(err)
@@ -109,14 +112,17 @@ func TestEndsWhenUndeclared(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := st.Accept(t.Context(), apply.Accept(st.Document(), apply.Request{Desired: d})); err != nil {
+			accepted := apply.Accept(st.Document(), apply.Request{Desired: d})
+			accepted.Outputs = outputs
+			if err := st.Accept(t.Context(), accepted); err != nil {
 				t.Fatal(err)
 			}
 			if err := held.Release(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
-		declare(schema.Desired{Controller: &schema.Controller{Provider: schema.ProviderLocal}})
+		outputs := map[string]schema.Output{"address": {Value: json.RawMessage(`"10.0.0.1"`)}}
+		declare(schema.Desired{Controller: &schema.Controller{Provider: schema.ProviderLocal}}, outputs)
 		ended, stop := run(t, s, true)
 		defer stop()
 		time.Sleep(time.Minute)
@@ -125,9 +131,49 @@ func TestEndsWhenUndeclared(t *testing.T) {
 			t.Fatalf("ended (%v) though it is declared", err)
 		default:
 		}
-		declare(schema.Desired{})
+		declare(schema.Desired{}, outputs)
+		time.Sleep(9 * time.Second)
+		select {
+		case err := <-ended:
+			t.Fatalf("ended (%v) before the outputs could be recorded", err)
+		default:
+		}
+		declare(schema.Desired{}, nil)
+		time.Sleep(5 * time.Second)
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Errorf("ended with %v", err)
+			}
+		default:
+			t.Error("goes on although everything is recorded")
+		}
+	})
+}
+
+// A client that never records them keeps the controller for a while only.
+func TestEndsWithOutputs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := storetest.NewMemory()
+		doc := state.Document{
+			FormatVersion: state.FormatVersion, Lineage: "l", Serial: 1, Revision: 1,
+			Outputs: map[string]schema.Output{"address": {Value: json.RawMessage(`"10.0.0.1"`)}},
+		}
+		data, err := state.Encode(doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Put(t.Context(), store.StateKey, data, store.Absent); err != nil {
+			t.Fatal(err)
+		}
+		ended, stop := run(t, s, true)
+		defer stop()
+		began := time.Now()
 		if err := <-ended; err != nil {
 			t.Errorf("ended with %v", err)
+		}
+		if took := time.Since(began); took < 10*time.Second || took > time.Minute {
+			t.Errorf("ended after %v, want ten seconds or a little more", took)
 		}
 	})
 }

@@ -27,7 +27,12 @@ type leader struct {
 	proposed *Proposal // the last one that was considered
 	deferred bool      // that was while the stack was paused
 	followed *uint64   // the revision whose values are followed; nil: none yet
+	idle     time.Time // since when no controller is declared and nothing is left to do
 }
+
+// outputPatience is how long a controller that is declared no more stays for the
+// client that carried this out: that records the outputs last.
+const outputPatience = 10 * time.Second
 
 func newLeader(cfg Config, services *access.Serializer, s *apply.Stepper, lease func() store.Lease) *leader {
 	return &leader{cfg: cfg, services: services, stepper: s, lease: lease, logged: map[schema.Address]bool{}}
@@ -54,10 +59,26 @@ func (l *leader) step(ctx context.Context) (time.Duration, error) {
 	}
 	l.logRejections(l.stepper.Last())
 	l.publish(time.Since(began))
-	if l.cfg.UntilUndeclared && undeclared(l.stepper) {
+	if !l.cfg.UntilUndeclared {
+		return next, nil
+	}
+	return l.parting(next, time.Now())
+}
+
+// parting is next, or ErrUndeclared once this controller is to end.
+func (l *leader) parting(next time.Duration, now time.Time) (time.Duration, error) {
+	if !undeclared(l.stepper) {
+		l.idle = time.Time{}
+		return next, nil
+	}
+	if l.idle.IsZero() {
+		l.idle = now
+	}
+	left := outputPatience - now.Sub(l.idle)
+	if len(l.stepper.Document().Outputs) == 0 || left <= 0 {
 		return 0, ErrUndeclared
 	}
-	return next, nil
+	return min(next, left), nil
 }
 
 func (l *leader) measured(ctx context.Context, step Step) (time.Duration, error) {

@@ -3,7 +3,9 @@ package store
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -162,6 +164,23 @@ func (d *Dir) Place() (Place, PlaceStanding, error) {
 // Settle records the present place. until the first apply there is nothing that
 // a copy could harm: it becomes a store of its own.
 func (d *Dir) Settle(ctx context.Context, confirmed bool) error {
+	_, standing, err := d.Place()
+	if err != nil || standing == PlaceHere {
+		return err
+	}
+	if err := d.prepare(); err != nil {
+		return err
+	}
+	l, err := d.lock(ctx, placeFile) // or processes that begin a stack together would each give it an ID
+	if err != nil {
+		return fmt.Errorf("record place: %w", err)
+	}
+	defer l.unlock()
+	return d.settle(ctx, confirmed)
+}
+
+// settle is Settle under the lock.
+func (d *Dir) settle(ctx context.Context, confirmed bool) error {
 	made, standing, err := d.Place()
 	if err != nil || standing == PlaceHere {
 		return err
@@ -183,7 +202,14 @@ func (d *Dir) Settle(ctx context.Context, confirmed bool) error {
 		return err
 	}
 	now.ID = cmp.Or(made.ID, newNonce())
-	return d.writePlace(now)
+	if standing != PlaceNew {
+		return d.writePlace(now, durable.WriteFile)
+	}
+	err = d.writePlace(now, durable.WriteNew)
+	if errors.Is(err, fs.ErrExist) { // of a process whose lock was taken from it while it was suspended
+		return nil
+	}
+	return err
 }
 
 func (d tree) present() (Place, error) {
@@ -241,16 +267,13 @@ func readPlace(root string) (Place, error) {
 	return p, nil
 }
 
-func (d *Dir) writePlace(p Place) error {
-	if err := d.prepare(); err != nil {
-		return err
-	}
+func (d *Dir) writePlace(p Place, write func(string, []byte, fs.FileMode) error) error {
 	data, err := EncodeIndented(p)
 	if err != nil {
 		return fmt.Errorf("record place: %w", err)
 	}
 	path := filepath.Join(d.root, placeFile)
-	if err := durable.WriteFile(path, data, fileMode); err != nil {
+	if err := write(path, data, fileMode); err != nil {
 		return fileError("write", path, err)
 	}
 	return nil

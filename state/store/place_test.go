@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 )
 
@@ -162,6 +163,40 @@ func TestACopyOfAnUnusedDirectoryIsItsOwn(t *testing.T) {
 	}
 	if second, standing, err := reopened(t, two).Place(); err != nil || standing != PlaceHere || second.ID == first.ID {
 		t.Errorf("got %+v, %s, %v, want a place of its own", second, standing, err)
+	}
+}
+
+// Processes that begin a stack at a time agree on what it is known by: the state of the
+// first one has that, and would be a copy's to all others.
+func TestPlacesOfAStackBegunAtATime(t *testing.T) {
+	for range 20 {
+		path := t.TempDir()
+		begin := make(chan struct{})
+		ids := make(chan string, 16)
+		var all sync.WaitGroup
+		for range cap(ids) {
+			d := reopened(t, path)
+			all.Go(func() {
+				<-begin
+				if err := d.Settle(t.Context(), false); err != nil {
+					t.Error(err)
+				}
+				made, _, err := d.Place()
+				if err != nil || made.ID == "" {
+					t.Errorf("got %+v, %v, want a recorded place", made, err)
+				}
+				ids <- made.ID
+			})
+		}
+		close(begin)
+		all.Wait()
+		close(ids)
+		first := <-ids
+		for id := range ids {
+			if id != first {
+				t.Fatalf("two processes know the stack by %s and by %s", first, id)
+			}
+		}
 	}
 }
 

@@ -737,6 +737,7 @@ def a_waiting_call_is_cancelled(e: Engine) -> Any:
     running, waiting = counter.wait_for.remote(gate), counter.append.remote("ran")
     _began(gate)
     e.cancel(waiting)
+    e.wait([waiting], timeout=60.0)  # until the request has arrived; Ray may answer after the gate only
     _touch(gate)
     return (
         ends(e, lambda: e.get(waiting, PATIENCE)),

@@ -5,13 +5,18 @@ from __future__ import annotations
 import importlib
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+
+import pytest
 
 from engines.ray.helpers import WAIT, until
 from engines.ray.ray_actors import travel_by_value
 from fray.cluster import Entrypoint, JobRequest, JobStatus, Namespace, ResourceConfig
+from fray.cluster.ray import supervisor
 from fray.cluster.ray.job_table import JobTable
 from fray.cluster.ray.journal import Journal
+from fray.cluster.ray.naming import supervisor_name
 from fray.cluster.ray.records import Job
 from fray.cluster.ray.store import Store
 from fray.v2.client import _ClusterClient
@@ -87,3 +92,33 @@ def test_ray_registry_is_killed_within_the_launch_of_a_group(cluster: Any) -> No
     jobs = [job.job_id for job in cluster.list_jobs()]
     infos = cluster.wait(jobs, raise_on_failure=True, timeout=WAIT)
     assert [(info.name, info.group) for info in infos] == [("one", "pair"), ("two", "pair")]
+
+
+def test_ray_supervisor_whose_job_is_over_leaves(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when the registry was killed before it ended the supervisor, which Ray starts again."""
+    import ray
+
+    job = cluster.launch(JobRequest("brief", Entrypoint.from_command(["true"]), resources=TINY))
+    cluster.wait(job, raise_on_failure=True, timeout=WAIT)
+    monkeypatch.setattr(supervisor, "_IDLE", 0.1)
+    ended: list[object] = []
+    monkeypatch.setattr(ray, "kill", lambda actor, *, no_restart: ended.append((actor, no_restart)))
+    context = SimpleNamespace(current_actor="itself")
+    monkeypatch.setattr(ray, "get_runtime_context", lambda: context)
+    supervisor.Supervisor(cluster.namespace, "", supervisor_name(job))
+    until(lambda: ended == [("itself", True)])
+
+
+def test_ray_supervisor_whose_job_waits_stays(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = cluster.launch(
+        JobRequest("waits", Entrypoint.from_command(["true"]), resources=ResourceConfig(cpu=1000))
+    )
+    monkeypatch.setattr(supervisor, "_IDLE", 0.1)
+    asked: list[object] = []
+    made = supervisor.Supervisor(cluster.namespace, "", supervisor_name(job))
+    needed = made._is_needed
+    monkeypatch.setattr(made, "_is_needed", lambda: asked.append(needed()) or bool(asked[-1]))
+    until(lambda: len(asked) >= 3)
+    assert all(asked)
+    made._count(1)  # it asks no more
+    cluster.terminate(job)

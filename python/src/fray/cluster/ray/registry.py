@@ -254,6 +254,11 @@ class Registry:
         started = self._jobs.begin(job_id, holder, seats, time.time())
         return self._actors.equipped(self._jobs.job(job_id), started) if started else None
 
+    async def is_living(self, job_id: JobId) -> bool:
+        """Return whether a job is still to be run."""
+        self._resume()
+        return any(job.job_id == job_id for job in self._jobs.living())
+
     async def write_log(self, job_id: JobId, attempt: int, task: int, start: int, data: bytes) -> bool:
         """Keep what a task wrote from a number of bytes on; False: that attempt is over, or the job."""
         if self._jobs.current(job_id, attempt) is None and not self._draining(job_id, attempt):

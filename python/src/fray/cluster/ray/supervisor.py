@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from fray.cluster.errors import ClusterUnavailableError
 from fray.cluster.ray.calls import Calls
 from fray.cluster.ray.demand import SLICE_LABEL, demand_of
 from fray.cluster.ray.gang import Gang
@@ -24,6 +25,7 @@ from fray.cluster.ray.records import Job, Place
 from fray.cluster.ray.task import Task
 
 _TIMEOUT = 600.0  # seconds that the registry may be away
+_IDLE = 120.0  # seconds without a run after which it asks whether there will be one
 
 
 class Supervisor:
@@ -41,20 +43,51 @@ class Supervisor:
         self._task: Task | None = None
         self._gang: Gang | None = None
         self._stopped = False
+        self._runs = 0  # under way
+        threading.Thread(target=self._leave_unasked, name="fray idle", daemon=True).start()
 
     def run(self, job: Job) -> None:
         """Run it to its end; a second call while one is under way waits for that."""
-        with self._running:
-            if alone(job):
-                self._repeat(lambda: self._attempt(job))
+        self._count(1)
+        try:
+            self._run(job)
+        finally:
+            self._count(-1)
+
+    def _count(self, runs: int) -> None:
+        with self._changed:
+            self._runs += runs
+            self._changed.notify_all()
+
+    def _leave_unasked(self) -> None:
+        """End this actor, which frees its resources, once nobody has it run its job and the job is over.
+
+        Ray starts a supervisor again that its registry was about to end when it was killed.
+        """
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: not self._runs)
+                if self._changed.wait_for(lambda: bool(self._runs), _IDLE):
+                    continue
+            if not self._is_needed():
+                self._ray.kill(self._ray.get_runtime_context().current_actor, no_restart=True)
                 return
-            gang = self._gang = Gang(
-                self._ray, job, demand_of(job.launch.request), self._registry, self.holder
-            )
-            try:
-                self._repeat(gang.attempt)
-            finally:
-                gang.release()
+
+    def _is_needed(self) -> bool:
+        try:
+            return bool(self._registry.call("is_living", self._job_id))
+        except ClusterUnavailableError:  # a registry that comes back makes another one
+            return False
+
+    def _run(self, job: Job) -> None:
+        if alone(job):
+            self._repeat(lambda: self._attempt(job))
+            return
+        gang = self._gang = Gang(self._ray, job, demand_of(job.launch.request), self._registry, self.holder)
+        try:
+            self._repeat(gang.attempt)
+        finally:
+            gang.release()
 
     def _repeat(self, attempt: Callable[[], float | None]) -> None:
         while not self._stopped:
