@@ -178,7 +178,7 @@ const manifestName = "run.json"
 func ControllerOptions() host.Options {
 	once := host.MethodOptions{Idempotent: true}
 	return host.Options{MaxConcurrency: concurrency, Methods: map[string]host.MethodOptions{
-		"status": once, "stop": once, "health_check": once, "checkpoint_saved": once,
+		"status": once, "stop": once, "wait_ended": once, "health_check": once, "checkpoint_saved": once,
 	}}
 }
 
@@ -292,6 +292,9 @@ func (c *Controller) note(order run.Order, err error) {
 		}
 		c.problem = ""
 		c.machine.Done(now, order)
+		if order.Verb == run.Conclude {
+			defer c.changed.notify() // once it is kept
+		}
 		if order.Verb == run.EndValidation {
 			c.record.Measured = false
 		}
