@@ -54,3 +54,22 @@ func TestAFreshRunSetsFormerCheckpointsAside(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Under recovery "checkpoint" the loss of a stateful role leads all back to the last checkpoint, in the next epoch.
+func TestALostRoleRewindsTheRun(t *testing.T) {
+	s := newStage(t, document(t, t.TempDir(), map[string]any{"recovery": "checkpoint"}))
+	s.workers(2)
+	_, ended := s.serve("data_loader", "train_batch_pool", "weight_sync_controller", "validate_dataloader", "validator", "controller")
+	stop, _ := s.serve("trajectory_pool")
+	s.until("a checkpoint", func(m *model) bool { return m.step == 3 })
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	s.serve("trajectory_pool")
+	s.wait(ended)
+	s.model.mu.Lock()
+	defer s.model.mu.Unlock()
+	if s.model.step != 6 || s.model.loaded == "" {
+		t.Errorf("step %d, the checkpoint %q was loaded; want 6 after one was", s.model.step, s.model.loaded)
+	}
+}

@@ -157,9 +157,11 @@ func (b *builder) tend(ctx context.Context) error {
 			return nil
 		}
 		err := b.leads.Run(ctx)
-		if b.env.Host.Metadata != nil { // processes of the run may be looking for the controller just now
-			sleep.For(ctx, lingerTime)
+		linger := lingerTime
+		if b.env.Host.Metadata != nil {
+			linger = lingerTimeCluster
 		}
+		sleep.For(ctx, linger)
 		return err
 	})
 	return group.Wait()
