@@ -86,7 +86,7 @@ func (j *Journal) Rewrite(records [][]byte) Position {
 func (j *Journal) push(e entry, size int64) Position {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.err == nil { // else nobody would write it, and memory would grow
+	if j.err == nil { // else it would never be written, and memory would grow
 		j.pending = append(j.pending, e)
 	}
 	j.size += size

@@ -65,7 +65,7 @@ type Controller struct {
 	ordered run.Order
 	problem string        // why the present order failed
 	running []string      // workers that did not stop
-	left    chan struct{} // closed once Run has returned: nobody is to wait for this process
+	left    chan struct{} // closed once Run has returned: callers that wait get their answers
 }
 
 // controllerRecord is what a controller keeps.
