@@ -35,8 +35,8 @@ weight_sync_controller, validator, activity_tracker or controller. INDEX is whic
 several; without it all of the role are hosted here. The controller's process hosts the
 activity tracker, too, unless the configuration gives that a count of its own.
 
-With the controller the process ends when the run has: with status 0, or 1 if the run
-failed. Other processes end by SIGTERM. The roles that compute (rollout_worker,
+Each process ends when the run has: with status 0, or 1 for that of the controller if the
+run failed. A controller that is killed is no end: the others wait for its next process. The roles that compute (rollout_worker,
 algorithm_processor, train_worker, train_service, inference_service) are hosted by
 "python -m fray.rl".`,
 		Example: `  fray rl data_loader trajectory_pool train_batch_pool --config run.json

@@ -86,7 +86,9 @@ func (j *Journal) Rewrite(records [][]byte) Position {
 func (j *Journal) push(e entry, size int64) Position {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.pending = append(j.pending, e)
+	if j.err == nil { // else it would never be written, and memory would grow
+		j.pending = append(j.pending, e)
+	}
 	j.size += size
 	j.next++
 	j.work.Signal()
@@ -113,6 +115,22 @@ func (j *Journal) Sync() error {
 	at := j.next
 	j.mu.Unlock()
 	return j.Wait(Position(at))
+}
+
+// Failed waits until a write fails, and returns its error; nil if ctx ends, or the journal is closed, before. What the
+// journal's owner has changed since is not durable: its process should end, and the next one read the journal.
+func (j *Journal) Failed(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-j.done:
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if errors.Is(j.err, ErrClosed) {
+		return nil
+	}
+	return j.err
 }
 
 // Size is how many bytes of records there are since the last snapshot, with it.

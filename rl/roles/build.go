@@ -223,7 +223,7 @@ func (b *builder) controller(ctx context.Context, a *actor) error {
 	c := ControllerConfig{
 		Machine: run.Config{
 			TotalSteps: int64(cfg.TrainWorker.TotalTrainSteps), ValidateBeforeTrain: cfg.Validate.ValidateBeforeTrain && cfg.Validates(), Resume: cfg.Resume.Mode,
-			ResumePath: cfg.Resume.ResumePath, Policy: exceptions.Policy, Recovery: cfg.Recovery,
+			ValidateFreq: validateFreq(cfg), ResumePath: cfg.Resume.ResumePath, Policy: exceptions.Policy, Recovery: cfg.Recovery,
 		},
 		Cast: castOf(cfg), Peers: b.peers, Checkpoints: absolute(cfg.Checkpoints()), SyncWeights: absolute(cfg.SyncWeights()),
 		Seeds:   map[string]int64{"run": int64(cfg.Seed), "data": int64(cfg.DataSeed(cfg.Data))},
@@ -242,4 +242,12 @@ func (b *builder) controller(ctx context.Context, a *actor) error {
 	b.leads = lead
 	a.value, a.options = lead, ControllerOptions()
 	return nil
+}
+
+// validateFreq is after how many updates a validation is due; 0: there is none.
+func validateFreq(cfg *config.Config) int64 {
+	if !cfg.Validates() {
+		return 0
+	}
+	return int64(cfg.Weight.ValidateFreq)
 }

@@ -63,8 +63,9 @@ type Controller struct {
 	last    run.Observation
 	changed signal
 	ordered run.Order
-	problem string   // why the present order failed
-	running []string // workers that did not stop
+	problem string        // why the present order failed
+	running []string      // workers that did not stop
+	left    chan struct{} // closed once Run has returned: callers that wait get their answers
 }
 
 // controllerRecord is what a controller keeps.
@@ -81,7 +82,7 @@ type controllerRecord struct {
 // NewController returns the actor, in the state that its journal has. A run that has ended begins again: at its newest
 // checkpoint or, by its configuration, afresh.
 func NewController(cfg ControllerConfig) (*Controller, error) {
-	c := &Controller{cfg: cfg, keep: keeper{cfg.Journal}, machine: run.New(cfg.Machine, cfg.Now()), changed: newSignal()}
+	c := &Controller{cfg: cfg, keep: keeper{cfg.Journal}, machine: run.New(cfg.Machine, cfg.Now()), changed: newSignal(), left: make(chan struct{})}
 	if _, err := kept(cfg.Records, &c.record); err != nil {
 		return nil, fmt.Errorf("controller: %w", err)
 	}
@@ -178,7 +179,7 @@ const manifestName = "run.json"
 func ControllerOptions() host.Options {
 	once := host.MethodOptions{Idempotent: true}
 	return host.Options{MaxConcurrency: concurrency, Methods: map[string]host.MethodOptions{
-		"status": once, "stop": once, "health_check": once, "checkpoint_saved": once,
+		"status": once, "stop": once, "wait_ended": once, "health_check": once, "checkpoint_saved": once,
 	}}
 }
 
@@ -187,8 +188,9 @@ type RunError struct{ Reason string }
 
 func (e *RunError) Error() string { return "the run failed: " + e.Reason }
 
-// Run leads the run until it has ended, or ctx ends. Its error is a RunError if the run failed.
+// Run leads the run until it has ended, or ctx ends. Its error is a RunError if the run failed. It is called once.
 func (c *Controller) Run(ctx context.Context) error {
+	defer close(c.left)
 	watch := &watcher{controller: c}
 	var watching sync.WaitGroup
 	ctx, cancel := context.WithCancel(ctx)
@@ -292,6 +294,9 @@ func (c *Controller) note(order run.Order, err error) {
 		}
 		c.problem = ""
 		c.machine.Done(now, order)
+		if order.Verb == run.Conclude {
+			defer c.changed.notify() // once it is kept
+		}
 		if order.Verb == run.EndValidation {
 			c.record.Measured = false
 		}

@@ -3,9 +3,7 @@ package roles
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -59,6 +57,9 @@ func (c *Controller) all(ctx context.Context, actors []string, method string, ar
 
 // prepareFresh begins at step 0: the initial weights are saved for rollouts, and what a former run has left is dropped.
 func (c *Controller) prepareFresh(ctx context.Context, order run.Order) error {
+	if err := setAside(c.cfg.Checkpoints, -1); err != nil {
+		return err
+	}
 	initial, err := c.initial(ctx)
 	if err != nil {
 		return err
@@ -124,6 +125,13 @@ func (c *Controller) load(ctx context.Context, order run.Order) error {
 	}
 	if m.Step != order.Step {
 		return fmt.Errorf("the checkpoint %s has step %d in its %s", path, m.Step, manifestName)
+	}
+	own := int64(-1) // a checkpoint of elsewhere: none here is the run's
+	if isSameFile(filepath.Dir(path), c.cfg.Checkpoints) {
+		own = order.Step
+	}
+	if err := setAside(c.cfg.Checkpoints, own); err != nil {
+		return err
 	}
 	if _, err := c.initial(ctx); err != nil {
 		return err
@@ -297,13 +305,9 @@ func (c *Controller) isValidating() bool {
 
 // newest is the path of the newest checkpoint, "" if there is none.
 func (c *Controller) newest() (string, error) {
-	entries, err := os.ReadDir(c.cfg.Checkpoints)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("list checkpoints: %w", err)
-	}
-	names := make([]string, len(entries))
-	for i, entry := range entries {
-		names[i] = entry.Name()
+	names, err := checkpointsIn(c.cfg.Checkpoints)
+	if err != nil {
+		return "", err
 	}
 	name, _, ok := run.Latest(names)
 	if !ok {

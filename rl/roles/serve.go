@@ -19,6 +19,7 @@ import (
 	"github.com/fray-ml/fray/rl"
 	"github.com/fray-ml/fray/rl/config"
 	"github.com/fray-ml/fray/rl/journal"
+	"github.com/fray-ml/fray/sleep"
 )
 
 // Environment is where a process of a run is.
@@ -132,6 +133,7 @@ type builder struct {
 	peers  Peers
 	actors []actor
 	closed []func() error
+	failed []func(ctx context.Context) error // each waits until a journal cannot be written
 	leads  *Controller
 }
 
@@ -145,13 +147,22 @@ func (b *builder) tend(ctx context.Context) error {
 			group.Go(func() error { return a.tend(ctx) })
 		}
 	}
+	for _, failed := range b.failed {
+		group.Go(func() error { return failed(ctx) })
+	}
 	group.Go(func() error {
+		defer cancel()
 		if b.leads == nil {
-			<-ctx.Done()
+			untilEnded(ctx, b.peers, b.env.Log)
 			return nil
 		}
-		defer cancel()
-		return b.leads.Run(ctx)
+		err := b.leads.Run(ctx)
+		linger := lingerTime
+		if b.env.Host.Metadata != nil {
+			linger = lingerTimeCluster
+		}
+		sleep.For(ctx, linger)
+		return err
 	})
 	return group.Wait()
 }
@@ -177,6 +188,12 @@ func (b *builder) journal(ctx context.Context, name string, always bool) (Journa
 		return nil, nil, err
 	}
 	b.closed = append(b.closed, j.Close)
+	b.failed = append(b.failed, func(ctx context.Context) error {
+		if err := j.Failed(ctx); err != nil {
+			return fmt.Errorf("%s: %w; the process ends, since what it would acknowledge could be lost", name, err)
+		}
+		return nil
+	})
 	return j, records, nil
 }
 

@@ -3,7 +3,6 @@ package roles
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -142,27 +141,20 @@ func (w *watcher) flow(ctx context.Context, o *run.Observation) (err error) {
 		return err
 	}
 	o.Settled, o.Waiting = status.Settled, status.Waiting
+	for _, model := range status.Models {
+		o.Trained += model.Train
+	}
 	return nil
 }
 
-// checkpoints lists the directory of checkpoints. One without run.json was not written by a run, and does not count.
+// checkpoints lists the directory of checkpoints.
 func (w *watcher) checkpoints(o *run.Observation) error {
 	cfg := w.controller.cfg
 	if path := cfg.Machine.ResumePath; path != "" {
 		_, err := os.Stat(filepath.Join(path, manifestName))
 		o.Missing = errors.Is(err, fs.ErrNotExist)
 	}
-	entries, err := os.ReadDir(cfg.Checkpoints)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("list checkpoints: %w", err)
-	}
-	for _, entry := range entries {
-		if _, err := os.Stat(filepath.Join(cfg.Checkpoints, entry.Name(), manifestName)); err == nil {
-			o.Checkpoints = append(o.Checkpoints, entry.Name())
-		}
-	}
-	return nil
+	var err error
+	o.Checkpoints, err = checkpointsIn(cfg.Checkpoints)
+	return err
 }

@@ -70,7 +70,8 @@ func NewWeights(cfg WeightsConfig) (*Weights, error) {
 	return w, nil
 }
 
-// enqueue adds actions behind those that are not carried out yet. done is closed after the last of them that is no copy.
+// enqueue adds actions behind those that are not carried out yet. done is closed after the last of them that is no copy
+// and all before it, also if there are none.
 func (w *Weights) enqueue(actions []weights.Action, done chan struct{}) {
 	last := -1
 	for i, action := range actions {
@@ -85,8 +86,12 @@ func (w *Weights) enqueue(actions []weights.Action, done chan struct{}) {
 		}
 		w.queue = append(w.queue, s)
 	}
-	if last < 0 && done != nil {
+	switch {
+	case last >= 0 || done == nil:
+	case len(w.queue) == 0:
 		close(done)
+	default: // a batch that is reported again is not given before the locks that the first report asked for
+		w.queue = append(w.queue, step{done: done})
 	}
 	w.changed.notify()
 }

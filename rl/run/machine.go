@@ -31,6 +31,7 @@ const (
 type Config struct {
 	TotalSteps          int64 // updates after which the run is finished; 0: when the data is
 	ValidateBeforeTrain bool
+	ValidateFreq        int64         // after how many updates a validation is due; 0: never
 	Resume              rl.ResumeMode // "": ResumeDisable
 	ResumePath          string        // of ResumeFromPath: a checkpoint
 	// Policy is what errors of modules do; "": StopOnError.
@@ -77,6 +78,7 @@ type Order struct {
 // pools, train batch pools, tracker), so that what moves on meanwhile is seen at the later one.
 type Observation struct {
 	Step              int64
+	Trained           int64 // updates of which weight sync knows
 	Loader            rl.LoaderStatus
 	PoolsEmpty        bool // no trajectory and no batch that is not acknowledged
 	TrainBatchesEmpty bool
@@ -119,6 +121,8 @@ type Machine struct {
 	state State
 	idle  int    // observations in a row in which nothing moved
 	seen  string // by which they are compared
+	// reached is when the last update was seen; zero: it was not.
+	reached time.Time
 }
 
 // New returns the machine of a run that begins.
@@ -199,6 +203,10 @@ func (m *Machine) load(now time.Time, o Observation) Order {
 			return Order{Verb: Load, Path: name, Step: step, Epoch: m.state.Epoch}
 		}
 	case rl.ResumeDisable:
+	}
+	if m.state.Again && m.cfg.Resume == rl.ResumeFromPath && !o.Missing { // none of its own is saved yet
+		step, _ := CheckpointStep(base(m.cfg.ResumePath))
+		return Order{Verb: Load, Path: m.cfg.ResumePath, Step: step, Epoch: m.state.Epoch}
 	}
 	return Order{Verb: PrepareFresh, Epoch: m.state.Epoch}
 }
@@ -302,9 +310,11 @@ const still = 2
 
 // monitor finds the end of the run, validations that are due, and a standstill.
 func (m *Machine) monitor(now time.Time, o Observation) Order {
-	if m.cfg.TotalSteps > 0 && o.Step >= m.cfg.TotalSteps {
+	if reached := m.cfg.TotalSteps > 0 && o.Step >= m.cfg.TotalSteps; reached && !m.validatesLast(now, o) {
 		m.stop(now, fmt.Sprintf("finished: %d steps", o.Step), false)
 		return m.stopping(now, o)
+	} else if reached && len(o.Waiting) == 0 {
+		return Order{}
 	}
 	if len(o.Waiting) > 0 {
 		m.enter(now, Validating)
@@ -326,6 +336,21 @@ func (m *Machine) monitor(now time.Time, o Observation) Order {
 		return m.stopping(now, o)
 	}
 	return Order{Verb: Release, Reason: "every rollout of the batch failed, or its batch was dropped"}
+}
+
+// validatesLast reports whether a validation is due, or may come to be, after the last update: its weights are counted
+// and copied first. A trainer that reports no updates is waited for no longer than Patience.
+func (m *Machine) validatesLast(now time.Time, o Observation) bool {
+	if len(o.Waiting) > 0 {
+		return true
+	}
+	if m.cfg.ValidateFreq <= 0 || o.Settled && o.Trained >= o.Step {
+		return false
+	}
+	if m.reached.IsZero() {
+		m.reached = now
+	}
+	return now.Sub(m.reached) < m.cfg.Patience
 }
 
 // Stop ends the run in an orderly way.

@@ -320,3 +320,39 @@ func TestAStartThatFailsEndsTheRun(t *testing.T) {
 		t.Error("a final failure does not end the run")
 	}
 }
+
+// The validation of the last weights comes before the end: between the tracker's step and the report of the update it is
+// not seen yet.
+func TestN67_N54_AValidationThatTheLastUpdateMakesDueIsLedFirst(t *testing.T) {
+	m := running(t, run.Config{TotalSteps: 5, ValidateFreq: 5})
+	o := busy()
+	o.Step, o.Trained, o.Quiescent = 5, 4, true
+	wantVerbs(t, lead(m, o))
+	o.Trained, o.Settled = 5, false // its weights are being copied
+	wantVerbs(t, lead(m, o))
+	o.Waiting = []rl.ModelTag{"default"}
+	wantVerbs(t, lead(m, o), run.StartValidation)
+	o.Complete, o.Waiting, o.Settled = true, nil, true
+	wantVerbs(t, lead(m, o), run.EndValidation, run.StopWorkers, run.Conclude)
+
+	m = running(t, run.Config{TotalSteps: 5, ValidateFreq: 5, Patience: time.Minute})
+	o = busy()
+	o.Step, o.Quiescent = 5, true // by a trainer that reports no updates
+	wantVerbs(t, lead(m, o))
+	if order := m.Next(start.Add(time.Minute), o); order.Verb != run.StopWorkers {
+		t.Errorf("got %q after the patience, want stop_workers", order.Verb)
+	}
+}
+
+// A run that began with a given checkpoint goes back to that one until it has saved its own.
+func TestARewindBeforeTheFirstCheckpointGoesBackToResumePath(t *testing.T) {
+	m := running(t, run.Config{Resume: rl.ResumeFromPath, ResumePath: "/c/global_step_7", Recovery: rl.RecoverCheckpoint})
+	o := busy()
+	o.Restarted = []string{"data_loader"}
+	m.Done(start, m.Next(start, o))
+	o.Restarted = nil
+	m.Done(start, m.Next(start, o))
+	if order := m.Next(start, o); order.Verb != run.Load || order.Path != "/c/global_step_7" || order.Step != 7 || order.Epoch != 1 {
+		t.Errorf("got %+v, want the load of step 7 in epoch 1", order)
+	}
+}
