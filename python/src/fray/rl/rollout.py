@@ -107,9 +107,12 @@ class BaseRolloutWorker(NexRLModule):
         """Begin to roll out tasks, in a thread. A worker that does so already goes on.
 
         Raises:
-            RuntimeError: module references or activity tracker were not set.
+            RuntimeError: module references or activity tracker were not set, or the task has not ended yet
+                during which it was stopped.
         """
         if self._thread is not None and self._thread.is_alive():
+            if self._stopping.is_set():
+                raise RuntimeError(f"{self._module_name} still ends its last task; run it again later")
             return
         if not hasattr(self, "_dataloader"):
             raise RuntimeError(f"{self._module_name}: call set_module_references before run")
@@ -340,7 +343,10 @@ class BaseRolloutWorker(NexRLModule):
             )
         if isinstance(pool, (references.TrajectoryPool, references.RemoteValidator)):
             origin = None if task is None else Origin.of_lease(task.lease, self._llm_client.version)
-            outcome = self._reach(lambda: pool.put_trajectory(trajectory, origin))
+            if origin is None:  # it cannot be recognized, so that it is put once at most
+                outcome = pool.put_trajectory(trajectory)
+            else:
+                outcome = self._reach(lambda: pool.put_trajectory(trajectory, origin))
             if outcome is None:
                 raise StoppedError("the worker was stopped before its trajectory was stored")
         else:

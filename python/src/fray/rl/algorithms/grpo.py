@@ -40,15 +40,8 @@ class GRPOProcessor(BaseAlgorithmProcessor):
         """Compute the advantages of a batch of trajectories, and put it to the train batch pool."""
         self.easy_dump(batch.to_dict(), ["rollout_result"])
         trainable, metrics = grpo(batch, pad_token_id=self._pad, controller=self._controller, kind=self._kind)
-        self._post_metrics(metrics)
         self._put_batch(trainable, update_fn)
-
-    def _post_metrics(self, metrics: dict[str, float]) -> None:
-        if self._activity_tracker is None:
-            return
-        backends = setting(self._config, "logger.backend", [])
-        for backend in [backends] if isinstance(backends, str) else backends:
-            self._activity_tracker.experiment_logger_post(backend=backend, data=metrics)
+        self._post_metrics(metrics)
 
 
 def kl_controller(config: Any) -> KLController:
