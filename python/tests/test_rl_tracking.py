@@ -60,7 +60,7 @@ def test_n87_everything_is_forwarded(run: Run, proxy: ActivityTrackerProxy) -> N
     )
 
 
-def test_n87_track_reports_and_raises_again(run: Run, proxy: ActivityTrackerProxy) -> None:
+def test_n77_n87_track_reports_and_raises_again(run: Run, proxy: ActivityTrackerProxy) -> None:
     with proxy.track("m", "fine"):
         assert list(run.tracker.open.values()) == [("m", "fine")]
     assert not run.tracker.errors.values
@@ -117,10 +117,13 @@ def test_n88_posts_are_forwarded(run: Run, proxy: ActivityTrackerProxy) -> None:
 
     proxy.experiment_logger_post("jsonl", data={"loss": np.float32(0.5), "n": 1}, step=2)
     proxy.experiment_logger_post(backend="feishu", content="done", title="t")
-    assert run.tracker.posts.values == [
-        ("jsonl", {"data": {"loss": 0.5, "n": 1}, "step": 2}),
-        ("feishu", {"content": "done", "title": "t"}),
-    ]
+    proxy.experiment_logger_post("jsonl", post_id="w/3", data={}, step=3)
+    (first, second, third) = run.tracker.posts.values
+    ids = [values.pop("id") for _, values in (first, second, third)]
+    assert first == ("jsonl", {"data": {"loss": 0.5, "n": 1}, "step": 2})
+    assert second == ("feishu", {"content": "done", "title": "t"})
+    assert len({*ids, ""}) == 4
+    assert ids[2] == "w/3"  # which stays the same where the post is made again
 
 
 def test_n90_modules_are_registered_with_their_address(run: Run, proxy: ActivityTrackerProxy) -> None:
