@@ -230,13 +230,17 @@ class Wandb(types.ModuleType):
         super().__init__("wandb")
         self.inits: list[dict[str, Any]] = []
         self.calls: list[Any] = []
+        self.axes: dict[str, str] = {}
 
     def init(self, **options: Any) -> Wandb:
         self.inits.append(options)
         return self
 
-    def log(self, data: Any, step: int | None) -> None:
-        self.calls.append((data, step))
+    def define_metric(self, name: str, step_metric: str = "") -> None:
+        self.axes[name] = step_metric
+
+    def log(self, data: Any) -> None:
+        self.calls.append(data)
 
     def alert(self, **what: str) -> None:
         self.calls.append(what)
@@ -253,11 +257,19 @@ def test_n88_the_logger_of_wandb(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     logger = WandbLogger(Config(config))
     assert not logger.post("jsonl", {"data": {"a": 1}})
     assert not fake.inits
-    assert logger.post("wandb", {"data": {"a": 1}, "step": 2})
-    assert logger.post("wandb", {"content": "text"})
+    assert logger.post("wandb", {"data": {"a": 1}, "step": 2, "id": "w/2"})
+    assert logger.post("wandb", {"data": {"a": 0}, "step": 1})
+    assert logger.post("wandb", {"content": "text", "step": 2})
     logger.stop()
     logger.stop()
-    assert fake.calls == [({"a": 1}, 2), {"title": "message: e 1", "text": "text"}, "finish"]
+    step = "training/global_step"
+    assert fake.axes == {step: "", "*": step}
+    assert fake.calls == [
+        {"a": 1, step: 2},
+        {"a": 0, step: 1},
+        {"title": "message: e 1", "text": "text"},
+        "finish",
+    ]
     (options,) = fake.inits
     assert (options["project"], options["name"], options["id"], options["resume"]) == (
         "p",

@@ -118,6 +118,32 @@ func TestN94_N95_VersionAndValidation(t *testing.T) {
 	check("after the validation", 1, 1, false)
 }
 
+// TestN91_PostsHaveTheTrainingStep: where they have none of their own. When the step goes back posts may come again.
+func TestN91_PostsHaveTheTrainingStep(t *testing.T) {
+	var steps []any
+	back := 0
+	tracker, err := NewTracker(TrackerConfig{
+		Post: func(_ rl.LoggerBackend, fields map[string]any) error { steps = append(steps, fields["step"]); return nil },
+		Back: func() { back++ }, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []int64{7, 7, 3} {
+		if err := tracker.SetTrainingStep(step); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, fields := range []map[string]any{{"data": map[string]any{}}, {"step": int64(1)}, nil} {
+		if err := tracker.ExperimentLoggerPost("jsonl", fields); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := []any{int64(3), int64(1), int64(3)}; !slices.Equal(steps, want) || back != 1 {
+		t.Errorf("posts have steps %v, want %v; the run went back %d times, want 1", steps, want, back)
+	}
+}
+
 // TestWaitEnded: those that wait for the end of a run are answered with it.
 func TestWaitEnded(t *testing.T) {
 	c := controllerOf(t, &notingPeers{})

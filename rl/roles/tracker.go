@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -297,11 +298,18 @@ func (t *Tracker) GetTrainingStep() int64 {
 }
 
 // ExperimentLoggerPost gives metrics or a message to a logger: "console", "jsonl", "tensorboard" or "wandb". The fields
-// are "data" and "step", or "content" and "title", and "id": a post of an ID that was taken is not taken again.
+// are "data" and "step" (the training step without), or "content" and "title", and "id": a post of an ID that was taken is not taken again.
 func (t *Tracker) ExperimentLoggerPost(backend string, fields map[string]any) error {
 	b, err := rl.ParseLoggerBackend(backend)
 	if err != nil {
 		return err
+	}
+	if fields["step"] == nil {
+		fields = maps.Clone(fields)
+		if fields == nil {
+			fields = map[string]any{}
+		}
+		fields["step"] = t.GetTrainingStep()
 	}
 	return t.post(b, fields)
 }
