@@ -123,7 +123,10 @@ func TestN91_PostsHaveTheTrainingStep(t *testing.T) {
 	var steps []any
 	back := 0
 	tracker, err := NewTracker(TrackerConfig{
-		Post: func(_ rl.LoggerBackend, fields map[string]any) error { steps = append(steps, fields["step"]); return nil },
+		Post: func(_ rl.LoggerBackend, fields map[string]any) error {
+			steps = append(steps, fields["step"])
+			return nil
+		},
 		Back: func() { back++ }, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
