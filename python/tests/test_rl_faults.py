@@ -13,13 +13,27 @@ import pytest
 import training_runs
 from actors import PATIENCE
 from fray.cluster import LocalCluster
-from fray.rl import ActivityTrackerProxy, Batch, Config, MockAlgorithmProcessor, MockDataLoader, TrajectoryPool
+from fray.rl import (
+    ActivityTrackerProxy,
+    Batch,
+    Config,
+    MockAlgorithmProcessor,
+    MockDataLoader,
+    NexRLRole,
+    TrajectoryPool,
+)
 from fray.rl.hosting import Hosting, places_of
-from fray.rl.hosts import RewindError, TrajectoryPoolHost, TrainBatchPoolHost, WeightSyncControllerHost
+from fray.rl.hosts import (
+    RewindError,
+    TrainBatchPoolHost,
+    TrajectoryPoolHost,
+    WeightSyncControllerHost,
+    actor_of,
+)
 from fray.rl.leases import LeasedLoader
 from fray.rl.train.worker import TrainWorker
 from fray.rl.wire import header_of, pack, pack_batch
-from fray.rpc import MaybeExecutedError
+from fray.rpc.errors import MaybeExecutedError
 from rl_run import Run
 from test_rl_hosting import BASE, Pool
 from training_runs import STEPS, Direct, FilePool, FileWeights, Momentum, worker_of
@@ -137,6 +151,7 @@ def test_a_module_that_still_ends_is_not_run_again(run: Run) -> None:
 
     class Slow(MockAlgorithmProcessor):
         def _fit(self, batch: Batch, update_fn: str) -> None:
+            del batch, update_fn
             entered.set()
             assert gate.wait(PATIENCE)
 
@@ -211,7 +226,7 @@ def test_n69_scores_that_are_no_finite_numbers_are_skipped() -> None:
 
 
 def test_n93_any_model_and_all_tags(run: Run) -> None:
-    hosts = [TrajectoryPoolHost(Pool()), TrajectoryPoolHost(Pool())]
+    hosts = [actor_of(NexRLRole.TRAJECTORY_POOL, Pool()) for _ in range(2)]
     for i, host in enumerate(hosts):
         run.server.register(f"trajectory_pool_{i}", host)
     pool = TrajectoryPool([run.handle(f"trajectory_pool_{i}") for i in range(2)])

@@ -173,7 +173,9 @@ class LeasedLoader:
         Items that were added do not belong to it.
         """
         with self._lock:
-            tasks = [each.lease.task_id for each in self._given.values()] + [known for _, known in self._returned]
+            tasks = [each.lease.task_id for each in self._given.values()] + [
+                known for _, known in self._returned
+            ]
             return json.dumps({"pass": self._pass, "taken": self._taken, "undone": tasks}).encode()
 
     def restore(self, state: bytes, epoch: int = 0) -> None:

@@ -194,7 +194,9 @@ def _is_number(value: Any) -> TypeGuard[float]:
     if isinstance(value, bool) or value is None:
         return False
     dtype = getattr(value, "dtype", None)  # of a scalar of numpy
-    number = isinstance(value, (int, float)) or (dtype is not None and dtype.kind in "fiu" and not value.shape)
+    number = isinstance(value, (int, float)) or (
+        dtype is not None and dtype.kind in "fiu" and not value.shape
+    )
     return number and math.isfinite(value)
 
 
