@@ -79,6 +79,9 @@ class Broken:
     def __init__(self, config: Any) -> None:
         raise OSError(f"{config.name} has no disk")
 
+    def answer(self) -> str:
+        return "never"
+
 
 def test_n96_nothing_stays_of_roles_that_cannot_be_created(client: LocalClient) -> None:
     """Neither the group that failed nor the others of the call, so that it may be made again."""

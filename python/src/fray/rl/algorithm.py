@@ -205,8 +205,9 @@ class BaseAlgorithmProcessor(NexRLModule):
 
     def _dropped(self, batch: Batch, err: Exception) -> DroppedBatchError:
         known = f"batch {self._taken.id}" if self._taken is not None else "a batch"
-        text = f"{known} of {len(batch)} trajectories was dropped: _fit has raised {_TRIES} times, at last {err!r}"
-        dropped = DroppedBatchError(text)
+        dropped = DroppedBatchError(
+            f"{known} of {len(batch)} trajectories was dropped: _fit has raised {_TRIES} times, at last {err!r}"
+        )
         dropped.__cause__ = err
         return dropped
 

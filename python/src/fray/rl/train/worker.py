@@ -249,8 +249,8 @@ class TrainWorker(NexRLModule):
 
     def _lost(self, step: int) -> CheckpointError:
         return CheckpointError(
-            f"the train service has lost its model of step {step}, and train_worker.save_freq is 0, so that no "
-            "checkpoint has it; set save_freq to 1 or more, and begin the run again"
+            f"the train service has lost its model of step {step}, and train_worker.save_freq is 0, so that "
+            "no checkpoint has it; set save_freq to 1 or more, and begin the run again"
         )
 
     def _step(self, batch: Batch, batch_id: str = "") -> None:
