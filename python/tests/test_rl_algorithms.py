@@ -12,7 +12,7 @@ from fray.rl.algorithms.advantage import EPSILON, grpo_outcome_advantage, last_t
 from fray.rl.algorithms.grpo import GRPOProcessor
 from fray.rl.algorithms.kl import AdaptiveKLController, FixedKLController, KLPenalty, kl_penalty
 from fray.rl.algorithms.processing import groups_of, grpo, padded, tensors
-from fray.rl.config import ConfigError
+from fray.rl.config import Config, ConfigError
 from fray.rl.nexrl_types import Batch
 
 

@@ -206,7 +206,8 @@ class BaseAlgorithmProcessor(NexRLModule):
     def _dropped(self, batch: Batch, err: Exception) -> DroppedBatchError:
         known = f"batch {self._taken.id}" if self._taken is not None else "a batch"
         dropped = DroppedBatchError(
-            f"{known} of {len(batch)} trajectories was dropped: _fit has raised {_TRIES} times, at last {err!r}"
+            f"{known} of {len(batch)} trajectories was dropped: _fit has raised {_TRIES} times, "
+            f"at last {err!r}"
         )
         dropped.__cause__ = err
         return dropped
