@@ -64,6 +64,7 @@ def test_a_process_ends_with_its_run(run: Run, monkeypatch: pytest.MonkeyPatch) 
     from fray.rl import hosting
 
     monkeypatch.setattr(hosting, "_LONGEST_PAUSE", 0.1)
+    monkeypatch.setattr(hosting, "_WAIT", 0.1)
     config = Config(BASE)
     hosted = Hosting(config, places_of(["algorithm_processor"], config), run.cluster)
     waiting = threading.Thread(target=hosted.wait)
