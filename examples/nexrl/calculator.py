@@ -8,10 +8,12 @@ import ast
 import json
 import operator
 import secrets
+from collections.abc import Callable
 
-OPERATIONS = {"+": operator.add, "-": operator.sub, "*": operator.mul}
+OPERATIONS: dict[str, Callable[[int, int], int]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 SYMBOLS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*"}
 MOST = 10**12  # the largest number that the tool takes
+
 
 def calculate(left: int, operator: str, right: int) -> int:
     """Works one operation out: +, - or * of two integers."""

@@ -176,6 +176,7 @@ def chunks(whole: dict) -> list[dict]:
             events.append({"index": index, "delta": delta, "finish_reason": None})
         for place, character in enumerate(text):
             logprobs = choice["logprobs"]
+            part: dict
             if is_chat:
                 part = {"delta": {"role": "assistant", "content": character}}
                 logprobs = logprobs and {"content": logprobs["content"][place : place + 1]}
@@ -183,7 +184,7 @@ def chunks(whole: dict) -> list[dict]:
                 part = {"text": character}
                 logprobs = logprobs and {name: column[place : place + 1] for name, column in logprobs.items()}
             events.append({"index": index, **part, "finish_reason": None, "logprobs": logprobs})
-        last = {"delta": {}} if is_chat else {"text": ""}
+        last: dict = {"delta": {}} if is_chat else {"text": ""}
         events.append({"index": index, **last, "finish_reason": choice["finish_reason"], "logprobs": None})
     return [{**head, "choices": [event]} for event in events]
 

@@ -76,11 +76,15 @@ def logits(weights: Weights, prompts: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 
 def log_softmax(values: np.ndarray) -> np.ndarray:
-    shifted = values - values.max(axis=-1, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    shifted: np.ndarray = values - values.max(axis=-1, keepdims=True)
+    scaled: np.ndarray = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    return scaled
 
 
-def answer(weights: Weights, prompt: np.ndarray, temperature: float, seed: int | None, most: int = ANSWER_LENGTH):
+Seed = int | list[int] | None
+
+
+def answer(weights: Weights, prompt: np.ndarray, temperature: float, seed: Seed, most: int = ANSWER_LENGTH):
     """One answer: its tokens, END among them if it comes, and their log probabilities. Greedy at temperature 0."""
     values = logits(weights, prompt[None])[0][0]
     scaled = log_softmax(values / temperature if temperature > 0 else values)

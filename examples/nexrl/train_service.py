@@ -72,9 +72,9 @@ class ReverseTrainService(TrainService):
 
 
 def gradient_of_part(part):
-    loss, gradient = policy.loss_and_gradient(
-        policy.Weights(**part["weights"]), *part["shard"], total=part["total"], clip=part["clip"]
-    )
+    weights, total, clip = policy.Weights(**part["weights"]), part["total"], part["clip"]
+    prompts, answers, mask, advantages, sampled = part["shard"]
+    loss, gradient = policy.loss_and_gradient(weights, prompts, answers, mask, advantages, sampled, total, clip)
     return {"loss": loss, "gradient": gradient.arrays()}
 
 

@@ -12,7 +12,7 @@ from fray.rl.algorithms.advantage import EPSILON, grpo_outcome_advantage, last_t
 from fray.rl.algorithms.grpo import GRPOProcessor
 from fray.rl.algorithms.kl import AdaptiveKLController, FixedKLController, KLPenalty, kl_penalty
 from fray.rl.algorithms.processing import groups_of, grpo, padded, tensors
-from fray.rl.config import ConfigError
+from fray.rl.config import Config, ConfigError
 from fray.rl.nexrl_types import Batch
 
 
@@ -214,3 +214,33 @@ def test_n100_the_processor_of_the_configuration() -> None:
 def test_a_wrong_configuration_is_an_error(config: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         GRPOProcessor(config)
+
+
+def test_n50_a_batch_that_is_processed_again_counts_once() -> None:
+    """The coefficient learns of a batch when it is queued, and not at a try that failed."""
+    ctrl = {"type": "adaptive", "kl_coef": 0.1, "target_kl": 0.01, "horizon": 10}
+    processor = GRPOProcessor(Config({"use_kl_in_reward": True, "kl_ctrl": ctrl}))
+    queued: list[Batch] = []
+
+    def put_batch(batch: Batch, update_fn: str) -> bool:
+        del update_fn
+        if not queued:
+            queued.append(batch)
+            raise ConnectionError("the pool is away")
+        return True
+
+    processor._put_batch = put_batch  # type: ignore[method-assign]
+    values = {
+        "responses": [[1], [2]],
+        "log_probs": [[-0.1], [-0.2]],
+        "ref_log_prob": [[-0.5], [-0.9]],
+        "reward": [1.0, 0.0],
+        "group_id": ["g", "g"],
+    }
+    batch = Batch(values, {"batch_size": 2})
+    assert processor._controller is not None
+    with pytest.raises(ConnectionError):
+        processor._fit(batch.copy(), "f")
+    assert processor._controller.value == 0.1
+    processor._fit(batch.copy(), "f")
+    assert processor._controller.value == pytest.approx(0.1 * (1 + 0.2 * 2 / 10))

@@ -134,5 +134,10 @@ def test_modules_of_python_with_roles_in_go(address: str, tmp_path: Path) -> Non
     assert weights.check_rollout_service_status("default") == "continue"
     assert weights.wait_rollout_service("default", PATIENCE) == "continue"
     assert weights.get_rollout_model_version("default") == 0
+    for _ in range(2):  # the second one changes nothing
+        tracker.experiment_logger_post("jsonl", post_id="train_worker_0/5", data={"loss": float("nan")})
+    lines = (tmp_path / "out" / "metrics" / "metrics.jsonl").read_text().splitlines()
+    losses = [line for line in map(json.loads, lines) if "loss" in line["data"]]
+    assert [(line["step"], line["data"]) for line in losses] == [(5, {"loss": "NaN"})]
     tracker.report_exception("m", "w", ValueError("bad"))
     assert tracker.get_error_health_status()["status"] == "error"

@@ -181,7 +181,9 @@ def test_n100_activity_tracking(run: Run, caplog: pytest.LogCaptureFixture) -> N
     assert done == ["data"]
     assert [entry[:2] for entry in run.tracker.history] == [("MyModule", "processing_data")]
     assert "All rollout workers are idle" in caplog.text
-    assert run.tracker.posts.values == [("wandb", {"data": {"metric_name": 0.5}, "step": 3})]
+    ((backend, values),) = run.tracker.posts.values
+    assert values.pop("id")
+    assert (backend, values) == ("wandb", {"data": {"metric_name": 0.5}, "step": 3})
 
 
 def test_n100_validation(run: Run) -> None:

@@ -279,7 +279,9 @@ def test_an_error_of_fit_is_reported_and_the_processor_goes_on(monkeypatch: pyte
         assert one.health_check()
         one.stop()
         assert [header["source"] for header in run.train_pool.put.values] == ["good"]
-        assert [error[2]["message"] for error in run.tracker.errors.values] == ["no advantage"] * 3
+        *tries, dropped = [error[2]["message"] for error in run.tracker.errors.values]
+        assert tries == ["no advantage"] * 3
+        assert "batch bad of 1 trajectories was dropped: _fit has raised 3 times" in dropped
         run.server.shutdown()
 
 

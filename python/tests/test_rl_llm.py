@@ -10,7 +10,13 @@ import pytest
 
 from fray.rl import LLMServiceClient
 from fray.rl.config import Config, ConfigError
-from fray.rl.llm import LLMServiceError, StoppedError, WeightSyncTimeoutError, sampling_seed
+from fray.rl.llm import (
+    LLMServiceAwayError,
+    LLMServiceError,
+    StoppedError,
+    WeightSyncTimeoutError,
+    sampling_seed,
+)
 from rl_run import Inference, Weights, chat, inference, text
 
 
@@ -148,7 +154,7 @@ def test_n45_what_the_service_rejects_is_not_sent_again(service: Inference, stat
 def test_n45_a_service_that_is_not_there() -> None:
     client = LLMServiceClient(Config({"url": "http://127.0.0.1:9", "max_retries": 1}))
     hasty(client)
-    with pytest.raises(LLMServiceError, match="after 2 tries: Connection error"):
+    with pytest.raises(LLMServiceAwayError, match="after 2 tries: Connection error"):
         client.completion("ab")
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from actors import PATIENCE
 from fray.rl import (
     Config,
     MockDataLoader,
@@ -15,9 +17,11 @@ from fray.rl import (
     ResourceManager,
     TrajectoryPool,
     execute,
+    execute_async,
 )
 from fray.rl.resources import ResourceError
 from fray.v2 import LocalClient
+from fray.v2.actor import ActorCreationError
 from test_rl_hosting import Pool, Weights
 
 
@@ -36,6 +40,18 @@ class Speaker:
 
     def call(self, other: Any) -> str:
         return str(execute(other.answer, self.name))
+
+
+class Waiting:
+    def __init__(self, config: Any) -> None:
+        del config
+        self._gate = threading.Event()
+
+    def hold(self) -> bool:
+        return self._gate.wait(PATIENCE)
+
+    def open(self) -> None:
+        self._gate.set()
 
 
 class Other(Speaker):
@@ -57,6 +73,39 @@ def test_n96_methods_of_colocated_roles_never_collide(client: LocalClient) -> No
     assert first.call(others[0]) == "b ignores a"  # a wrapper as an argument
     assert second.call(manager.get_actor_wrapper(NexRLRole.TRAIN_WORKER)[0]) == "c ignores a"
     assert manager.get_actor_wrapper(NexRLRole.DATA_LOADER) == []
+
+
+class Broken:
+    def __init__(self, config: Any) -> None:
+        raise OSError(f"{config.name} has no disk")
+
+    def answer(self) -> str:
+        return "never"
+
+
+def test_n96_nothing_stays_of_roles_that_cannot_be_created(client: LocalClient) -> None:
+    """Neither the group that failed nor the others of the call, so that it may be made again."""
+    manager = ResourceManager(client)
+    manager.register_role(NexRLRole.VALIDATOR, Speaker, Config({"name": "a"}), 1, "first")
+    manager.register_role(NexRLRole.TRAIN_WORKER, Broken, Config({"name": "b"}), 1)
+    with pytest.raises(ActorCreationError, match="b has no disk"):
+        manager.create_all_actors()
+    assert manager.get_actor_wrapper(NexRLRole.VALIDATOR) == []
+    again = ResourceManager(client)
+    again.register_role(NexRLRole.VALIDATOR, Speaker, Config({"name": "c"}), 1, "first")
+    again.create_all_actors()
+    assert again.get_actor_wrapper(NexRLRole.VALIDATOR)[0].answer() == "c answers you"
+
+
+def test_n97_execute_async_returns_at_once(client: LocalClient) -> None:
+    manager = ResourceManager(client)
+    manager.register_role(NexRLRole.VALIDATOR, Waiting, Config(), 1, "g")
+    manager.register_role(NexRLRole.ROLLOUT_WORKER, Waiting, Config(), 1, "g")
+    manager.create_all_actors()
+    (waiting,) = manager.get_actor_wrapper(NexRLRole.VALIDATOR)
+    future = execute_async(waiting.hold)  # which ends by another call only
+    execute(waiting.open)
+    assert future.result(PATIENCE)
 
 
 def test_n84_unequal_counts_of_a_colocation_group_are_an_error(client: LocalClient) -> None:

@@ -254,6 +254,23 @@ def test_n42_a_task_is_not_lost_to_an_error_of_the_weight_sync(
     assert run.tracker.errors.values[0][2]["type"].endswith("WeightSyncTimeoutError")
 
 
+def test_n42_a_task_is_not_lost_to_a_service_that_is_started_again(
+    run: Run, service: Inference, make: Callable[..., Worker]
+) -> None:
+    service.answers.append(503)
+
+    def step(worker: BaseRolloutWorker, task: dict[str, Any]) -> str:
+        worker._llm_client.completion("x")
+        return put(worker, task)
+
+    make(step, inference_service={"url": service.url, "max_retries": 0}).run()
+    assert run.loader.ended.count(4) == ["success"] * 4
+    assert len(run.loader.came_back.values) == 1
+    ((_, _, error, severity),) = run.tracker.errors.values
+    assert error["type"].endswith("LLMServiceAwayError")
+    assert severity == "warning"
+
+
 def test_n42_a_dead_thread_is_unhealthy(
     run: Run, make: Callable[..., Worker], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -60,7 +60,7 @@ def test_n87_everything_is_forwarded(run: Run, proxy: ActivityTrackerProxy) -> N
     )
 
 
-def test_n87_track_reports_and_raises_again(run: Run, proxy: ActivityTrackerProxy) -> None:
+def test_n77_n87_track_reports_and_raises_again(run: Run, proxy: ActivityTrackerProxy) -> None:
     with proxy.track("m", "fine"):
         assert list(run.tracker.open.values()) == [("m", "fine")]
     assert not run.tracker.errors.values
@@ -117,10 +117,13 @@ def test_n88_posts_are_forwarded(run: Run, proxy: ActivityTrackerProxy) -> None:
 
     proxy.experiment_logger_post("jsonl", data={"loss": np.float32(0.5), "n": 1}, step=2)
     proxy.experiment_logger_post(backend="feishu", content="done", title="t")
-    assert run.tracker.posts.values == [
-        ("jsonl", {"data": {"loss": 0.5, "n": 1}, "step": 2}),
-        ("feishu", {"content": "done", "title": "t"}),
-    ]
+    proxy.experiment_logger_post("jsonl", post_id="w/3", data={}, step=3)
+    (first, second, third) = run.tracker.posts.values
+    ids = [values.pop("id") for _, values in (first, second, third)]
+    assert first == ("jsonl", {"data": {"loss": 0.5, "n": 1}, "step": 2})
+    assert second == ("feishu", {"content": "done", "title": "t"})
+    assert len({*ids, ""}) == 4
+    assert ids[2] == "w/3"  # which stays the same where the post is made again
 
 
 def test_n90_modules_are_registered_with_their_address(run: Run, proxy: ActivityTrackerProxy) -> None:
@@ -227,13 +230,17 @@ class Wandb(types.ModuleType):
         super().__init__("wandb")
         self.inits: list[dict[str, Any]] = []
         self.calls: list[Any] = []
+        self.axes: dict[str, str] = {}
 
     def init(self, **options: Any) -> Wandb:
         self.inits.append(options)
         return self
 
-    def log(self, data: Any, step: int | None) -> None:
-        self.calls.append((data, step))
+    def define_metric(self, name: str, step_metric: str = "") -> None:
+        self.axes[name] = step_metric
+
+    def log(self, data: Any) -> None:
+        self.calls.append(data)
 
     def alert(self, **what: str) -> None:
         self.calls.append(what)
@@ -250,11 +257,19 @@ def test_n88_the_logger_of_wandb(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     logger = WandbLogger(Config(config))
     assert not logger.post("jsonl", {"data": {"a": 1}})
     assert not fake.inits
-    assert logger.post("wandb", {"data": {"a": 1}, "step": 2})
-    assert logger.post("wandb", {"content": "text"})
+    assert logger.post("wandb", {"data": {"a": 1}, "step": 2, "id": "w/2"})
+    assert logger.post("wandb", {"data": {"a": 0}, "step": 1})
+    assert logger.post("wandb", {"content": "text", "step": 2})
     logger.stop()
     logger.stop()
-    assert fake.calls == [({"a": 1}, 2), {"title": "message: e 1", "text": "text"}, "finish"]
+    step = "training/global_step"
+    assert fake.axes == {step: "", "*": step}
+    assert fake.calls == [
+        {"a": 1, step: 2},
+        {"a": 0, step: 1},
+        {"title": "message: e 1", "text": "text"},
+        "finish",
+    ]
     (options,) = fake.inits
     assert (options["project"], options["name"], options["id"], options["resume"]) == (
         "p",

@@ -198,7 +198,7 @@ func (b *builder) tracker(ctx context.Context, a *actor) error {
 	}
 	b.closed = append(b.closed, p.close)
 	t, err := NewTracker(TrackerConfig{
-		Tracker: activity.Config{Instance: instance()}, Peers: b.peers, Post: p.post, Journal: kept, Records: records, Now: time.Now, Log: b.env.Log,
+		Tracker: activity.Config{Instance: instance()}, Peers: b.peers, Post: p.post, Back: p.once.forget, Journal: kept, Records: records, Now: time.Now, Log: b.env.Log,
 	})
 	if err != nil {
 		return err

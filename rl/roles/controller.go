@@ -139,6 +139,28 @@ func (c *Controller) Stop(reason ...string) error {
 	return c.save()
 }
 
+// WaitEnded returns how the run is as soon as it has ended, or after so many seconds. Processes of the run that have nothing
+// else to do end then. A controller that is killed answers nothing: the next one goes on with the run.
+func (c *Controller) WaitEnded(ctx context.Context, seconds float64) ControllerStatus {
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(seconds*float64(time.Second)))
+	defer cancel()
+	for {
+		c.mu.Lock()
+		ended, changed := c.machine.State().Phase == run.Ended, c.changed.changed
+		c.mu.Unlock()
+		if ended {
+			return c.Status()
+		}
+		select {
+		case <-changed:
+		case <-c.left: // this process ends before
+			return c.Status()
+		case <-ctx.Done():
+			return c.Status()
+		}
+	}
+}
+
 // HealthCheck reports that the actor answers.
 func (c *Controller) HealthCheck() bool { return true }
 
@@ -179,7 +201,7 @@ const manifestName = "run.json"
 func ControllerOptions() host.Options {
 	once := host.MethodOptions{Idempotent: true}
 	return host.Options{MaxConcurrency: concurrency, Methods: map[string]host.MethodOptions{
-		"status": once, "stop": once, "wait_ended": once, "health_check": once, "checkpoint_saved": once,
+		"status": once, "wait_ended": once, "stop": once, "health_check": once, "checkpoint_saved": once,
 	}}
 }
 
@@ -299,6 +321,9 @@ func (c *Controller) note(order run.Order, err error) {
 		}
 		if order.Verb == run.EndValidation {
 			c.record.Measured = false
+		}
+		if c.machine.State().Phase == run.Ended {
+			c.changed.notify()
 		}
 	} else {
 		if err.Error() != c.problem { // once, not at each attempt

@@ -20,38 +20,15 @@ const (
 	lingerTimeCluster = 50 * endRetry
 )
 
-// WaitEnded returns true as soon as the run has ended, and false after so many seconds, or when this process ends before.
-func (c *Controller) WaitEnded(ctx context.Context, seconds float64) bool {
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(seconds*float64(time.Second)))
-	defer cancel()
-	for {
-		c.mu.Lock()
-		ended, changed := c.machine.State().Phase == run.Ended, c.changed.changed
-		c.mu.Unlock()
-		if ended {
-			return true
-		}
-		select {
-		case <-changed:
-			continue
-		case <-c.left:
-		case <-ctx.Done():
-		}
-		if c.Status().Phase != run.Ended {
-			return false
-		}
-	}
-}
-
 // untilEnded returns once the controller says that the run has ended, or ctx ends. A controller that does not answer, as
 // one that was killed, is no end.
 func untilEnded(ctx context.Context, peers Peers, log *slog.Logger) {
 	for ctx.Err() == nil {
 		began := time.Now()
 		short, cancel := context.WithTimeout(ctx, endPoll+observeTimeout)
-		ended, err := ask[bool](short, peers, string(rl.Controller), "wait_ended", endPoll.Seconds())
+		status, err := ask[ControllerStatus](short, peers, string(rl.Controller), "wait_ended", endPoll.Seconds())
 		cancel()
-		if err == nil && ended {
+		if err == nil && status.Phase == run.Ended {
 			log.Info("the run has ended, and so does this process")
 			return
 		}

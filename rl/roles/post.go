@@ -23,6 +23,7 @@ type poster struct {
 	loggers map[rl.LoggerBackend]experiment.Logger
 	peers   Peers
 	remote  chan posted // nil: there is no wandb
+	once    *postedIDs
 	now     func() time.Time
 	log     *slog.Logger
 }
@@ -36,7 +37,7 @@ type posted struct {
 const waitingPosts = 10_000
 
 func newPoster(cfg *config.Config, peers Peers, now func() time.Time, out io.Writer, log *slog.Logger) (*poster, error) {
-	p := &poster{loggers: map[rl.LoggerBackend]experiment.Logger{}, peers: peers, now: now, log: log}
+	p := &poster{loggers: map[rl.LoggerBackend]experiment.Logger{}, once: newPostedIDs(), peers: peers, now: now, log: log}
 	for _, backend := range cfg.Logger.Backend {
 		var logger experiment.Logger
 		var err error
@@ -61,8 +62,14 @@ func newPoster(cfg *config.Config, peers Peers, now func() time.Time, out io.Wri
 	return p, nil
 }
 
-// post takes what a module posts. A backend that the run does not have takes nothing.
+// post takes what a module posts. A backend that the run does not have takes nothing, and a post of an ID that was taken is
+// not taken again: its caller may have lost the answer, or its step may have been made again after an interruption.
 func (p *poster) post(backend rl.LoggerBackend, fields map[string]any) error {
+	id, _ := fields["id"].(string)
+	return p.once.do(backend, id, func() error { return p.give(backend, fields) })
+}
+
+func (p *poster) give(backend rl.LoggerBackend, fields map[string]any) error {
 	if backend == rl.LogWandb {
 		if p.remote != nil {
 			select {

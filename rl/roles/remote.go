@@ -41,7 +41,7 @@ func (m remoteMetrics) LogMetrics(ctx context.Context, metrics map[string]float6
 		return err
 	}
 	for _, backend := range m.backends {
-		fields := map[string]any{"data": metrics, "step": step}
+		fields := map[string]any{"data": metrics, "step": step, "id": fmt.Sprintf("%s/%d", rl.Validator, step)}
 		if _, err := m.peers.Call(ctx, name, "experiment_logger_post", string(backend), fields); err != nil {
 			return fmt.Errorf("%s.experiment_logger_post: %w", name, err)
 		}

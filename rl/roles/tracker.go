@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -18,6 +19,7 @@ type TrackerConfig struct {
 	Tracker activity.Config
 	Peers   Peers
 	Post    func(backend rl.LoggerBackend, fields map[string]any) error // to an experiment logger
+	Back    func()                                                      // the training step went back; nil: nothing
 	Journal Journal                                                     // nil: nothing outlives the process
 	Records [][]byte
 	Now     func() time.Time
@@ -28,6 +30,7 @@ type TrackerConfig struct {
 type Tracker struct {
 	peers Peers
 	post  func(rl.LoggerBackend, map[string]any) error
+	back  func()
 	now   func() time.Time
 	log   *slog.Logger
 	keep  keeper
@@ -41,7 +44,7 @@ type Tracker struct {
 // NewTracker returns the actor, in the state that its journal has.
 func NewTracker(cfg TrackerConfig) (*Tracker, error) {
 	t := &Tracker{
-		peers: cfg.Peers, post: cfg.Post, now: cfg.Now, log: cfg.Log, keep: keeper{cfg.Journal}, machine: activity.New(cfg.Tracker),
+		peers: cfg.Peers, post: cfg.Post, back: cfg.Back, now: cfg.Now, log: cfg.Log, keep: keeper{cfg.Journal}, machine: activity.New(cfg.Tracker),
 		changed: newSignal(), gone: map[string]time.Time{},
 	}
 	var state activity.State
@@ -280,6 +283,9 @@ func (t *Tracker) GetRunningStatusSummary() string {
 func (t *Tracker) SetTrainingStep(step int64) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if step < t.machine.Step() && t.back != nil {
+		t.back()
+	}
 	t.machine.SetStep(step)
 	return t.keep.save(t.machine.Snapshot())
 }
@@ -292,11 +298,18 @@ func (t *Tracker) GetTrainingStep() int64 {
 }
 
 // ExperimentLoggerPost gives metrics or a message to a logger: "console", "jsonl", "tensorboard" or "wandb". The fields
-// are "data" and "step", or "content" and "title".
+// are "data" and "step" (the training step without), or "content" and "title", and "id": a post of an ID that was taken is not taken again.
 func (t *Tracker) ExperimentLoggerPost(backend string, fields map[string]any) error {
 	b, err := rl.ParseLoggerBackend(backend)
 	if err != nil {
 		return err
+	}
+	if fields["step"] == nil {
+		fields = maps.Clone(fields)
+		if fields == nil {
+			fields = map[string]any{}
+		}
+		fields["step"] = t.GetTrainingStep()
 	}
 	return t.post(b, fields)
 }

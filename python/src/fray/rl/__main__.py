@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from fray.rl.config import VARIABLE, ConfigError, load
 from fray.rl.execution import set_logging_basic_config
 
-_DESCRIPTION = """Hosts roles of a reinforcement learning run that are classes of Python, until SIGTERM.
+_DESCRIPTION = """Hosts roles of a reinforcement learning run that are classes of Python, until
+the run has ended, or SIGTERM.
 
 ROLE is one of rollout_worker, algorithm_processor, train_worker, train_service, inference_service and
 experiment_logger; or a role that is otherwise hosted by "fray rl", where its type in the configuration is
@@ -25,7 +26,11 @@ in task 0 only, and in the others what computes for it, as examples/nexrl/train_
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Host roles until SIGTERM or Ctrl-C, and return the exit status: 2 if the configuration is at fault."""
+    """Host roles until the run has ended, SIGTERM or Ctrl-C, and return the exit status.
+
+    It is 0, also of a run that failed, which the controller's status shows; 2 if the configuration is at
+    fault, and 1 if the actors cannot be registered.
+    """
     parser = argparse.ArgumentParser(
         "python -m fray.rl", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
     )

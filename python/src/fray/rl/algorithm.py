@@ -28,6 +28,14 @@ class NoBatchError(RuntimeError):
     """The module was stopped before there was a batch."""
 
 
+class StoppingError(RuntimeError):
+    """The module is to stop, and an actor is away: the batch comes again in its next life."""
+
+
+class DroppedBatchError(RuntimeError):
+    """A batch was given up: `_fit` has raised for it again and again."""
+
+
 class BaseAlgorithmProcessor(NexRLModule):
     """Processes batches of trajectories; subclasses define `_fit`.
 
@@ -68,9 +76,12 @@ class BaseAlgorithmProcessor(NexRLModule):
         """Begin to process batches, in a thread. A processor that does so already goes on.
 
         Raises:
-            RuntimeError: module references or activity tracker were not set.
+            RuntimeError: module references or activity tracker were not set, or the batch is not done yet
+                during which it was stopped.
         """
         if self._thread is not None and self._thread.is_alive():
+            if self._stopping.is_set():
+                raise RuntimeError(f"{self._module_name} still ends its last batch; run it again later")
             return
         if not hasattr(self, "_trajectory_pool"):
             raise RuntimeError(f"{self._module_name}: call set_module_references before run")
@@ -110,7 +121,11 @@ class BaseAlgorithmProcessor(NexRLModule):
         raise NoBatchError(f"{self._module_name} was stopped before there was a batch")
 
     def _put_batch(self, batch: Batch, update_fn: str) -> bool:
-        """Queue a batch for training; return whether it is queued."""
+        """Queue a batch for training; return whether it is queued.
+
+        Raises:
+            StoppingError: the processor is to stop, and the pool is away. Let it pass.
+        """
         if not isinstance(self._train_batch_pool, references.TrainBatchPool):
             return bool(self._train_batch_pool.put_batch(batch, update_fn))
         pool: references.TrainBatchPool = self._train_batch_pool
@@ -118,7 +133,24 @@ class BaseAlgorithmProcessor(NexRLModule):
         # The same each time that the source is processed, so that no batch is trained on twice.
         known = f"{source}/{self._put}" if source else ""
         self._put += 1
-        return bool(self._reach(lambda: pool.put_batch(batch, update_fn, known, source)))
+        queued = self._reach(lambda: pool.put_batch(batch, update_fn, known, source))
+        if queued is None:
+            raise StoppingError(f"{self._module_name} was stopped before its batch was queued")
+        return bool(queued)
+
+    def _post_metrics(self, metrics: dict[str, float]) -> None:
+        """Post metrics of the present batch to the run's loggers, once however often it is processed."""
+        if self._activity_tracker is None:
+            return
+        backends = setting(self._config, "logger.backend", [])
+        source = self._taken.id if self._taken is not None else ""
+        for backend in [backends] if isinstance(backends, str) else backends:
+            known = f"{self._module_name}/{source}" if source else ""
+            self._reach(
+                lambda to=backend, known=known: self._activity_tracker.experiment_logger_post(  # type: ignore[misc]
+                    backend=to, post_id=known, data=metrics
+                )
+            )
 
     def _work(self) -> None:
         self._release()
@@ -134,19 +166,51 @@ class BaseAlgorithmProcessor(NexRLModule):
             self._process(batch)
 
     def _process(self, batch: Batch) -> None:
-        """Have a batch processed, and return it to the pool if that fails, or give it up after some tries."""
-        for attempt in range(1, _TRIES + 1):
-            self._put = 0
+        """Have a batch processed, and acknowledge it; after some exceptions of `_fit` it is given up.
+
+        It is acknowledged then, too: the pool is empty again, and a run that waits for the batch's update is
+        released by its controller.
+        """
+        for _ in range(_TRIES):
             try:
-                with self._activity_tracker.track(self._module_name, "processing a batch"):
-                    self._fit(batch.copy(), self._update_fn)
-            except Exception:
-                _log.warning("%s: try %d of %d at a batch", self._module_name, attempt, _TRIES, exc_info=True)
+                self._attempt(batch)
+                break
+            except StoppingError:
+                return  # it is not acknowledged, and comes again
+            except Exception as err:
+                last = err
                 if self._stopping.wait(_LONGEST_PAUSE):
-                    return  # it is not acknowledged, and comes again
-                continue
-            break
+                    return
+        else:
+            self._report("dropping a batch", self._dropped(batch, last))
         self._acknowledge()
+
+    def _attempt(self, batch: Batch) -> None:
+        """Have `_fit` process a batch once. Only exceptions of `_fit` pass."""
+        self._put, token = 0, ""
+        # Without a tracker it goes on: the batch is not acknowledged, which shows that the run is not idle.
+        with contextlib.suppress(*references.UNREACHABLE):
+            token = self._activity_tracker.start(self._module_name, "processing a batch")
+        try:
+            self._fit(batch.copy(), self._update_fn)
+        except StoppingError:
+            raise
+        except Exception as err:
+            self._report("processing a batch", err)
+            raise
+        finally:
+            if token:
+                with contextlib.suppress(Exception):  # the token expires with this life of the module
+                    self._activity_tracker.end(token)
+
+    def _dropped(self, batch: Batch, err: Exception) -> DroppedBatchError:
+        known = f"batch {self._taken.id}" if self._taken is not None else "a batch"
+        dropped = DroppedBatchError(
+            f"{known} of {len(batch)} trajectories was dropped: _fit has raised {_TRIES} times, "
+            f"at last {err!r}"
+        )
+        dropped.__cause__ = err
+        return dropped
 
     def _take(self, batch_size: int | None) -> Batch | None:
         pool = self._trajectory_pool

@@ -10,6 +10,7 @@ from typing import Any
 from fray.rl.config import setting
 from fray.rl.module import NexRLModule
 
+_STEP = "training/global_step"
 _log = logging.getLogger("fray.rl")
 
 
@@ -36,7 +37,9 @@ class WandbLogger(NexRLModule):
 
         Args:
             backend: Others than "wandb" change nothing.
-            values: `data` and `step`, or `content` and `title`.
+            values: `data` and `step`, or `content` and `title`. Others are ignored. Steps may come in any
+                order: wandb itself drops what it is given with a step before the last one, as of a run that
+                went back to a checkpoint, so that the step is a metric, and the axis of the others.
 
         Raises:
             ImportError: wandb is not installed.
@@ -46,7 +49,8 @@ class WandbLogger(NexRLModule):
         with self._lock:
             run = self._begun()
             if (data := values.get("data")) is not None:
-                run.log(dict(data), step=values.get("step"))
+                step = values.get("step")
+                run.log({**data, **({} if step is None else {_STEP: step})})
             elif (content := values.get("content")) is not None:
                 title = values.get("title") or f"message: {self._config.get('experiment_name', '')}"
                 run.alert(title=str(title), text=str(content))
@@ -76,6 +80,8 @@ class WandbLogger(NexRLModule):
                 dir=setting(self._config, "out"),
                 config={"nexrl": _public(self._config)},
             )
+            self._run.define_metric(_STEP)
+            self._run.define_metric("*", step_metric=_STEP)
         return self._run
 
 

@@ -72,7 +72,8 @@ _KEYS = {
 }
 _CONCURRENCY = 64  # calls at once; what must not run beside itself has locks of its own
 _HEARTBEAT = 5.0  # seconds, or less where leases are short
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0  # seconds between two tries to reach the activity tracker
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0  # seconds between two tries to reach an actor
+_WAIT = 20.0  # seconds that the controller may take to answer whether the run has ended
 
 
 @dataclass(frozen=True)
@@ -241,7 +242,8 @@ class Hosting:
             if role not in OTHERS:
                 value = actor_of(NexRLRole(role), value, section)
             self._server.register(module.name, value, max_concurrency=_CONCURRENCY)
-        for work in (self._announce, self._beat):
+        self._controller = wiring.handle("controller").options(idempotent=True)
+        for work in (self._announce, self._beat, self._await_end):
             threading.Thread(target=work, name=f"fray.rl {work.__name__}", daemon=True).start()
 
     @property
@@ -259,7 +261,7 @@ class Hosting:
         self._over.set()
 
     def wait(self) -> None:
-        """Wait for `end`, stop the modules, and answer what was asked."""
+        """Wait for `end`, or the end of the run; stop the modules, and answer what was asked."""
         while not self._over.wait(0.5):
             pass
         self.stop()
@@ -315,6 +317,25 @@ class Hosting:
                     module.tracker.beat(module.name)
                 except Exception as err:
                     _log.info("%s: no heartbeat at the activity tracker: %s", module.name, err)
+
+    def _await_end(self) -> None:
+        """End once the controller answers that the run has ended.
+
+        A controller that does not answer was killed, or is not there yet: the run goes on with the next one.
+        """
+        pause = _FIRST_PAUSE
+        while not self._over.is_set():
+            try:
+                status = self._controller.wait_ended(_WAIT)
+            except Exception as err:
+                _log.debug("whether the run has ended is not known: %s", err)
+                self._over.wait(pause)
+                pause = min(_LONGEST_PAUSE, pause * 2)
+                continue
+            pause = _FIRST_PAUSE
+            if status.get("phase") == "ended":
+                _log.info("the run has ended: %s", status.get("reason") or "")
+                self.end()
 
     def _rejected(self, err: Exception) -> None:
         self.failure = err

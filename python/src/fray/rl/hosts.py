@@ -19,7 +19,7 @@ from typing import Any, Generic, TypeVar, cast
 from fray.rl.config import setting
 from fray.rl.data import BaseDataLoader
 from fray.rl.leases import LeasedLoader
-from fray.rl.nexrl_types import Batch, ModelTag, NexRLRole
+from fray.rl.nexrl_types import DEFAULT_MODEL, Batch, ModelTag, NexRLRole
 from fray.rl.wire import header_of, pack, pack_batch, tag_of, unpack, unpack_batch
 
 _KEPT = 1_000_000  # ids that are known to have been put
@@ -104,6 +104,7 @@ class TrajectoryPoolHost(_Host):
     def __init__(self, value: Any, config: Any = None) -> None:
         super().__init__(value, config)
         self._keys: Sequence[str] = setting(config, "key_list", ())
+        self._epoch = 0
         self._seen, self._taken = _Once(), _Taken[dict[str, Any]]()
 
     def put_trajectory(self, header: Mapping[str, Any], payload: bytes | None = None) -> str:
@@ -111,6 +112,8 @@ class TrajectoryPoolHost(_Host):
         task = header.get("task_id") if payload is not None else None
         trajectory = dict(header) if payload is None else unpack(payload)
         with self._lock:
+            if payload is not None and int(header.get("epoch") or 0) < self._epoch:
+                return "re-rollout"  # it is of before the run went back
             if task and task in self._seen:
                 return "success"
             outcome = str(self._object.put_trajectory(trajectory))
@@ -142,6 +145,16 @@ class TrajectoryPoolHost(_Host):
         """Return whether nothing is stored, and all that was taken is acknowledged."""
         with self._lock:
             return not len(self._taken) and bool(self._object.is_empty(model_tag))
+
+    def rewind(self, epoch: int) -> None:
+        """Forget everything, as the run goes back to a checkpoint; later trajectories are of this epoch.
+
+        Raises:
+            RewindError: the object has no method `clear`, and is not empty.
+        """
+        with self._lock:
+            _clear(self._object, lambda: bool(self._object.is_empty()))
+            self._seen, self._taken, self._epoch = _Once(), _Taken(), epoch
 
     def _give(
         self, tag: ModelTag | None, consumer: str, get: Callable[[], Batch | None]
@@ -220,6 +233,13 @@ class TrainBatchPoolHost(_Host):
         with self._lock:
             return not len(self._taken) and bool(self._object.is_empty())
 
+    def rewind(self, epoch: int) -> None:
+        """Forget everything, as the run goes back to a checkpoint. Raises as TrajectoryPoolHost.rewind."""
+        del epoch
+        with self._lock:
+            _clear(self._object, lambda: bool(self._object.is_empty()))
+            self._seen, self._taken = _Once(), _Taken()
+
 
 class ValidatorHost(_Host):
     """A validator."""
@@ -254,7 +274,52 @@ class ValidatorHost(_Host):
 
 
 class WeightSyncControllerHost(_Host):
-    """A controller of weights."""
+    """A controller of weights, whose batches and updates count once, by their IDs."""
+
+    def __init__(self, value: Any, config: Any = None) -> None:
+        super().__init__(value, config)
+        self._known = _Once()
+
+    def trajectory_pool_notify_batch_ready(self, model_tag: ModelTag, batch_id: str = "") -> None:
+        """Note that a pool is about to give a batch."""
+        self._once(("batch", batch_id), self._object.trajectory_pool_notify_batch_ready, model_tag)
+
+    def train_worker_notify_weight_update(
+        self, worker_name: str, model_tag: ModelTag, update_id: str = ""
+    ) -> None:
+        """Note that a worker trained a model."""
+        known = ("update", worker_name, model_tag, update_id) if update_id else ("update", "")
+        self._once(known, self._object.train_worker_notify_weight_update, worker_name, model_tag)
+
+    def set_model_version(self, model_tag: ModelTag, version: int) -> None:
+        """Begin at the version of a checkpoint, where the object has the method."""
+        with self._lock:
+            self._known = _Once()
+        if (own := getattr(self._object, "set_model_version", None)) is not None:
+            own(model_tag, version)
+
+    def abandon(self, model_tag: ModelTag) -> None:
+        """Let what waits for a batch go on, of which none is left, where the object has the method."""
+        if (own := getattr(self._object, "abandon", None)) is not None:
+            own(model_tag)
+
+    def status(self) -> dict[str, Any]:
+        """Return which models wait for a validation, and whether no weights are being copied."""
+        if (own := getattr(self._object, "status", None)) is not None:
+            return dict(own())
+        waiting = bool(self._object.is_waiting_for_validation())
+        blocked = self._object.check_rollout_service_status(DEFAULT_MODEL) != "continue"
+        tags = [DEFAULT_MODEL] if waiting else []
+        return {"models": {}, "waiting": tags, "settled": not waiting and not blocked}
+
+    def _once(self, known: tuple[str, ...], call: Callable[..., Any], *args: Any) -> None:
+        with self._lock:
+            if known[-1] and known in self._known:
+                return
+        call(*args)  # it may wait for the copy of weights
+        with self._lock:
+            if known[-1]:
+                self._known.add(known)
 
     def wait_rollout_service(self, model_tag: ModelTag, timeout_s: float) -> str:
         """Return "continue" as soon as rollouts of a model may go on, "block" after so many seconds."""
@@ -267,6 +332,20 @@ class WeightSyncControllerHost(_Host):
             if status == "continue" or time.monotonic() >= until:
                 return status
             time.sleep(_POLL)
+
+
+class RewindError(RuntimeError):
+    """An object cannot forget what it has, so that the run cannot go back to a checkpoint."""
+
+
+def _clear(value: Any, is_empty: Callable[[], bool]) -> None:
+    if (clear := getattr(value, "clear", None)) is not None:
+        clear()
+    elif not is_empty():
+        raise RewindError(
+            f"{type(value).__name__} has no method clear, and is not empty: the run cannot go back to a "
+            "checkpoint; add the method"
+        )
 
 
 def actor_of(role: NexRLRole, value: Any, config: Any = None, ttl: float | None = None) -> Any:

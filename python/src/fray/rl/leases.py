@@ -8,6 +8,8 @@ renew its leases for `lease_ttl`.
 from __future__ import annotations
 
 import copy
+import json
+import secrets
 import threading
 import time
 from collections import deque
@@ -50,11 +52,13 @@ class LeasedLoader:
         """
         self._loader, self._route, self._ttl, self._clock = loader, route, ttl, clock
         self._lock = threading.RLock()
+        self._instance = secrets.token_hex(4)  # leases of an earlier process are none of this one's
         self._returned: deque[tuple[Item, str]] = deque()
         self._given: dict[str, _Given] = {}
         self._heard: dict[str, float] = {}
         self._lives: dict[str, str] = {}
-        self._count = self._pass = 0
+        self._count = self._pass = self._epoch = 0
+        self._taken = 0  # items that the loader gave in this pass
         self._indices: dict[str, int] = {}  # of groups whose items have no index
 
     def get_next_item(self, worker: str, incarnation: str) -> dict[str, Any] | None:
@@ -70,7 +74,7 @@ class LeasedLoader:
                 return None
             item, task_id = taken
             self._count += 1
-            lease = Lease(f"lease-{self._count}", self._route, 0, task_id)
+            lease = Lease(f"{self._instance}-{self._count}", self._route, self._epoch, task_id)
             self._given[lease.id] = _Given(item, lease, worker, incarnation)
             return {"item": copy.deepcopy(item), "lease": lease.to_wire()}
 
@@ -160,7 +164,43 @@ class LeasedLoader:
             self._returned.clear()
             self._indices.clear()
             self._pass += 1
+            self._taken = 0
             self._loader.reset()
+
+    def snapshot(self) -> bytes:
+        """Return the state as bytes: the pass, how many items were given, and the tasks that are not done.
+
+        Items that were added do not belong to it.
+        """
+        with self._lock:
+            tasks = [each.lease.task_id for each in self._given.values()] + [
+                known for _, known in self._returned
+            ]
+            return json.dumps({"pass": self._pass, "taken": self._taken, "undone": tasks}).encode()
+
+    def restore(self, state: bytes, epoch: int = 0) -> None:
+        """Go back to a state: the loader is reset, and gives again what it had given.
+
+        Args:
+            state: Of `snapshot`, of a loader with the same items in the same order.
+            epoch: Of the run; leases have it from now on.
+        """
+        known = json.loads(bytes(state))
+        undone = {task: place for place, task in enumerate(known["undone"])}
+        with self._lock:
+            self.reset()
+            self._pass, self._epoch = int(known["pass"]), epoch
+            again: list[tuple[int, tuple[Item, str]]] = []
+            while self._taken < int(known["taken"]):
+                given = self._next()
+                if given is None:
+                    self.unlock_for_next_batch()
+                    given = self._next()
+                if given is None:
+                    break  # the source has fewer items now
+                if given[1] in undone:
+                    again.append((undone[given[1]], given))
+            self._returned.extend(each for _, each in sorted(again, key=lambda pair: pair[0]))
 
     def skip_batches(self, count: int) -> int:
         """Leave out the next batches, see BufferedDataLoader.skip_batches."""
@@ -180,11 +220,14 @@ class LeasedLoader:
         return self._loader.health_check()
 
     def _take(self) -> tuple[Item, str] | None:
-        if self._returned:
-            return self._returned.popleft()
+        return self._returned.popleft() if self._returned else self._next()
+
+    def _next(self) -> tuple[Item, str] | None:
+        """Return the next item of the loader with its task ID."""
         item = self._loader.get_next_item()
         if item is None:
             return None
+        self._taken += 1
         item = dict(item)
         group = str(item.setdefault("group_id", f"group-{len(self._indices)}"))
         index = self._indices.setdefault(group, len(self._indices))

@@ -42,6 +42,10 @@ class LLMServiceError(RuntimeError):
     """The inference service gave no usable answer, also after all retries; the cause is the last error."""
 
 
+class LLMServiceAwayError(LLMServiceError):
+    """The inference service cannot be reached, also after all retries, as while it is started again."""
+
+
 class LLMServiceClient:
     """Asks an inference service for completions.
 
@@ -118,7 +122,8 @@ class LLMServiceClient:
             response), `prompt_num_tokens` and `loss_mask` (1 for tokens of the response).
 
         Raises:
-            LLMServiceError: no answer after all retries, or the service rejects the request.
+            LLMServiceError: no answer after all retries, or the service rejects the request; an
+                LLMServiceAwayError if it cannot be reached.
             WeightSyncTimeoutError: the weights were not synced within 60 s.
             StoppedError: the client was stopped meanwhile.
         """
@@ -172,7 +177,8 @@ class LLMServiceClient:
             except Exception as err:
                 if attempt == self._max_retries or not _may_succeed(err):
                     tries = "1 try" if attempt == 0 else f"{attempt + 1} tries"
-                    raise LLMServiceError(f"no answer of {self._model} after {tries}: {err}") from err
+                    kind = LLMServiceAwayError if _is_away(err) else LLMServiceError
+                    raise kind(f"no answer of {self._model} after {tries}: {err}") from err
                 _log.warning("try %d of %d at %s: %s", attempt + 1, self._max_retries + 1, self._model, err)
                 self._stopped.wait(_pause(err, attempt))
                 continue
@@ -243,6 +249,15 @@ def _may_succeed(err: Exception) -> bool:
     if isinstance(err, openai.APIStatusError):
         return err.status_code >= 500 or err.status_code in _RETRIED
     return isinstance(err, openai.APIError)  # no connection, no time, or no answer of the protocol
+
+
+def _is_away(err: Exception) -> bool:
+    """Return whether there is no service to answer; one that takes too long is there."""
+    import openai
+
+    if isinstance(err, openai.APIStatusError):
+        return err.status_code in (502, 503, 504)  # of a proxy before it
+    return isinstance(err, openai.APIConnectionError) and not isinstance(err, openai.APITimeoutError)
 
 
 def _pause(err: Exception, attempt: int) -> float:

@@ -7,6 +7,7 @@ wrappers hide.
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from fray.rpc import method
 if TYPE_CHECKING:
     from fray.cluster import ResourceConfig
     from fray.rpc.handle import ActorHandle
+    from fray.v2.actor import ActorGroup
     from fray.v2.client import Client
 
 _HEALTH = "health"
@@ -131,8 +133,12 @@ class ResourceManager:
     def create_all_actors(self) -> None:
         """Create the actors of all roles, and return once they answer. Created roles are not created again.
 
+        All are requested before any is waited for, so that a cluster that grows knows of all of them. If one
+        cannot be created, those that were requested by this call are ended, and it may be called again.
+
         Raises:
-            ResourceError: roles of one colocation group have different counts.
+            ResourceError: roles of one colocation group have different counts, or ask for resources that
+                cannot be summed.
             ActorCreationError: a constructor raised, or the job that was to host an actor ended.
         """
         groups = self._groups()
@@ -143,9 +149,24 @@ class ResourceManager:
                     f'roles of colocation group "{roles[0].group}" have different counts: {counts}; '
                     "give them the same"
                 )
-        for roles in groups:
-            if not any(role.role in self._wrappers for role in roles):
-                self._create(roles)
+        missing = [roles for roles in groups if not any(role.role in self._wrappers for role in roles)]
+        asked = [_resources(roles) for roles in missing]  # their errors come before any actor is there
+        made: list[ActorGroup[Any]] = []
+        try:
+            for roles, resources in zip(missing, asked, strict=True):
+                made.append(self._request(roles, resources))
+            ready = [group.wait_ready() for group in made]
+        except BaseException:
+            for group in made:
+                with contextlib.suppress(Exception):  # the first error is the one to report
+                    group.terminate()
+            raise
+        for roles, handles in zip(missing, ready, strict=True):
+            colocated = len(roles) > 1
+            for role in roles:
+                self._wrappers[role.role] = [
+                    ActorWrapper(handle, role.cls, role.role, colocated) for handle in handles
+                ]
 
     def get_actor_wrapper(self, role: NexRLRole) -> list[Any]:
         """Return what calls the actors of a role, in order; none for a role that has none."""
@@ -157,27 +178,19 @@ class ResourceManager:
             found.setdefault(role.group if role.group is not None else role.role, []).append(role)
         return list(found.values())
 
-    def _create(self, roles: Sequence[_Registration]) -> None:
+    def _request(self, roles: Sequence[_Registration], resources: ResourceConfig) -> ActorGroup[Any]:
         from fray.v2 import ActorOptions, current_client
 
-        colocated = len(roles) > 1
         client = self._client or current_client()
         limits = {role.role.value: _CALLS for role in roles}
-        options = ActorOptions(max_concurrency=_CALLS, concurrency_groups={**limits, _HEALTH: _CALLS})
-        name = roles[0].group or roles[0].role.value
-        group = client.create_actor_group(
-            colocated_class([(role.role, role.cls) for role in roles], prefixed=colocated),
+        return client.create_actor_group(
+            colocated_class([(role.role, role.cls) for role in roles], prefixed=len(roles) > 1),
             [json_like(role.config) for role in roles],
-            name=name,
+            name=roles[0].group or roles[0].role.value,
             count=roles[0].count,
-            resources=_resources(roles),
-            options=options,
+            resources=resources,
+            options=ActorOptions(max_concurrency=_CALLS, concurrency_groups={**limits, _HEALTH: _CALLS}),
         )
-        handles = group.wait_ready()
-        for role in roles:
-            self._wrappers[role.role] = [
-                ActorWrapper(handle, role.cls, role.role, colocated) for handle in handles
-            ]
 
 
 def colocated_class(roles: Sequence[tuple[NexRLRole, type]], prefixed: bool = True) -> type:

@@ -16,8 +16,9 @@ from typing import Any, TypeVar
 
 from fray.rl import references
 from fray.rl.config import DEFAULT_LEASE_TTL, setting
+from fray.rl.errors import ErrorSeverity
 from fray.rl.execution import execute
-from fray.rl.llm import LLMServiceClient, StoppedError, WeightSyncTimeoutError
+from fray.rl.llm import LLMServiceAwayError, LLMServiceClient, StoppedError, WeightSyncTimeoutError
 from fray.rl.module import NexRLModule
 from fray.rl.nexrl_types import Trajectory
 from fray.rl.tracking import new_incarnation
@@ -28,7 +29,11 @@ _T = TypeVar("_T")
 
 _FIRST_IDLE, _LONGEST_IDLE = 0.02, 0.25  # seconds between two questions for a task
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0  # seconds before a task is rolled out again
-_NOT_OF_THE_TASK: tuple[type[Exception], ...] = (WeightSyncTimeoutError, *references.UNREACHABLE)
+_NOT_OF_THE_TASK: tuple[type[Exception], ...] = (
+    WeightSyncTimeoutError,
+    LLMServiceAwayError,
+    *references.UNREACHABLE,
+)
 _JOIN = 25.0  # seconds that stop waits for the current task
 
 
@@ -107,9 +112,12 @@ class BaseRolloutWorker(NexRLModule):
         """Begin to roll out tasks, in a thread. A worker that does so already goes on.
 
         Raises:
-            RuntimeError: module references or activity tracker were not set.
+            RuntimeError: module references or activity tracker were not set, or the task has not ended yet
+                during which it was stopped.
         """
         if self._thread is not None and self._thread.is_alive():
+            if self._stopping.is_set():
+                raise RuntimeError(f"{self._module_name} still ends its last task; run it again later")
             return
         if not hasattr(self, "_dataloader"):
             raise RuntimeError(f"{self._module_name}: call set_module_references before run")
@@ -278,7 +286,8 @@ class BaseRolloutWorker(NexRLModule):
         except StoppedError:
             return None
         except _NOT_OF_THE_TASK as err:
-            self._report("rolling out a task, which is put back", err)  # it is not the task's fault
+            # It is not the task's fault, and nothing is lost.
+            self._report("rolling out a task, which is put back", err, ErrorSeverity.WARNING)
             self._stopping.wait(_LONGEST_PAUSE)
             return None
         except Exception as err:
@@ -340,7 +349,10 @@ class BaseRolloutWorker(NexRLModule):
             )
         if isinstance(pool, (references.TrajectoryPool, references.RemoteValidator)):
             origin = None if task is None else Origin.of_lease(task.lease, self._llm_client.version)
-            outcome = self._reach(lambda: pool.put_trajectory(trajectory, origin))
+            if origin is None:  # it cannot be recognized, so that it is put once at most
+                outcome = pool.put_trajectory(trajectory)
+            else:
+                outcome = self._reach(lambda: pool.put_trajectory(trajectory, origin))
             if outcome is None:
                 raise StoppedError("the worker was stopped before its trajectory was stored")
         else:
@@ -376,10 +388,10 @@ class BaseRolloutWorker(NexRLModule):
         busy = self._task is not None
         return busy and self._step_timeout is not None and time.monotonic() - self._since > self._step_timeout
 
-    def _report(self, work: str, err: Exception) -> None:
+    def _report(self, work: str, err: Exception, severity: ErrorSeverity = ErrorSeverity.ERROR) -> None:
         _log.warning("%s: %s: %s", self._module_name, work, err, exc_info=err)
         try:
-            self._activity_tracker.report_exception(self._module_name, work, err)
+            self._activity_tracker.report_exception(self._module_name, work, err, severity)
         except Exception as again:
             _log.warning("%s: the error could not be reported: %s", self._module_name, again)
 

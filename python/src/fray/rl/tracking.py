@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+import uuid
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
@@ -114,11 +115,12 @@ class ActivityTrackerProxy:
         """Return the run's training step."""
         return int(self._again.get_training_step())
 
-    def experiment_logger_post(self, backend: str, **kwargs: Any) -> None:
+    def experiment_logger_post(self, backend: str, post_id: str = "", **kwargs: Any) -> None:
         """Post metrics or a message to a logger of the run.
 
         Args:
             backend: "console", "jsonl", "tensorboard" or "wandb".
+            post_id: A post of an id that the logger has is not written again; "": a new one.
             **kwargs: `data`, a dictionary of numbers, and `step`; or `content` and `title`, a message.
         """
         if not self._remote:
@@ -126,7 +128,8 @@ class ActivityTrackerProxy:
             return
         if isinstance(data := kwargs.get("data"), Mapping):
             kwargs["data"] = {str(key): _plain(value) for key, value in data.items()}
-        self._again.experiment_logger_post(backend, kwargs)
+        # The id lets the call be made again whose answer is lost.
+        self._again.experiment_logger_post(backend, {**kwargs, "id": post_id or uuid.uuid4().hex})
 
     def _life(self) -> tuple[str, ...]:
         return (self.incarnation,) if self._remote else ()

@@ -7,6 +7,7 @@ bytes that it refers to, so that packing and unpacking copy each of them once. G
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -143,7 +144,7 @@ def header_of(
     """Return what the roles in Go read of a trajectory.
 
     Scores are the numbers in its field `scores`, or in `score` where that is a dictionary, and the numbers
-    `score` and `reward`. What is missing is left out.
+    `score` and `reward`. What is missing, or no finite number, is left out.
     """
     header: dict[str, Any] = {
         "model_tag": str(trajectory.get("model_tag") or DEFAULT_MODEL),
@@ -189,10 +190,14 @@ def _key(name: str, value: Any) -> str | int:
 
 
 def _is_number(value: Any) -> TypeGuard[float]:
+    """Return whether a value is a finite number: journals are JSON, which has no other ones."""
     if isinstance(value, bool) or value is None:
         return False
     dtype = getattr(value, "dtype", None)  # of a scalar of numpy
-    return isinstance(value, (int, float)) or (dtype is not None and dtype.kind in "fiu" and not value.shape)
+    number = isinstance(value, (int, float)) or (
+        dtype is not None and dtype.kind in "fiu" and not value.shape
+    )
+    return number and math.isfinite(value)
 
 
 def pool_batch_of(answer: Mapping[str, Any] | None) -> PoolBatch | None:

@@ -39,16 +39,17 @@ class GRPOProcessor(BaseAlgorithmProcessor):
     def _fit(self, batch: Batch, update_fn: str) -> None:
         """Compute the advantages of a batch of trajectories, and put it to the train batch pool."""
         self.easy_dump(batch.to_dict(), ["rollout_result"])
-        trainable, metrics = grpo(batch, pad_token_id=self._pad, controller=self._controller, kind=self._kind)
-        self._post_metrics(metrics)
-        self._put_batch(trainable, update_fn)
-
-    def _post_metrics(self, metrics: dict[str, float]) -> None:
-        if self._activity_tracker is None:
-            return
-        backends = setting(self._config, "logger.backend", [])
-        for backend in [backends] if isinstance(backends, str) else backends:
-            self._activity_tracker.experiment_logger_post(backend=backend, data=metrics)
+        before = self._controller.value if self._controller is not None else 0.0
+        try:
+            trainable, metrics = grpo(
+                batch, pad_token_id=self._pad, controller=self._controller, kind=self._kind
+            )
+            self._put_batch(trainable, update_fn)
+            self._post_metrics(metrics)
+        except BaseException:
+            if self._controller is not None:
+                self._controller.value = before  # the batch comes again, and counts once
+            raise
 
 
 def kl_controller(config: Any) -> KLController:

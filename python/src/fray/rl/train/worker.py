@@ -2,7 +2,9 @@
 
 The batch of a step is taken by the consumer "NAME/STEP", and acknowledged once a checkpoint has its update
 (at once, where save_freq is 0). So a worker or a service that is lost goes back to the last checkpoint and
-gets the batches since then again, in their order, with their ids: it makes the same updates.
+gets the batches since then again, in their order, with their ids: it makes the same updates. Where save_freq
+is 0 only a worker that is lost goes on, with the model that the service has; a service that is lost has lost
+its updates, and training fails instead of beginning again.
 """
 
 from __future__ import annotations
@@ -37,6 +39,8 @@ BATCHES = "batches.json"
 """The file of a checkpoint that has the ids of the batches since the checkpoint before it."""
 POLL = 0.01
 """Seconds between two requests for a batch."""
+JOIN = 25.0
+"""Seconds that `stop` waits for the present batch."""
 AGAIN = 0.2
 """Seconds between two calls of an actor that is away."""
 SETTLE_AFTER = 1.0
@@ -65,7 +69,7 @@ class TrainWorker(NexRLModule):
 
         Args:
             config: the section train_worker, with `total_train_steps`, `checkpoint_path`, `sync_weight_path`,
-                `save_freq` (0: no checkpoints), `remove_previous_ckpt`; `out`, in which paths that are
+                `save_freq` (0: none, see above), `remove_previous_ckpt`; `out`, in which paths that are
                 missing are; `seed`; and `train_service`, the section of its service with `backend` and
                 `model_tag`.
             client: of its train service; None: as `train_service.backend` says.
@@ -91,6 +95,8 @@ class TrainWorker(NexRLModule):
         self._loaded = ""  # the checkpoint to go back to; "": the model before its first update
         self._unacknowledged: list[str] = []  # batches whose updates no checkpoint has
         self._notified = 0  # the last step that the weight sync controller knows of
+        self._initialized = False  # in this process; else it goes on where an earlier one was
+        self._took_over = False  # updates of an earlier process, whose last batch may not be acknowledged
         self._stop_event = threading.Event()
         self._thread: threading.Thread | None = None
         self._failure: Exception | None = None
@@ -127,9 +133,13 @@ class TrainWorker(NexRLModule):
         if self._folder:
             checkpoints.clean(self._folder)
         self._call(lambda: self._service.initialize(self._service_config))
+        self._initialized = True
 
     def load_checkpoint(self, path: str) -> int:
         """Put the model and the step into the state of a checkpoint; "": before the first update.
+
+        A worker of a new process, whose service has updates that no checkpoint will have, takes these over
+        instead.
 
         Returns its step.
 
@@ -138,6 +148,11 @@ class TrainWorker(NexRLModule):
         """
         if path and not Path(path).is_dir():
             raise CheckpointError(f"there is no checkpoint {path}")
+        if self._save_freq <= 0 and not (self._initialized or self._train_step):
+            step = self._call(self._service.get_step)
+            if step >= 0:
+                self._train_step, self._loaded, self._took_over = step, path, True
+                return step
 
         def load() -> int:
             self._service.initialize(self._service_config)
@@ -176,10 +191,13 @@ class TrainWorker(NexRLModule):
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop after the present batch, and wait until it is trained on and its checkpoint written."""
+        """Stop after the present batch; returns when it is trained on and its checkpoint written.
+
+        It waits for 25 seconds at most: weights that are not synced may hold the batch up.
+        """
         self._stop_event.set()
         if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join()
+            self._thread.join(JOIN)
 
     def get_train_step(self) -> int:
         """Return the number of updates."""
@@ -203,14 +221,18 @@ class TrainWorker(NexRLModule):
         try:
             with contextlib.suppress(Stopping):
                 self._notified = self._call(self._version)
+                if self._train_step < self._notified and self._save_freq <= 0:
+                    with self._tracked("going on"):
+                        raise self._lost(self._notified)
                 if self._notified == self._train_step - 1:
                     # It was interrupted between the checkpoint of its last step and the notice of it.
                     self.save_sync_weights()
                     self._notify()
                 idle_since = time.monotonic()
                 while self._train_step < self._total and not self._stop_event.is_set():
-                    taken = self._take(self._train_step + 1)
+                    taken = self._take(self._train_step + (0 if self._took_over else 1))
                     if taken is not None:
+                        self._took_over = False
                         with self._tracked("batch"):
                             self._step(taken.batch, taken.id)
                         idle_since = time.monotonic()
@@ -225,6 +247,12 @@ class TrainWorker(NexRLModule):
             _log.exception("%s: training has failed at step %d", self._module_name, self._train_step)
             self._failure = err
 
+    def _lost(self, step: int) -> CheckpointError:
+        return CheckpointError(
+            f"the train service has lost its model of step {step}, and train_worker.save_freq is 0, so that "
+            "no checkpoint has it; set save_freq to 1 or more, and begin the run again"
+        )
+
     def _step(self, batch: Batch, batch_id: str = "") -> None:
         """Train on a batch, and let the run know: weights, step, metrics, checkpoint, notice."""
         began = time.monotonic()
@@ -237,8 +265,8 @@ class TrainWorker(NexRLModule):
         self._train_step = trained.step
         if batch_id:
             self._unacknowledged.append(batch_id)
-        self._track(lambda tracker: tracker.set_training_step(self._train_step))
         if not known:
+            self._track(lambda tracker: tracker.set_training_step(self._train_step))
             metrics = {
                 **trained.metrics,
                 "training/global_step": self._train_step,
@@ -273,6 +301,8 @@ class TrainWorker(NexRLModule):
             )
             before = self._train_step
             if self.load_checkpoint(self._loaded) != before:
+                if self._save_freq <= 0:
+                    raise self._lost(before)
                 return None
 
     def _save_checkpoint(self) -> None:
@@ -356,7 +386,11 @@ class TrainWorker(NexRLModule):
         for each in [backend] if isinstance(backend, str) else backend:
             self._track(
                 lambda tracker, to=each: tracker.experiment_logger_post(  # type: ignore[misc]
-                    backend=to, data=metrics, step=self._train_step
+                    backend=to,
+                    # The same where the step is made again after an interruption.
+                    post_id=f"{self._module_name}/{self._train_step}",
+                    data=metrics,
+                    step=self._train_step,
                 )
             )
 
