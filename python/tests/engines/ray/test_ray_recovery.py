@@ -114,10 +114,15 @@ def test_ray_supervisor_whose_job_waits_stays(cluster: Any, monkeypatch: pytest.
         JobRequest("waits", Entrypoint.from_command(["true"]), resources=ResourceConfig(cpu=1000))
     )
     monkeypatch.setattr(supervisor, "_IDLE", 0.1)
-    asked: list[object] = []
+    asked: list[bool] = []
     made = supervisor.Supervisor(cluster.namespace, "", supervisor_name(job))
-    needed = made._is_needed
-    monkeypatch.setattr(made, "_is_needed", lambda: asked.append(needed()) or bool(asked[-1]))
+    is_needed = made._is_needed
+
+    def noted() -> bool:
+        asked.append(is_needed())
+        return asked[-1]
+
+    monkeypatch.setattr(made, "_is_needed", noted)
     until(lambda: len(asked) >= 3)
     assert all(asked)
     made._count(1)  # it asks no more
