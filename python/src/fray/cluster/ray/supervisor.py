@@ -60,7 +60,7 @@ class Supervisor:
             self._changed.notify_all()
 
     def _leave_unasked(self) -> None:
-        """End this actor, which frees its resources, once nobody has it run its job and the job is over.
+        """End this actor, which frees its resources, once the registry runs it no more and its job is over.
 
         Ray starts a supervisor again that its registry was about to end when it was killed.
         """
