@@ -70,7 +70,7 @@ class Supervisor:
                 if self._changed.wait_for(lambda: bool(self._runs), _IDLE):
                     continue
             if not self._is_needed():
-                self._ray.kill(self._ray.get_runtime_context().current_actor, no_restart=True)
+                self._ray.get_runtime_context().current_actor.leave.remote()  # in order, as the registry has it end
                 return
 
     def _is_needed(self) -> bool:
