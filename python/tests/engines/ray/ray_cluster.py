@@ -81,8 +81,9 @@ class Nodes:
 
 
 def main() -> None:
-    from engines.ray.starting import be_patient, node_options
     from ray.cluster_utils import Cluster
+
+    from engines.ray.starting import be_patient, node_options
 
     be_patient()
     cluster = Cluster()

@@ -1,4 +1,4 @@
-"""Nodes of Ray clusters of tests start on a busy machine too: for `ray_cluster`, and the clusters of Go's raytest."""
+"""Nodes of Ray clusters of tests start on a busy machine too, for `ray_cluster` and for Go's raytest."""
 
 from __future__ import annotations
 

@@ -70,7 +70,8 @@ class Supervisor:
                 if self._changed.wait_for(lambda: bool(self._runs), _IDLE):
                     continue
             if not self._is_needed():
-                self._ray.get_runtime_context().current_actor.leave.remote()  # in order, as the registry has it end
+                # In order, as when the registry ends it.
+                self._ray.get_runtime_context().current_actor.leave.remote()
                 return
 
     def _is_needed(self) -> bool:
