@@ -100,6 +100,31 @@ func TestReaderForgesNothing(t *testing.T) {
 // sees: at the controller and at the host.
 func (p *clusterProof) forge(t *testing.T) {
 	t.Helper()
+	r := p.read(t)
+	for _, forged := range r.forgeries(t) {
+		made := jwt.NewWithClaims(forged.method, forged.claims)
+		made.Header["kid"] = forged.kid
+		text, err := made.SignedString(forged.key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.wantRejected(t, forged.name, func(context.Context) (string, error) { return text, nil })
+	}
+}
+
+// readings are what a reader of the bucket finds there.
+type readings struct {
+	secret []byte // of the stack's keyring
+	doc    *state.Document
+	job    *state.Job
+	task   state.Task
+	lease  store.Lease
+	report state.HostReport
+}
+
+// read reads the whole bucket; no token may be in it.
+func (p *clusterProof) read(t *testing.T) *readings {
+	t.Helper()
 	st, err := p.store(t)
 	if err != nil {
 		t.Fatal(err)
@@ -119,26 +144,36 @@ func (p *clusterProof) forge(t *testing.T) {
 			t.Errorf("%s has a token", o.Key)
 		}
 	}
-	var lease store.Lease
-	var report state.HostReport
-	var doc state.Document
 	ring, err := keyring.Parse(read[keyring.ObjectKey])
 	if err != nil {
 		t.Fatal(err)
 	}
-	secret, err := ring.Open(t.Context(), keyring.Unlock{})
-	if err != nil {
+	r := &readings{doc: p.document(t)}
+	if r.secret, err = ring.Open(t.Context(), keyring.Unlock{}); err != nil {
 		t.Fatal(err)
 	}
-	doc = *p.document(t)
-	job := doc.Jobs[schema.Address{Kind: schema.KindJob, Name: "parent"}]
-	task := job.Last().Tasks[0]
-	err = errors.Join(json.Unmarshal(read[store.LeaseKey], &lease), json.Unmarshal(read[store.HostKey(task.Slice, task.Host)], &report))
-	if err != nil || lease.SigningKey == nil || report.SigningKey == nil {
-		t.Fatalf("lease %+v, report %+v, %v: want their public keys", lease, report, err)
+	r.job = r.doc.Jobs[schema.Address{Kind: schema.KindJob, Name: "parent"}]
+	r.task = r.job.Last().Tasks[0]
+	err = errors.Join(json.Unmarshal(read[store.LeaseKey], &r.lease), json.Unmarshal(read[store.HostKey(r.task.Slice, r.task.Host)], &r.report))
+	if err != nil || r.lease.SigningKey == nil || r.report.SigningKey == nil {
+		t.Fatalf("lease %+v, report %+v, %v: want their public keys", r.lease, r.report, err)
 	}
+	return r
+}
+
+// forgery is a token that is not signed by whom it names.
+type forgery struct {
+	name   string
+	method jwt.SigningMethod
+	key    any
+	kid    string
+	claims jwt.MapClaims
+}
+
+func (r *readings) forgeries(t *testing.T) []forgery {
+	t.Helper()
 	// As former versions of fray did.
-	root, err := hkdf.Key(sha256.New, secret, nil, "fray derive v1", state.KeySize)
+	root, err := hkdf.Key(sha256.New, r.secret, nil, "fray derive v1", state.KeySize)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,58 +186,50 @@ func (p *clusterProof) forge(t *testing.T) {
 		t.Fatal(err)
 	}
 	command := token.ID{Role: token.RoleCommand, Sum: token.Sum(mine.Public().(ed25519.PublicKey))}
-	leader := token.ID{Role: token.RoleLeader, Sum: token.Sum(lease.SigningKey)}
-	host := token.ID{Role: token.RoleHost, Slice: task.Slice, Host: task.Host, Sum: token.Sum(report.SigningKey)}
-	end := lease.RenewedAt.Add(5 * time.Minute).Unix()
-	asUser := jwt.MapClaims{"stack": doc.Stack(), "sub": "user", "user": "root", "exp": end}
-	asController := jwt.MapClaims{"stack": doc.Stack(), "sub": "controller", "exp": end}
-	asJob := jwt.MapClaims{"stack": doc.Stack(), "sub": "job", "ns": job.Spec.Namespace, "job": job.ID, "attempt": job.Attempt}
-	connected := grpc.WaitForReady(true) // on a busy machine a handshake may not end in its time
-	for _, forged := range []struct {
-		name   string
-		method jwt.SigningMethod
-		key    any
-		kid    string
-		claims jwt.MapClaims
-	}{
+	leader := token.ID{Role: token.RoleLeader, Sum: token.Sum(r.lease.SigningKey)}
+	host := token.ID{Role: token.RoleHost, Slice: r.task.Slice, Host: r.task.Host, Sum: token.Sum(r.report.SigningKey)}
+	end := r.lease.RenewedAt.Add(5 * time.Minute).Unix()
+	asUser := jwt.MapClaims{"stack": r.doc.Stack(), "sub": "user", "user": "root", "exp": end}
+	asController := jwt.MapClaims{"stack": r.doc.Stack(), "sub": "controller", "exp": end}
+	asJob := jwt.MapClaims{"stack": r.doc.Stack(), "sub": "job", "ns": r.job.Spec.Namespace, "job": r.job.ID, "attempt": r.job.Attempt}
+	return []forgery{
 		{"the stack's key", jwt.SigningMethodHS256, former, "", asUser},
 		{"the stack's key as the controller", jwt.SigningMethodHS256, former, "", asController},
 		{"the stack's key as the job", jwt.SigningMethodHS256, former, "", asJob},
-		{"the leader's public key as a MAC's", jwt.SigningMethodHS256, lease.SigningKey, leader.String(), asController},
-		{"the host's public key as a MAC's", jwt.SigningMethodHS256, report.SigningKey, host.String(), asJob},
+		{"the leader's public key as a MAC's", jwt.SigningMethodHS256, r.lease.SigningKey, leader.String(), asController},
+		{"the host's public key as a MAC's", jwt.SigningMethodHS256, r.report.SigningKey, host.String(), asJob},
 		{"a key of its own", jwt.SigningMethodEdDSA, mine, command.String(), asUser},
 		{"a key of its own as the leader's", jwt.SigningMethodEdDSA, mine, leader.String(), asController},
 		{"a key of its own as the host's", jwt.SigningMethodEdDSA, mine, host.String(), asJob},
 		{"no key", jwt.SigningMethodNone, jwt.UnsafeAllowNoneSignatureType, leader.String(), asController},
-	} {
-		made := jwt.NewWithClaims(forged.method, forged.claims)
-		made.Header["kid"] = forged.kid
-		text, err := made.SignedString(forged.key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		bearer := func(context.Context) (string, error) { return text, nil }
-		controller, err := dial.Open(lease.ControllerAddress, lease.ControllerFingerprint, bearer)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = clusterapi.NewClusterClient(controller).ListJobs(t.Context(), &clusterapi.ListJobsRequest{}, connected)
-		if status.Code(err) != codes.Unauthenticated {
-			t.Errorf("signed with %s: the controller says %v, want it refused", forged.name, err)
-		}
-		controller.Close()
-		agent, err := dial.Open(report.API, report.Fingerprint, bearer)
-		if err != nil {
-			t.Fatal(err)
-		}
-		stream, err := clusterapi.NewHostClient(agent).Exec(t.Context(), connected)
-		if err == nil {
-			_ = stream.Send(&clusterapi.ExecRequest{Kind: &clusterapi.ExecRequest_Start{Start: &clusterapi.ExecStart{JobId: job.ID, Command: []string{"id"}}}})
-			_, err = stream.Recv()
-		}
-		if status.Code(err) != codes.Unauthenticated {
-			t.Errorf("signed with %s: the host says %v, want it refused", forged.name, err)
-		}
-		agent.Close()
+	}
+}
+
+// wantRejected wants the controller and the task's host to reject a token.
+func (r *readings) wantRejected(t *testing.T, name string, bearer func(context.Context) (string, error)) {
+	t.Helper()
+	connected := grpc.WaitForReady(true) // on a busy machine a handshake may not end in its time
+	controller, err := dial.Open(r.lease.ControllerAddress, r.lease.ControllerFingerprint, bearer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer controller.Close()
+	_, err = clusterapi.NewClusterClient(controller).ListJobs(t.Context(), &clusterapi.ListJobsRequest{}, connected)
+	if status.Code(err) != codes.Unauthenticated {
+		t.Errorf("signed with %s: the controller says %v, want it refused", name, err)
+	}
+	agent, err := dial.Open(r.report.API, r.report.Fingerprint, bearer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer agent.Close()
+	stream, err := clusterapi.NewHostClient(agent).Exec(t.Context(), connected)
+	if err == nil {
+		start := &clusterapi.ExecStart{JobId: r.job.ID, Command: []string{"id"}}
+		_ = stream.Send(&clusterapi.ExecRequest{Kind: &clusterapi.ExecRequest_Start{Start: start}})
+		_, err = stream.Recv()
+	}
+	if status.Code(err) != codes.Unauthenticated {
+		t.Errorf("signed with %s: the host says %v, want it refused", name, err)
 	}
 }

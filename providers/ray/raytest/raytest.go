@@ -65,7 +65,7 @@ func Start(t *testing.T, python string, nodes ...Node) *Cluster {
 		"RAY_AUTH_MODE=token", "RAY_AUTH_TOKEN_PATH="+c.Token, "RAY_USAGE_STATS_ENABLED=0", "RAY_memory_monitor_refresh_ms=0",
 		"RAY_agent_register_timeout_ms=300000", "RAY_gcs_server_port_wait_time_s=300", "RAY_raylet_start_wait_time_s=300", // on a busy machine
 		"RAY_worker_niceness=0", // as Ray's 15 starves what runs there on a busy machine
-		"TMPDIR="+temp, "PATH="+filepath.Dir(python)+":"+os.Getenv("PATH"))
+		"PYTHONPATH="+pythonTests(t), "TMPDIR="+temp, "PATH="+filepath.Dir(python)+":"+os.Getenv("PATH"))
 	log, err := os.Create(filepath.Join(temp, "log"))
 	if err != nil {
 		t.Fatal(err)
@@ -92,6 +92,24 @@ func Start(t *testing.T, python string, nodes ...Node) *Cluster {
 		}
 	}
 	return c
+}
+
+// pythonTests is the directory of the Python tests, whose clusters start their nodes in the same way.
+func pythonTests(t *testing.T) string {
+	t.Helper()
+	dir, err := os.Getwd() // of the package that is tested, below the module's root
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return filepath.Join(dir, "python", "tests")
+		}
+		if dir == filepath.Dir(dir) {
+			t.Fatal("there is no go.mod above the working directory")
+		}
+		dir = filepath.Dir(dir)
+	}
 }
 
 func (c *Cluster) stop() {

@@ -6,22 +6,15 @@ stdin. Tests speak to it through `Nodes`.
 
 from __future__ import annotations
 
-import contextlib
-import inspect
 import json
 import os
 import secrets
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
-MEMORY = 80_000_000  # bytes of each node's object store
 
 
 class Nodes:
@@ -87,66 +80,12 @@ class Nodes:
         self._process.wait(300)
 
 
-PATIENCE = 900  # seconds that a node may take to start; Ray itself waits for 30, which a busy machine exceeds
-
-
-AGENT_PORTS = (
-    "metrics_agent_port",
-    "metrics_export_port",
-    "dashboard_agent_listen_port",
-    "runtime_env_agent_port",
-)
-
-
-def _agent_ports() -> dict[str, int]:
-    """Return free ports for the agents of a node."""
-    with contextlib.ExitStack() as chosen:
-        sockets = {name: chosen.enter_context(socket.create_server(("", 0))) for name in AGENT_PORTS}
-        return {name: each.getsockname()[1] for name, each in sockets.items()}
-
-
-def _unhurried(start: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what starts a raylet that finds its agents' ports in their files at once.
-
-    The agents write these files when they listen. A raylet aborts where that takes 30 s, which no setting
-    changes and a busy machine exceeds.
-    """
-    from ray._raylet import persist_port
-
-    signature = inspect.signature(start)
-
-    def call(*args: Any, **options: Any) -> Any:
-        given = signature.bind(*args, **options).arguments
-        for name in AGENT_PORTS:
-            persist_port(given["session_dir"], given["node_id"], name, given[name])
-        return start(*args, **options)
-
-    return call
-
-
-def _patient(read: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what repeats a reading of the nodes until the node is among them."""
-
-    def call(*args: Any, **options: Any) -> Any:
-        until = time.monotonic() + PATIENCE
-        while True:
-            try:
-                return read(*args, **options)
-            except RuntimeError:
-                if time.monotonic() > until:
-                    raise
-                time.sleep(0.1)
-
-    return call
-
-
 def main() -> None:
-    from ray._private import services
     from ray.cluster_utils import Cluster
 
-    services.get_node = _patient(services.get_node)
-    services.start_raylet = _unhurried(services.start_raylet)
-    Cluster._wait_for_node.__defaults__ = (PATIENCE,)
+    from engines.ray.starting import be_patient, node_options
+
+    be_patient()
     cluster = Cluster()
     nodes: dict[str, Any] = {}
     directories: list[str] = []
@@ -161,14 +100,13 @@ def main() -> None:
                 node = cluster.add_node(
                     include_dashboard=options.pop("include_dashboard", False),
                     temp_dir=directory,
-                    object_store_memory=MEMORY,
-                    **_agent_ports(),
+                    **node_options(),
                     **options,
                 )
                 nodes[node.node_id] = node
                 answer = {"address": cluster.address, "directory": directory}
             case "add":
-                node = cluster.add_node(object_store_memory=MEMORY, **_agent_ports(), **options)
+                node = cluster.add_node(**node_options(), **options)
                 nodes[node.node_id] = node
                 answer = {"node": node.node_id}
             case "remove":

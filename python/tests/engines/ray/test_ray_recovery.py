@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -101,12 +102,11 @@ def test_ray_supervisor_whose_job_is_over_leaves(cluster: Any, monkeypatch: pyte
     job = cluster.launch(JobRequest("brief", Entrypoint.from_command(["true"]), resources=TINY))
     cluster.wait(job, raise_on_failure=True, timeout=WAIT)
     monkeypatch.setattr(supervisor, "_IDLE", 0.1)
-    ended: list[object] = []
-    monkeypatch.setattr(ray, "kill", lambda actor, *, no_restart: ended.append((actor, no_restart)))
-    context = SimpleNamespace(current_actor="itself")
-    monkeypatch.setattr(ray, "get_runtime_context", lambda: context)
+    left = threading.Event()
+    itself = SimpleNamespace(leave=SimpleNamespace(remote=left.set))
+    monkeypatch.setattr(ray, "get_runtime_context", lambda: SimpleNamespace(current_actor=itself))
     supervisor.Supervisor(cluster.namespace, "", supervisor_name(job))
-    until(lambda: ended == [("itself", True)])
+    assert left.wait(WAIT)
 
 
 def test_ray_supervisor_whose_job_waits_stays(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:

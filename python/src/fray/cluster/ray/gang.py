@@ -10,7 +10,7 @@ from typing import Any
 
 from fray.cluster.ray.calls import Calls
 from fray.cluster.ray.demand import Demand
-from fray.cluster.ray.host import host_class, payload_of, value_of
+from fray.cluster.ray.host import payload_of, remote_class, value_of
 from fray.cluster.ray.nodes import loss_of, read
 from fray.cluster.ray.places import Bundled, Places, SharedPlaces
 from fray.cluster.ray.records import Job, Place, Started, TaskEnd
@@ -43,8 +43,7 @@ class Gang:
         self._places = (
             SharedPlaces(ray, job.shared, demand) if job.shared else Places(ray, job.job_id, demand)
         )
-        launch = job.launch
-        self._remote = ray.remote(host_class(job.namespace, launch.package, "fray.cluster.ray.runner:Runner"))
+        self._remote = remote_class(ray, job.namespace, job.launch.package, "fray.cluster.ray.runner:Runner")
         self._seats: _Seats | None = None
         self._stopped = threading.Event()
         self._grace = job.grace

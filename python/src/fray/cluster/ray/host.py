@@ -87,6 +87,12 @@ def host_class(namespace: str, package: str, target: str) -> Any:
     return FrayHost
 
 
+@functools.cache
+def remote_class(ray: Any, namespace: str, package: str, target: str) -> Any:
+    """Return the class as Ray has it, which exports it once; see `host_class`."""
+    return ray.remote(host_class(namespace, package, target))
+
+
 class Dispatcher:
     """Calls methods of an object, those that are not coroutines in threads."""
 

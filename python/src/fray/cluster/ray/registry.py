@@ -19,7 +19,7 @@ from fray.cluster.ray.actors.launcher import RayLauncher
 from fray.cluster.ray.actors.side import ActorSide
 from fray.cluster.ray.alternatives import settled
 from fray.cluster.ray.demand import demand_of
-from fray.cluster.ray.host import host_class, payload_of, value_of
+from fray.cluster.ray.host import payload_of, remote_class, value_of
 from fray.cluster.ray.job_table import JobTable
 from fray.cluster.ray.journal import Journal
 from fray.cluster.ray.logs import Chunk, LogTable
@@ -37,6 +37,7 @@ from fray.cluster.types import JobId, JobInfo, JobStatus, Namespace, TaskState
 _LOOK = 1.0  # seconds between two readings of the node table
 _SLACK = 30.0  # seconds beyond its grace that a job gets to end
 _AGAIN = 0.5  # seconds before a supervisor that cannot be reached is asked again
+_SUPERVISOR = "fray.cluster.ray.supervisor:Supervisor"
 _log = logging.getLogger("fray")
 
 
@@ -60,7 +61,6 @@ class Registry:
         self._watched: set[JobId] = set()
         self._loaded = False
         self._actors: ActorSide | None = None  # from `_resume` on
-        self._classes: dict[str, Any] = {}  # of supervisors, by package
 
     def _changed(self, job: Job) -> None:
         self._journal.put(job)
@@ -361,11 +361,8 @@ class Registry:
             "max_concurrency": 16,
             **supervisor_options(job, self._nodes.known),
         }
-        package = job.launch.package
-        if package not in self._classes:
-            made = host_class(job.namespace, package, "fray.cluster.ray.supervisor:Supervisor")
-            self._classes[package] = self._ray.remote(made)
-        return self._classes[package].options(**options).remote()
+        made = remote_class(self._ray, job.namespace, job.launch.package, _SUPERVISOR)
+        return made.options(**options).remote()
 
     def _kill(self, job: Job) -> None:
         with contextlib.suppress(ValueError):  # it has gone

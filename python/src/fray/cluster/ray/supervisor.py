@@ -60,7 +60,7 @@ class Supervisor:
             self._changed.notify_all()
 
     def _leave_unasked(self) -> None:
-        """End this actor, which frees its resources, once nobody has it run its job and the job is over.
+        """End this actor, which frees its resources, once the registry runs it no more and its job is over.
 
         Ray starts a supervisor again that its registry was about to end when it was killed.
         """
@@ -70,7 +70,8 @@ class Supervisor:
                 if self._changed.wait_for(lambda: bool(self._runs), _IDLE):
                     continue
             if not self._is_needed():
-                self._ray.kill(self._ray.get_runtime_context().current_actor, no_restart=True)
+                # In order, as when the registry ends it.
+                self._ray.get_runtime_context().current_actor.leave.remote()
                 return
 
     def _is_needed(self) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 from fray.cluster.ray.actors.keeper import Host, HostLostError, HostUnmadeError
 from fray.cluster.ray.demand import HEAD_NODE
-from fray.cluster.ray.host import host_class, payload_of, value_of
+from fray.cluster.ray.host import payload_of, remote_class, value_of
 from fray.cluster.ray.naming import host_name, hosted
 from fray.cluster.ray.nodes import Nodes
 from fray.cluster.ray.placing import supervisor_options
@@ -87,7 +87,6 @@ class RayLauncher:
 
     def __init__(self, ray: Any, namespace: Namespace, nodes: Nodes) -> None:
         self._ray, self._namespace, self._nodes = ray, namespace, nodes
-        self._classes: dict[str, Any] = {}  # of hosts, by package
 
     async def start(self, job: Job, attempt: int) -> Host:
         """Return the host of an attempt, which is started unless it lives."""
@@ -109,10 +108,8 @@ class RayLauncher:
                 _OWN_HEAD: _SHARE,
                 **{k: v for k, v in resources.items() if k != HEAD_NODE},
             }
-        package = job.launch.package
-        if package not in self._classes:
-            self._classes[package] = self._ray.remote(host_class(self._namespace, package, _HOST))
-        return RayHost(self._ray, self._classes[package].options(**options).remote())
+        made = remote_class(self._ray, self._namespace, job.launch.package, _HOST)
+        return RayHost(self._ray, made.options(**options).remote())
 
     def _has(self, resource: str) -> bool:
         return any(node.alive and resource in node.total for node in self._nodes.known.values())
