@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -16,6 +17,8 @@ import (
 	"github.com/fray-ml/fray/actorrpc/resolver"
 	"github.com/fray-ml/fray/rl/config"
 	"github.com/fray-ml/fray/rl/roles"
+	"github.com/fray-ml/fray/stack"
+	"github.com/fray-ml/fray/state/store"
 	"github.com/fray-ml/fray/terminal"
 )
 
@@ -55,6 +58,7 @@ algorithm_processor, train_worker, train_service, inference_service) are hosted 
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, os.Interrupt)
 			defer stop()
 			env := roles.Environment{Out: a.Stdout, Log: slog.New(slog.NewTextHandler(a.Stderr, nil))}
+			env.Store = func(ctx context.Context, location string) (store.Store, error) { return stack.Location(location).Open(ctx) }
 			var release func()
 			if env.Host, release, err = host.FromEnvironment(os.Getenv); err != nil {
 				return err

@@ -41,10 +41,10 @@ func TestN75_TokensOfDeadProcessesExpire(t *testing.T) {
 		"reported dead":      func(tr *activity.Tracker) { tr.Dead("train_worker_0", "p1") },
 		"its next process":   func(tr *activity.Tracker) { tr.End(tr.Start(at(1), "train_worker_0", "next", "p2")) },
 		"no heartbeats":      func(tr *activity.Tracker) { tr.Expire(at(40)) },
-		"its next one beats": func(tr *activity.Tracker) { tr.Beat(at(1), "train_worker_0", "p2", nil) },
+		"its next one beats": func(tr *activity.Tracker) { tr.Beat(at(1), "train_worker_0", "p2", nil, "") },
 	} {
 		tracker := activity.New(activity.Config{Instance: "a"})
-		tracker.Beat(at(0), "train_worker_0", "p1", nil)
+		tracker.Beat(at(0), "train_worker_0", "p1", nil, "")
 		token := tracker.Start(at(0), "train_worker_0", "step", "p1")
 		other := tracker.Start(at(0), "controller", "work", "")
 		dies(tracker)
@@ -66,7 +66,7 @@ func TestAProcessThatBeatsDoesNotExpire(t *testing.T) {
 	token := tracker.Start(at(0), "m", "a long step", "p1")
 	tracker.Expire(at(1000)) // it has never sent a heartbeat
 	for i := range 10 {
-		tracker.Beat(at(1000+29*i), "m", "p1", nil)
+		tracker.Beat(at(1000+29*i), "m", "p1", nil, "")
 		tracker.Expire(at(1000 + 29*i + 28))
 	}
 	if !tracker.End(token) {
@@ -100,7 +100,7 @@ func TestARestartedTrackerIsNotQuiescentAtOnce(t *testing.T) {
 	before.Register("two", "", true)
 	before.Register("idle", "", false)
 	token := before.Start(at(0), "one", "step", "p1")
-	before.Beat(at(0), "two", "p1", nil)
+	before.Beat(at(0), "two", "p1", nil, "")
 	before.SetStep(7)
 	text, err := json.Marshal(before.Snapshot())
 	if err != nil {
@@ -115,7 +115,7 @@ func TestARestartedTrackerIsNotQuiescentAtOnce(t *testing.T) {
 	if tracker.Quiescent() || tracker.RolloutQuiescent() || tracker.Step() != 7 {
 		t.Fatalf("quiescent %v, rollouts %v, step %d: want neither, and step 7", tracker.Quiescent(), tracker.RolloutQuiescent(), tracker.Step())
 	}
-	tracker.Beat(at(11), "one", "p1", map[string]string{token: "step"})
+	tracker.Beat(at(11), "one", "p1", map[string]string{token: "step"}, "")
 	tracker.Expire(at(10 + 30)) // the other has been silent for so long that it does nothing
 	if tracker.Quiescent() || !tracker.RolloutQuiescent() {
 		t.Error("want the activity that the heartbeat has named to count, and only that")

@@ -11,6 +11,7 @@ type Config struct {
 	Seed           uint64           `json:"seed"`
 	Recovery       rl.Recovery      `json:"recovery"`
 	Out            string           `json:"out"`
+	Journal        string           `json:"journal"`
 	Dump           Dump             `json:"dump"`
 	Data           Data             `json:"data"`
 	RolloutWorker  RolloutWorker    `json:"rollout_worker"`

@@ -9,6 +9,7 @@ type Kind string
 const (
 	Text    Kind = "string"
 	File    Kind = "path" // of a file or directory that every host of the run sees
+	Place   Kind = "path or bucket" // a path as File, or gs://BUCKET/PREFIX
 	Whole   Kind = "whole number"
 	Number  Kind = "number"
 	Seconds Kind = "seconds"

@@ -23,6 +23,7 @@ type Record struct {
 	Data map[string]any // metrics; those that are numbers have curves
 	// Title and Content are a message to people; "": none.
 	Title, Content string
+	ID             string // of the record, as its sender names it; "": it does not
 }
 
 // Logger takes records. It may be used by many goroutines at once.
@@ -127,7 +128,7 @@ func endLine(file *os.File) error {
 	return err
 }
 
-// Log writes {"time", "step", "data", "title", "content"}; numbers that JSON does not have are texts, "NaN".
+// Log writes {"time", "step", "data", "title", "content", "id"}; numbers that JSON does not have are texts, "NaN".
 func (j *JSONL) Log(r Record) error {
 	data := make(map[string]any, len(r.Data))
 	for name, value := range r.Data {
@@ -142,7 +143,8 @@ func (j *JSONL) Log(r Record) error {
 		Data    map[string]any `json:"data,omitempty"`
 		Title   string         `json:"title,omitempty"`
 		Content string         `json:"content,omitempty"`
-	}{r.Time.UTC(), r.Step, data, r.Title, r.Content})
+		ID      string         `json:"id,omitempty"`
+	}{r.Time.UTC(), r.Step, data, r.Title, r.Content, r.ID})
 	if err != nil {
 		return fmt.Errorf("metrics of step %d: %w", r.Step, err)
 	}

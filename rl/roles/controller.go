@@ -77,6 +77,8 @@ type controllerRecord struct {
 	Known map[string]string `json:"known"`
 	// Measured is that the metrics of the present validation are computed.
 	Measured bool `json:"measured,omitempty"`
+	// Validations is how many have ended. With the epoch it names the present one.
+	Validations int `json:"validations,omitempty"`
 }
 
 // NewController returns the actor, in the state that its journal has. A run that has ended begins again: at its newest
@@ -319,8 +321,12 @@ func (c *Controller) note(order run.Order, err error) {
 		if order.Verb == run.Conclude {
 			defer c.changed.notify() // once it is kept
 		}
+		if order.Verb == run.StartValidation { // the last one may have been interrupted after it was measured
+			c.record.Measured = false
+		}
 		if order.Verb == run.EndValidation {
 			c.record.Measured = false
+			c.record.Validations++
 		}
 		if c.machine.State().Phase == run.Ended {
 			c.changed.notify()

@@ -254,20 +254,21 @@ func (l *Loader) Complete(lease, outcome string) (bool, error) {
 	if _, err := rl.ParseTaskOutcome(outcome); err != nil {
 		return false, err
 	}
-	return l.end(lease, loaderCommand{Op: opComplete, IDs: []string{lease}})
+	return l.changeIf(func() bool { return l.machine.Has(lease) }, loaderCommand{Op: opComplete, IDs: []string{lease}})
 }
 
 // PutBack ends a lease whose task is to be the next one, and reports whether the lease stood.
 func (l *Loader) PutBack(lease string) (bool, error) {
-	return l.end(lease, loaderCommand{Op: opPutBack, IDs: []string{lease}})
+	return l.changeIf(func() bool { return l.machine.Has(lease) }, loaderCommand{Op: opPutBack, IDs: []string{lease}})
 }
 
-func (l *Loader) end(lease string, c loaderCommand) (bool, error) {
+// changeIf carries a change out if a condition holds, and reports whether it does. What it holds for is durable then.
+func (l *Loader) changeIf(holds func() bool, c loaderCommand) (bool, error) {
 	l.mu.Lock()
-	stood := l.machine.Has(lease)
+	ok := holds()
 	at := l.record.last
 	var err error
-	if stood {
+	if ok {
 		if err = l.apply(c, nil); err == nil {
 			at, err = l.note(c, nil)
 		}
@@ -276,7 +277,7 @@ func (l *Loader) end(lease string, c loaderCommand) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return stood, l.record.wait(at)
+	return ok, l.record.wait(at)
 }
 
 // Renew keeps the lease of a worker, and returns how many it has: 0 if it has lost it.
@@ -348,8 +349,11 @@ func (l *Loader) SkipBatches(n int) (int, error) {
 	return skipped, l.record.wait(at)
 }
 
-// UnlockForNextBatch lets the next batch begin.
-func (l *Loader) UnlockForNextBatch() error { return l.change(loaderCommand{Op: opUnlock}, nil) }
+// UnlockForNextBatch lets the next batch begin. A position may follow, that of the status in which the caller has seen the
+// loader: if it has left that, as by a call whose answer was lost, nothing changes and the result is false.
+func (l *Loader) UnlockForNextBatch(at ...rl.Position) (bool, error) {
+	return l.changeIf(func() bool { return len(at) == 0 || at[0] == l.machine.Status().Position }, loaderCommand{Op: opUnlock})
+}
 
 // Status is one reading of the loader.
 func (l *Loader) Status() rl.LoaderStatus {

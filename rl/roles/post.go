@@ -97,7 +97,25 @@ func (p *poster) give(backend rl.LoggerBackend, fields map[string]any) error {
 	}
 	r.Title, _ = fields["title"].(string)
 	r.Content, _ = fields["content"].(string)
+	r.ID, _ = fields["id"].(string)
 	return logger.Log(r)
+}
+
+// recall has posts be known that a former process has taken up to a step: their callers may not have the answer.
+func (p *poster) recall(step int64) error {
+	file, ok := p.loggers[rl.LogJSONL].(*experiment.JSONL)
+	if !ok {
+		return nil
+	}
+	ids, err := file.IDs(step, keptPosts)
+	if err != nil {
+		return err
+	}
+	slices.Reverse(ids)
+	for _, id := range ids {
+		p.once.know(rl.LogJSONL, id)
+	}
+	return nil
 }
 
 // tend calls the actor of wandb until ctx ends.
@@ -105,6 +123,9 @@ func (p *poster) tend(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
+			if left := len(p.remote); left > 0 {
+				p.log.Warn("metrics did not reach wandb before the end of the process", "posts", left)
+			}
 			return
 		case next := <-p.remote:
 			if _, err := p.peers.Call(ctx, string(rl.ExperimentLogger), "post", string(next.backend), next.fields); err != nil && ctx.Err() == nil {

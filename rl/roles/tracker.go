@@ -58,14 +58,23 @@ func NewTracker(cfg TrackerConfig) (*Tracker, error) {
 	return t, nil
 }
 
-// Start begins an activity of a module, and returns its token; the incarnation of the module's process may follow.
+// Start begins an activity of a module, and returns its token. The incarnation of the module's process may follow, and the
+// token if the process chooses it: such a start may be repeated after a lost answer (activity.Tracker.StartAs).
 func (t *Tracker) Start(module, work string, more ...any) (string, error) {
 	incarnation, err := optional(more).text(0, "incarnation")
 	if err != nil {
 		return "", err
 	}
+	token, err := optional(more).text(1, "token")
+	if err != nil {
+		return "", err
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if token != "" {
+		t.machine.StartAs(t.now(), token, module, work, incarnation)
+		return token, nil
+	}
 	return t.machine.Start(t.now(), module, work, incarnation), nil
 }
 
@@ -77,16 +86,22 @@ func (t *Tracker) End(token string) {
 	t.changed.notify()
 }
 
-// Beat is the heartbeat of a module's process; a map from the tokens that it has to their work may follow.
-func (t *Tracker) Beat(module, incarnation string, more ...map[string]string) {
-	var open map[string]string
-	if len(more) > 0 {
-		open = more[0]
+// Beat is the heartbeat of a module's process; a map from the tokens that it has to their work may follow, and the token
+// that it will choose next: then all that it has chosen before and does not list have ended.
+func (t *Tracker) Beat(module, incarnation string, more ...any) error {
+	open, err := optional(more).texts(0, "open")
+	if err != nil {
+		return err
+	}
+	next, err := optional(more).text(1, "next")
+	if err != nil {
+		return err
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.machine.Beat(t.now(), module, incarnation, open)
+	t.machine.Beat(t.now(), module, incarnation, open, next)
 	t.changed.notify()
+	return nil
 }
 
 // Dead notes that a process has ended: its activities expire. It returns how many did.

@@ -208,12 +208,23 @@ class LeasedLoader:
             loader: Any = self._loader
             return int(loader.skip_batches(count))
 
-    def unlock_for_next_batch(self) -> None:
-        """Let a loader that keeps the order of batches read the next one."""
+    def unlock_for_next_batch(self, at: dict[str, int] | None = None) -> bool:
+        """Let a loader that keeps the order of batches read the next one.
+
+        Args:
+            at: The position in which the caller has seen it. If it has left that, as by a call whose answer
+                was lost, nothing changes.
+
+        Returns:
+            Whether it was there.
+        """
         with self._lock:
+            if at is not None and at != self.status()["position"]:
+                return False
             unlock = getattr(self._loader, "unlock_for_next_batch", None)
             if unlock is not None:
                 unlock()
+            return True
 
     def health_check(self) -> bool:
         """Return whether the loader is well."""

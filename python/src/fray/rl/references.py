@@ -49,7 +49,7 @@ RESOLVE_TIMEOUT = 10.0
 
 NO_CONSUMER = ""
 
-_OF_VALIDATION = ("task_id", "data_source", "scores")  # which a validator reads of a header
+_OF_VALIDATION = ("task_id", "lease", "data_source", "scores")  # which a validator reads of a header
 
 
 class Reference:
