@@ -58,7 +58,9 @@ algorithm_processor, train_worker, train_service, inference_service) are hosted 
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, os.Interrupt)
 			defer stop()
 			env := roles.Environment{Out: a.Stdout, Log: slog.New(slog.NewTextHandler(a.Stderr, nil))}
-			env.Store = func(ctx context.Context, location string) (store.Store, error) { return stack.Location(location).Open(ctx) }
+			env.Store = func(ctx context.Context, location string) (store.Store, error) {
+				return stack.Location(location).Open(ctx)
+			}
 			var release func()
 			if env.Host, release, err = host.FromEnvironment(os.Getenv); err != nil {
 				return err

@@ -235,6 +235,18 @@ func TestOneProcessWritesADirectory(t *testing.T) {
 	mustClose(t, mustOpen(t, open))
 }
 
+// A process waits for a former one that is ending.
+func TestTheNextProcessWaitsForTheLock(t *testing.T) {
+	dir := t.TempDir()
+	former := mustOpen(t, inDir(dir))
+	former.Append([]byte("a"))
+	j, records, err := journal.OpenDir(t.Context(), journal.DirConfig{Path: dir, Wait: time.Hour, Held: func() { mustClose(t, former) }})
+	if err != nil || !slices.Equal(texts(records), []string{"a"}) {
+		t.Fatalf("%q, %v; want what the former has written", records, err)
+	}
+	mustClose(t, j)
+}
+
 // A process that was replaced, and does not know, acknowledges nothing more, even after its successor's snapshot has
 // removed what was there.
 func TestReplacedProcessWritesNothing(t *testing.T) {

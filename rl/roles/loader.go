@@ -47,7 +47,8 @@ type loaderCommand struct {
 	Worker      string        `json:"worker,omitempty"`
 	Incarnation string        `json:"incarnation,omitempty"`
 	IDs         []string      `json:"ids,omitempty"`
-	N           int           `json:"n,omitempty"` // batches, or an epoch
+	ID          string        `json:"id,omitempty"` // of an item that is added
+	N           int           `json:"n,omitempty"`  // batches, or an epoch
 	State       *loader.State `json:"state,omitempty"`
 	Now         time.Time     `json:"now,omitzero"`
 }
@@ -112,7 +113,7 @@ func (l *Loader) apply(c loaderCommand, item []byte) error {
 	case opRelease:
 		l.machine.ReleaseWorker(c.Worker, c.Incarnation)
 	case opAddFront, opAddBack:
-		l.machine.Add(item, c.Op == opAddFront)
+		l.machine.AddOnce(c.ID, item, c.Op == opAddFront)
 	case opReset:
 		l.machine.Reset()
 	case opSkip:
@@ -295,21 +296,25 @@ func (l *Loader) ReleaseWorker(worker, incarnation string) error {
 	return l.change(loaderCommand{Op: opRelease, Worker: worker, Incarnation: incarnation}, nil)
 }
 
-// AddItem appends an item.
-func (l *Loader) AddItem(item rl.Item) error { return l.add(item, opAddBack) }
+// AddItem appends an item. An ID of the item may follow, by which it is added once however often that is asked.
+func (l *Loader) AddItem(item rl.Item, more ...any) error { return l.add(item, opAddBack, more) }
 
-// AddItemBack appends an item.
-func (l *Loader) AddItemBack(item rl.Item) error { return l.add(item, opAddBack) }
+// AddItemBack is AddItem.
+func (l *Loader) AddItemBack(item rl.Item, more ...any) error { return l.add(item, opAddBack, more) }
 
-// AddItemFront has an item come next.
-func (l *Loader) AddItemFront(item rl.Item) error { return l.add(item, opAddFront) }
+// AddItemFront has an item come next; an ID may follow as for AddItem.
+func (l *Loader) AddItemFront(item rl.Item, more ...any) error { return l.add(item, opAddFront, more) }
 
-func (l *Loader) add(item rl.Item, op loaderOp) error {
+func (l *Loader) add(item rl.Item, op loaderOp, more optional) error {
+	id, err := more.text(0, "id")
+	if err != nil {
+		return err
+	}
 	encoded, err := encodeItem(item)
 	if err != nil {
 		return err
 	}
-	return l.change(loaderCommand{Op: op}, encoded)
+	return l.change(loaderCommand{Op: op, ID: id}, encoded)
 }
 
 // Size is how many tasks are left, those that are leased not among them.
@@ -393,6 +398,7 @@ func LoaderOptions() host.Options {
 		"get_next_item": {Idempotent: true}, // while its lease stands a worker gets the same task
 		"complete":      {Idempotent: true}, "renew": {Idempotent: true}, "status": {Idempotent: true}, "size": {Idempotent: true},
 		"is_finished": {Idempotent: true}, "can_return_item": {Idempotent: true}, "release_worker": {Idempotent: true},
+		"get_item": {Idempotent: true}, "snapshot": {Idempotent: true}, "put_back": {Idempotent: true}, "health_check": {Idempotent: true},
 	}}
 }
 

@@ -108,7 +108,9 @@ func (f *files) step() {
 	}
 }
 
-func (f *files) path(key string) string { return filepath.Join(f.dir, strings.ReplaceAll(key, "/", "+")) }
+func (f *files) path(key string) string {
+	return filepath.Join(f.dir, strings.ReplaceAll(key, "/", "+"))
+}
 
 func (f *files) Location() string { return f.dir }
 

@@ -31,14 +31,18 @@ type Environment struct {
 	Client *actorrpc.Client // nil: one that finds the actors of this process only
 	// Store opens the store of journals that are in one: gs://BUCKET/PREFIX.
 	Store func(ctx context.Context, location string) (store.Store, error)
-	Out    io.Writer        // for metrics of the logger "console"
-	Log    *slog.Logger
+	Out   io.Writer // for metrics of the logger "console"
+	Log   *slog.Logger
 	// Ready is called once the actors are served, with where each is; nil: nothing is.
 	Ready func(actors []resolver.Endpoint)
 }
 
 // stopTime is how long Serve waits for calls when it ends.
 const stopTime = 10 * time.Second
+
+// heldTime is how long a role waits for the end of a former process that has its journal open. A host that is preempted may
+// have some seconds left, and a lock of a file system of the network goes with its lease.
+const heldTime = 2 * time.Minute
 
 // actor is one that is served, and what runs beside it until the process ends.
 type actor struct {
@@ -201,7 +205,9 @@ func (b *builder) journal(ctx context.Context, name string, always bool) (Journa
 // open opens a journal below a place: a directory or a store.
 func (b *builder) open(ctx context.Context, place, name string) (*journal.Journal, [][]byte, error) {
 	if !strings.Contains(place, "://") {
-		return journal.OpenDir(ctx, journal.DirConfig{Path: filepath.Join(place, name)})
+		return journal.OpenDir(ctx, journal.DirConfig{Path: filepath.Join(place, name), Wait: heldTime, Held: func() {
+			b.env.Log.Warn("another process has the journal open: waiting for its end", "actor", name, "longest", heldTime)
+		}})
 	}
 	if b.env.Store == nil {
 		return nil, nil, fmt.Errorf("the journal is to be in %s, and this program opens no stores: name a directory", place)

@@ -16,7 +16,7 @@ type Config struct {
 	// MaxBytes is of the batches that wait; one fits whatever its size. 0: 1 GiB. Those that a consumer has stay beside
 	// them: a train worker acknowledges them with its next checkpoint, which it may not reach without further batches.
 	MaxBytes int64
-	Remember int   // how many IDs are known as seen; 0: 65,536
+	Remember int // how many IDs are known as seen; 0: 65,536
 }
 
 const (
