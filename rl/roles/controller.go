@@ -79,10 +79,12 @@ type controllerRecord struct {
 	Measured bool `json:"measured,omitempty"`
 	// Validations is how many have ended. With the epoch it names the present one.
 	Validations int `json:"validations,omitempty"`
+	// Left is that the process of a run that has ended was done: a further one begins a run.
+	Left bool `json:"left,omitempty"`
 }
 
-// NewController returns the actor, in the state that its journal has. A run that has ended begins again: at its newest
-// checkpoint or, by its configuration, afresh.
+// NewController returns the actor, in the state that its journal has. A run that has ended, and whose process was not
+// killed before it was done (leave), begins again: at its newest checkpoint or, by its configuration, afresh.
 func NewController(cfg ControllerConfig) (*Controller, error) {
 	c := &Controller{cfg: cfg, keep: keeper{cfg.Journal}, machine: run.New(cfg.Machine, cfg.Now()), changed: newSignal(), left: make(chan struct{})}
 	if _, err := kept(cfg.Records, &c.record); err != nil {
@@ -93,7 +95,8 @@ func NewController(cfg ControllerConfig) (*Controller, error) {
 	}
 	switch state := c.record.State; {
 	case state.Phase == "":
-	case state.Phase == run.Ended:
+	case state.Phase == run.Ended && c.record.Left:
+		c.record.Left = false
 		c.machine.Restore(run.State{Phase: run.Initializing, Epoch: state.Epoch + 1, Since: cfg.Now()})
 		c.record.Known, c.record.Measured = map[string]string{}, false
 	default:
@@ -212,6 +215,18 @@ type RunError struct{ Reason string }
 
 func (e *RunError) Error() string { return "the run failed: " + e.Reason }
 
+// leave notes that the process of a run that has ended is done. One that is killed before makes no second run: its next
+// process is there so that the others hear of the end.
+func (c *Controller) leave() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.machine.State().Phase != run.Ended {
+		return nil
+	}
+	c.record.Left = true
+	return c.save()
+}
+
 // Run leads the run until it has ended, or ctx ends. Its error is a RunError if the run failed. It is called once.
 func (c *Controller) Run(ctx context.Context) error {
 	defer close(c.left)
@@ -221,8 +236,10 @@ func (c *Controller) Run(ctx context.Context) error {
 	defer watching.Wait()
 	defer cancel()
 	watching.Go(func() { watch.health(ctx) })
-	if err := c.register(ctx); err != nil {
-		return err
+	if c.Status().Phase != run.Ended {
+		if err := c.register(ctx); err != nil {
+			return err
+		}
 	}
 	for {
 		c.mu.Lock()

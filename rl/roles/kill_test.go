@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,8 +22,9 @@ var stride = flag.Int64("kill.stride", 23, "steps of a role's journal between tw
 
 // child is a process that hosts roles; ended has how it ended, once.
 type child struct {
-	stdin *json.Encoder
-	ended chan error
+	orders io.Closer // its end is the child's
+	stdin  *json.Encoder
+	ended  chan error
 }
 
 // cluster is a run whose roles in Go are processes.
@@ -54,7 +56,7 @@ func (c *cluster) start(o childOrders) (*child, error) {
 	if err := command.Start(); err != nil {
 		c.t.Fatal(err)
 	}
-	p := &child{stdin: json.NewEncoder(stdin), ended: make(chan error, 1)}
+	p := &child{orders: stdin, stdin: json.NewEncoder(stdin), ended: make(chan error, 1)}
 	var served []resolver.Endpoint
 	line, problem := bufio.NewReader(stdout).ReadBytes('\n')
 	over := make(chan struct{})
@@ -130,11 +132,17 @@ func (c *cluster) run(victim string, dieAt int64) (killed bool) {
 				c.t.Fatalf("%s has ended by %v", victim, err)
 			}
 			open--
+			if victim == "controller" {
+				_ = rest.orders.Close() // the run is over, also if these have not heard of it
+			}
 		case err := <-rest.ended:
 			if err != nil {
 				c.t.Fatalf("%q have ended by %v", others, err)
 			}
 			open--
+			if victim != "controller" {
+				_ = one.orders.Close() // likewise
+			}
 		case <-deadline:
 			status, err := c.peers.Call(c.t.Context(), "controller", "status")
 			c.t.Fatalf("the run does not end: %v (%v)", status, err)

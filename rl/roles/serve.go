@@ -96,7 +96,11 @@ func Serve(ctx context.Context, parts []Part, cfg *config.Config, env Environmen
 		env.Ready(served)
 	}
 	err = b.tend(ctx)
-	return errors.Join(err, shutdown(server, names))
+	err = errors.Join(err, shutdown(server, names))
+	if b.leads != nil {
+		err = errors.Join(err, b.leads.leave())
+	}
+	return err
 }
 
 // withTracker adds the activity tracker to the controller's process.
