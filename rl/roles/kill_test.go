@@ -20,6 +20,8 @@ import (
 // stride is how many steps lie between two deaths of a role that are tried; `make soak` tries more of them.
 var stride = flag.Int64("kill.stride", 23, "steps of a role's journal between two deaths that are tried")
 
+var first = flag.Int64("kill.first", 1, "the first step at which a death is tried")
+
 // child is a process that hosts roles; ended has how it ended, once.
 type child struct {
 	orders io.Closer // its end is the child's
@@ -145,7 +147,9 @@ func (c *cluster) run(victim string, dieAt int64) (killed bool) {
 			}
 		case <-deadline:
 			status, err := c.peers.Call(c.t.Context(), "controller", "status")
-			c.t.Fatalf("the run does not end: %v (%v)", status, err)
+			loader, _ := c.peers.Call(c.t.Context(), "data_loader", "status")
+			validation, _ := c.peers.Call(c.t.Context(), "validate_dataloader", "status")
+			c.t.Fatalf("the run does not end: %v (%v); the loader %v, that of validation %v", status, err, loader, validation)
 		}
 	}
 	return killed
@@ -166,8 +170,9 @@ func (c *cluster) again(victim string) *child {
 func TestARunSurvivesAKillAtEachAcknowledgement(t *testing.T) {
 	for _, victim := range goRoles() {
 		t.Run(victim, func(t *testing.T) {
+			t.Parallel()
 			deaths := 0
-			for dieAt := int64(1); ; dieAt += *stride {
+			for dieAt := *first; ; dieAt += *stride {
 				if !survives(t, victim, dieAt) {
 					break
 				}

@@ -204,7 +204,7 @@ func (c *Controller) endValidation(ctx context.Context, order run.Order) error {
 			return err
 		}
 	}
-	if err := c.call(ctx, rl.WeightSyncController, "end_validate", order.Tag); err != nil {
+	if err := c.call(ctx, rl.WeightSyncController, "end_validate", order.Tag, c.validation()); err != nil {
 		return err
 	}
 	if c.cfg.Cast.Validates {
@@ -213,14 +213,21 @@ func (c *Controller) endValidation(ctx context.Context, order run.Order) error {
 	return nil
 }
 
+// validation names the present validation, so that what ends it counts once.
+func (c *Controller) validation() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return fmt.Sprintf("%d/%d", c.machine.State().Epoch, c.record.Validations)
+}
+
 func (c *Controller) measure(ctx context.Context) error {
 	c.mu.Lock()
-	measured, id := c.record.Measured, fmt.Sprintf("%d/%d", c.machine.State().Epoch, c.record.Validations)
+	measured := c.record.Measured
 	c.mu.Unlock()
 	if measured {
 		return nil
 	}
-	metrics, err := ask[map[string]float64](ctx, c.cfg.Peers, string(rl.Validator), "compute_and_log_metrics", id)
+	metrics, err := ask[map[string]float64](ctx, c.cfg.Peers, string(rl.Validator), "compute_and_log_metrics", c.validation())
 	switch {
 	case raised(err): // no trajectory came of it; training goes on
 		c.cfg.Log.Error("the validation has no result", "error", err)

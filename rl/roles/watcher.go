@@ -113,6 +113,13 @@ func (w *watcher) validation(ctx context.Context, o *run.Observation) (err error
 		o.Complete = true
 		return nil
 	}
+	c := w.controller
+	c.mu.Lock()
+	o.Complete = c.record.Measured // it is being ended: its loader may have been reset for the next one
+	c.mu.Unlock()
+	if o.Complete {
+		return nil
+	}
 	o.Complete, err = ask[bool](ctx, w.controller.cfg.Peers, string(rl.Validator), "is_complete")
 	return err
 }

@@ -67,7 +67,8 @@ type Model struct {
 	// UnlockAt is where the loader was before the attempt to unlock it; nil: there was none.
 	UnlockAt *rl.Position `json:"unlock_at,omitempty"`
 	// Waiting is that a validation is due and that locks stay until its end.
-	Waiting bool `json:"waiting_for_validation,omitempty"`
+	Waiting   bool   `json:"waiting_for_validation,omitempty"`
+	Validated string `json:"validated,omitempty"` // the name of the validation that ended last
 	// Failure is why the last copy failed; "": it did not.
 	Failure string   `json:"failure,omitempty"`
 	Batches []string `json:"batches,omitempty"` // of late, by ID: a pool that was restarted may report one again
@@ -299,6 +300,16 @@ func (m *Machine) Waiting() []rl.ModelTag {
 		}
 	}
 	return waiting
+}
+
+// ValidatedAs is Validated of a validation with a name. Again by the same name it changes nothing; "" is always new.
+func (m *Machine) ValidatedAs(tag rl.ModelTag, name string) []Action {
+	model := m.model(tag)
+	if name != "" && model.Validated == name {
+		return nil
+	}
+	model.Validated = name
+	return m.Validated(tag)
 }
 
 // Validated takes notice of the end of a validation: the locks that it kept go.

@@ -294,6 +294,10 @@ class WeightSyncControllerHost(_Host):
         known = ("update", worker_name, model_tag, update_id) if update_id else ("update", "")
         self._once(known, self._object.train_worker_notify_weight_update, worker_name, model_tag)
 
+    def end_validate(self, model_tag: ModelTag, validation: str = "") -> None:
+        """Note that a validation has ended; once, if it has a name."""
+        self._once(("validation", validation), self._object.end_validate, model_tag)
+
     def set_model_version(self, model_tag: ModelTag, version: int) -> None:
         """Begin at the version of a checkpoint, where the object has the method."""
         with self._lock:
