@@ -30,3 +30,13 @@ func (o optional) number(i int, name string) (int, error) {
 	}
 	return 0, &codec.Error{Path: fmt.Sprintf("args[%d]", i), Problem: fmt.Sprintf("%s is %v: want an integer of at least 0", name, o[i])}
 }
+
+// version is argument i, nil if it is missing.
+func (o optional) version(i int, name string) (*int64, error) {
+	if i >= len(o) || o[i] == nil {
+		return nil, nil
+	}
+	n, err := o.number(i, name)
+	version := int64(n)
+	return &version, err
+}

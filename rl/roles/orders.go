@@ -323,6 +323,10 @@ func (c *Controller) release(ctx context.Context) error {
 	if err := c.call(ctx, rl.WeightSyncController, "abandon", rl.DefaultModel); err != nil {
 		return err
 	}
+	status, err := ask[rl.LoaderStatus](ctx, c.cfg.Peers, string(rl.DataLoader), "status")
+	if err != nil || !status.Quiet() {
+		return err // weight sync has unlocked it
+	}
 	return c.call(ctx, rl.DataLoader, "unlock_for_next_batch")
 }
 

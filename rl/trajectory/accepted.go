@@ -65,8 +65,24 @@ func (a *accepted) insert(task *acceptedTask) {
 	a.known[task.Key] = task
 	a.order = append(a.order, task)
 	for len(a.order) > a.limit {
-		delete(a.known, a.order[0].Key)
+		if oldest := a.order[0]; a.known[oldest.Key] == oldest {
+			delete(a.known, oldest.Key)
+		}
 		a.order[0] = nil
 		a.order = a.order[1:]
 	}
+}
+
+// forget has a task accepted again.
+func (a *accepted) forget(tag rl.ModelTag, task string) { delete(a.known, acceptedKey(tag, task)) }
+
+// tasks are those that are known, the oldest first.
+func (a *accepted) tasks() []*acceptedTask {
+	out := make([]*acceptedTask, 0, len(a.known))
+	for _, task := range a.order {
+		if a.known[task.Key] == task { // else it was forgotten
+			out = append(out, task)
+		}
+	}
+	return out
 }

@@ -218,7 +218,7 @@ func (r *run) step(t *rapid.T) {
 		r.both(func(p *trajectory.Pool) { p.Lock(tag) })
 		r.want.locked[tag] = true
 	case "unlock":
-		r.both(func(p *trajectory.Pool) { p.Unlock(tag, r.now) })
+		r.both(func(p *trajectory.Pool) { p.Unlock(tag, 0, r.now) })
 		delete(r.want.locked, tag)
 	case "ack":
 		r.ack(t)

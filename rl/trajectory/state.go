@@ -14,6 +14,9 @@ type State struct {
 	Epoch     int                       `json:"epoch"`
 	NextBatch int64                     `json:"next_batch"`
 	NextGroup int64                     `json:"next_group"`
+	Evictions int64                     `json:"evictions,omitempty"`
+	Evicted   []Eviction                `json:"evicted,omitempty"`
+	Floors    map[rl.ModelTag]int64     `json:"floors,omitempty"`
 	Stores    []storeState              `json:"stores"`
 	Batches   []batchState              `json:"batches"`
 	Locked    []rl.ModelTag             `json:"locked"`
@@ -38,7 +41,8 @@ type batchState struct {
 	Tag        rl.ModelTag   `json:"tag"`
 	Consumer   string        `json:"consumer"`
 	Samples    []sampleState `json:"samples"`
-	Partial    int           `json:"partial"`
+	Partial    []int64       `json:"partial,omitempty"`
+	Since      time.Time     `json:"since,omitzero"`
 	Rollout    time.Duration `json:"rollout"`
 	IsNotified bool          `json:"notified"`
 }
@@ -59,10 +63,11 @@ func (p *Pool) Snapshot() (State, [][]byte) {
 		}
 		return out
 	}
-	state := State{Epoch: p.epoch, NextBatch: p.nextBatch, NextGroup: p.nextGroup, Since: map[rl.ModelTag]time.Time{}}
-	maps.Copy(state.Since, p.since)
-	state.Locked = slices.Sorted(maps.Keys(p.locked))
-	for _, task := range p.accepted.order {
+	state := State{
+		Epoch: p.epoch, NextBatch: p.nextBatch, NextGroup: p.nextGroup, Evictions: p.evictions, Evicted: slices.Clone(p.evicted),
+		Floors: maps.Clone(p.floors), Since: maps.Clone(p.since), Locked: slices.Sorted(maps.Keys(p.locked)),
+	}
+	for _, task := range p.accepted.tasks() {
 		state.Accepted = append(state.Accepted, &acceptedTask{Key: task.Key, Lease: task.Lease, Sums: append([]uint64(nil), task.Sums...)})
 	}
 	for _, tag := range p.tags {
@@ -76,7 +81,7 @@ func (p *Pool) Snapshot() (State, [][]byte) {
 	}
 	for _, b := range p.batches {
 		state.Batches = append(state.Batches, batchState{
-			ID: b.id, Tag: b.tag, Consumer: b.consumer, Samples: samples(b.samples), Partial: b.partial, Rollout: b.rollout, IsNotified: b.isNotified,
+			ID: b.id, Tag: b.tag, Consumer: b.consumer, Samples: samples(b.samples), Partial: b.partial, Since: b.since, Rollout: b.rollout, IsNotified: b.isNotified,
 		})
 	}
 	return state, payloads
@@ -86,6 +91,8 @@ func (p *Pool) Snapshot() (State, [][]byte) {
 func (p *Pool) Restore(state State, payloads [][]byte) error {
 	p.clear()
 	p.epoch, p.nextBatch, p.nextGroup = state.Epoch, state.NextBatch, state.NextGroup
+	p.evictions, p.evicted = state.Evictions, slices.Clone(state.Evicted)
+	maps.Copy(p.floors, state.Floors)
 	missing := 0
 	samples := func(from []sampleState) []*sample {
 		out := make([]*sample, 0, len(from))
@@ -127,10 +134,12 @@ func (p *Pool) Restore(state State, payloads [][]byte) error {
 		}
 	}
 	for _, entry := range state.Batches {
-		p.batches = append(p.batches, &given{
+		b := &given{
 			id: entry.ID, tag: entry.Tag, consumer: entry.Consumer, samples: samples(entry.Samples),
-			partial: entry.Partial, rollout: entry.Rollout, isNotified: entry.IsNotified,
-		})
+			partial: entry.Partial, since: entry.Since, rollout: entry.Rollout, isNotified: entry.IsNotified,
+		}
+		b.oldest = oldestOf(b.samples)
+		p.batches = append(p.batches, b)
 	}
 	if missing > 0 || len(payloads) > 0 {
 		return fmt.Errorf("restore the trajectories: %d payloads are missing, %d have no header", missing, len(payloads))
