@@ -125,11 +125,7 @@ func (w *Weights) copy(ctx context.Context, action weights.Action) {
 	w.ended(func(m *weights.Machine) []weights.Action {
 		return m.CopyFailed(action.Tag, action.Version, err.Error())
 	})
-	report := map[string]any{"type": "SyncError", "message": err.Error(), "traceback": ""}
-	_, problem := w.peers.Call(ctx, string(rl.ActivityTracker), "report_exception", string(rl.WeightSyncController), "weight sync", report, string(rl.SeverityWarning))
-	if problem != nil {
-		w.log.Warn("the failed weight sync could not be reported", "error", problem)
-	}
+	w.report(ctx, err)
 	if sleep.For(ctx, longestWait/5) {
 		w.ended(func(m *weights.Machine) []weights.Action {
 			if m.Of(action.Tag).Failure == "" {
@@ -137,6 +133,17 @@ func (w *Weights) copy(ctx context.Context, action weights.Action) {
 			}
 			return m.Sync(action.Tag)
 		})
+	}
+}
+
+// report has the activity tracker know of a copy that failed. One that does not answer does not hold the next copy up.
+func (w *Weights) report(ctx context.Context, err error) {
+	ctx, cancel := context.WithTimeout(ctx, observeTimeout)
+	defer cancel()
+	report := map[string]any{"type": "SyncError", "message": err.Error(), "traceback": ""}
+	_, problem := w.peers.Call(ctx, string(rl.ActivityTracker), "report_exception", string(rl.WeightSyncController), "weight sync", report, string(rl.SeverityWarning))
+	if problem != nil {
+		w.log.Warn("the failed weight sync could not be reported", "error", problem)
 	}
 }
 

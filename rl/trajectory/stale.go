@@ -134,7 +134,7 @@ func (p *Pool) evict(tag rl.ModelTag, x *sample, tasks map[string]int) {
 	if task == "" || n == 0 {
 		return
 	}
-	if known := p.accepted.known[acceptedKey(tag, task)]; known != nil && n < len(known.Sums) {
+	if known := p.accepted.known[acceptedKey(tag, task)]; known != nil && n < len(known.sums) {
 		return
 	}
 	p.accepted.forget(tag, task)

@@ -129,6 +129,9 @@ func TestN61_StalenessIsBounded(t *testing.T) {
 			r.step(t)
 		}
 		r.finish(t)
+		if got, want := text(t, r.shadow), text(t, r.pool); got != want {
+			t.Fatalf("replayed, the pool is %s, want %s", got, want)
+		}
 		for i := range groups * groupSize {
 			if task := rl.TaskID(0, i/groupSize, i%groupSize); r.trained[task] != 1 {
 				t.Fatalf("task %s was trained on %d times", task, r.trained[task])

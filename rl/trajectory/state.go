@@ -9,7 +9,7 @@ import (
 	"github.com/fray-ml/fray/rl"
 )
 
-// State is a pool as JSON can hold it; the payloads stand beside it.
+// State is a pool as JSON can hold it; beside it stand the payloads, and behind them the tasks that were accepted.
 type State struct {
 	Epoch     int                       `json:"epoch"`
 	NextBatch int64                     `json:"next_batch"`
@@ -21,7 +21,6 @@ type State struct {
 	Batches   []batchState              `json:"batches"`
 	Locked    []rl.ModelTag             `json:"locked"`
 	Since     map[rl.ModelTag]time.Time `json:"since"`
-	Accepted  []*acceptedTask           `json:"accepted"`
 }
 
 type storeState struct {
@@ -52,7 +51,7 @@ type sampleState struct {
 	Group  int64     `json:"group"`
 }
 
-// Snapshot returns the state and, in its order, the payloads, which are not to be changed.
+// Snapshot returns the state, and beside it the payloads in its order, which are not to be changed.
 func (p *Pool) Snapshot() (State, [][]byte) {
 	var payloads [][]byte
 	samples := func(from []*sample) []sampleState {
@@ -66,9 +65,6 @@ func (p *Pool) Snapshot() (State, [][]byte) {
 	state := State{
 		Epoch: p.epoch, NextBatch: p.nextBatch, NextGroup: p.nextGroup, Evictions: p.evictions, Evicted: slices.Clone(p.evicted),
 		Floors: maps.Clone(p.floors), Since: maps.Clone(p.since), Locked: slices.Sorted(maps.Keys(p.locked)),
-	}
-	for _, task := range p.accepted.tasks() {
-		state.Accepted = append(state.Accepted, &acceptedTask{Key: task.Key, Lease: task.Lease, Sums: append([]uint64(nil), task.Sums...)})
 	}
 	for _, tag := range p.tags {
 		s := p.stores[tag]
@@ -84,7 +80,7 @@ func (p *Pool) Snapshot() (State, [][]byte) {
 			ID: b.id, Tag: b.tag, Consumer: b.consumer, Samples: samples(b.samples), Partial: b.partial, Since: b.since, Rollout: b.rollout, IsNotified: b.isNotified,
 		})
 	}
-	return state, payloads
+	return state, append(payloads, p.accepted.encode())
 }
 
 // Restore makes the pool what it was at Snapshot.
@@ -112,9 +108,6 @@ func (p *Pool) Restore(state State, payloads [][]byte) error {
 	for _, tag := range state.Locked {
 		p.locked[tag] = true
 	}
-	for _, task := range state.Accepted {
-		p.accepted.insert(task)
-	}
 	for _, entry := range state.Stores {
 		s := p.store(entry.Tag)
 		s.finished = samples(entry.Finished)
@@ -141,8 +134,8 @@ func (p *Pool) Restore(state State, payloads [][]byte) error {
 		b.oldest = oldestOf(b.samples)
 		p.batches = append(p.batches, b)
 	}
-	if missing > 0 || len(payloads) > 0 {
-		return fmt.Errorf("restore the trajectories: %d payloads are missing, %d have no header", missing, len(payloads))
+	if missing > 0 || len(payloads) != 1 {
+		return fmt.Errorf("restore the trajectories: %d payloads are missing, %d have no header", missing, max(0, len(payloads)-1))
 	}
-	return nil
+	return p.accepted.decode(payloads[0])
 }
