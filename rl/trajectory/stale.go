@@ -1,7 +1,6 @@
 package trajectory
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 
