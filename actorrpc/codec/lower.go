@@ -13,14 +13,23 @@ import (
 const tooDeep = "nested deeper than 100 levels, or contains itself"
 
 // lower makes a tree of a value of Go. Paths of its errors begin at the value.
-func lower(v any) (any, error) {
-	var l lowering
+func (s *Shapes) lower(v any) (any, error) {
+	l := lowering{shapes: s}
 	return l.value(v, 0)
 }
 
+// row is one of the rows of a struct.
+type row struct {
+	name  string
+	value any
+}
+
+// rows are a map of a struct, by name. They are in trees that are written only; readers make map[string]any of them.
+type rows []row
+
 // lowering is the making of one tree.
 type lowering struct {
-	fields   fieldCache
+	shapes   *Shapes
 	pointers int // that the value at hand is behind
 }
 
@@ -195,12 +204,13 @@ func (l *lowering) record(v reflect.Value, depth int) (any, error) {
 	if depth >= MaxDepth {
 		return nil, &Error{Problem: tooDeep}
 	}
-	fields, err := l.fields.of(v.Type())
-	if err != nil {
-		return nil, err
+	known := l.shapes.of(v.Type())
+	if known.err != nil {
+		return nil, known.err
 	}
-	table := make(map[string]any, len(fields))
-	for _, f := range fields {
+	table := make(rows, 0, len(known.fields))
+	for _, i := range known.sorted {
+		f := &known.fields[i]
 		field, err := v.FieldByIndexErr(f.index)
 		if err != nil || f.omitEmpty && field.IsZero() {
 			continue // behind an embedded pointer that is nil, or left out when empty
@@ -209,7 +219,7 @@ func (l *lowering) record(v reflect.Value, depth int) (any, error) {
 		if err != nil {
 			return nil, within(err, keyStep(f.name))
 		}
-		table[f.name] = value
+		table = append(table, row{f.name, value})
 	}
 	return table, nil
 }

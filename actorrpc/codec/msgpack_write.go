@@ -64,6 +64,8 @@ func (p *packer) value(tree any) error {
 		return p.table(v)
 	case map[any]any:
 		return p.mixed(v)
+	case rows:
+		return p.rows(v)
 	case time.Time:
 		return p.enc.EncodeTime(v)
 	case NDArray:
@@ -109,6 +111,22 @@ func (p *packer) table(table map[string]any) error {
 			return err
 		}
 		if err := p.value(table[k]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rows writes a struct as the map that it is.
+func (p *packer) rows(table rows) error {
+	if err := p.enc.EncodeMapLen(len(table)); err != nil {
+		return err
+	}
+	for _, r := range table {
+		if err := p.enc.EncodeString(r.name); err != nil {
+			return err
+		}
+		if err := p.value(r.value); err != nil {
 			return err
 		}
 	}

@@ -83,6 +83,11 @@ func (l *Loader) Complete(id string) bool {
 		return false
 	}
 	l.drop(held)
+	if held.Again {
+		l.state.Buffer = slices.Insert(l.state.Buffer, 0, held.Entry)
+		return true
+	}
+	l.done(held.Entry)
 	return true
 }
 

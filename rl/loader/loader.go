@@ -2,6 +2,7 @@ package loader
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -85,6 +86,7 @@ type lease struct {
 	Incarnation string    `json:"incarnation"`
 	Entry       Entry     `json:"entry"`
 	Renewed     time.Time `json:"renewed"`
+	Again       bool      `json:"again,omitempty"` // its trajectory is not used: the task comes next once it is done
 }
 
 // State is a loader as JSON can hold it.
@@ -102,6 +104,9 @@ type State struct {
 	Last     int64       `json:"last"`                // lease
 	Buffer   []Entry     `json:"buffer"`
 	Leases   []lease     `json:"leases"` // in the order in which they were given
+	// Again is how far it is with the tasks that each pool has it give again, and Done the added ones that are done, of late.
+	Again map[string]mark `json:"again,omitempty"`
+	Done  []Entry         `json:"done,omitempty"`
 }
 
 // Loader gives each task to one worker at a time.
@@ -298,7 +303,7 @@ func (l *Loader) AddOnce(id string, item []byte, front bool) {
 // Snapshot is the state now.
 func (l *Loader) Snapshot() State {
 	state := l.state
-	state.Buffer = slices.Clone(l.state.Buffer)
+	state.Buffer, state.Done, state.Again = slices.Clone(l.state.Buffer), slices.Clone(l.state.Done), maps.Clone(l.state.Again)
 	for _, held := range l.inOrder() {
 		state.Leases = append(state.Leases, *held)
 	}
@@ -320,7 +325,7 @@ func (l *Loader) Restore(state State) error {
 		return &ChangedError{Have: l.cfg.Length, Snapshot: state.Length}
 	}
 	l.state = state
-	l.state.Buffer = slices.Clone(state.Buffer)
+	l.state.Buffer, l.state.Done, l.state.Again = slices.Clone(state.Buffer), slices.Clone(state.Done), maps.Clone(state.Again)
 	l.state.Leases = nil
 	l.state.Seed = l.cfg.Seed
 	clear(l.leases)
@@ -341,6 +346,7 @@ func (l *Loader) Rewind(state State, epoch int) error {
 	l.putBack(func(*lease) bool { return true })
 	l.state.Instance, l.state.Last = instance, max(last, state.Last)
 	l.state.Epoch = max(epoch, former, state.Epoch)
+	l.state.Again = nil // the pools number their tasks anew
 	if len(l.state.Buffer) == 0 {
 		l.state.Locked = false
 	}

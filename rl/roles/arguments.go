@@ -48,3 +48,13 @@ func (o optional) texts(i int, name string) (map[string]string, error) {
 	}
 	return texts, nil
 }
+
+// version is argument i, nil if it is missing.
+func (o optional) version(i int, name string) (*int64, error) {
+	if i >= len(o) || o[i] == nil {
+		return nil, nil
+	}
+	n, err := o.number(i, name)
+	version := int64(n)
+	return &version, err
+}

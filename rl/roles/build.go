@@ -102,18 +102,22 @@ func (b *builder) pool(ctx context.Context, a *actor) error {
 	if err != nil {
 		return err
 	}
-	c := b.cfg.TrajectoryPool
+	c, loader := b.cfg.TrajectoryPool, remoteLoader{b.peers, rl.DataLoader}
+	name := a.name
+	if kept == nil { // else its next process would name other batches the same
+		name += "-" + instance()
+	}
 	p, err := NewPool(PoolConfig{
 		Pool: trajectory.Config{
-			Name: a.name, KeyList: c.KeyList, GroupSize: c.GroupSize, BatchSize: c.BatchSize, Ready: c.CheckBatchReady, Policy: c.IncompleteGroups,
+			Name: name, KeyList: c.KeyList, GroupSize: c.GroupSize, BatchSize: c.BatchSize, Ready: c.CheckBatchReady, Policy: c.IncompleteGroups,
 			MaxBytes: c.MaxBytes,
 		},
-		Loader: remoteLoader{b.peers, rl.DataLoader}, Weights: remoteNotifier{b.peers}, Journal: kept, Records: records, Now: time.Now, Log: b.env.Log,
+		Loader: loader, Tasks: loader, Weights: remoteNotifier{b.peers}, Journal: kept, Records: records, Now: time.Now, Log: b.env.Log,
 	})
 	if err != nil {
 		return err
 	}
-	a.value, a.options = p, PoolOptions()
+	a.value, a.options, a.tend = p, PoolOptions(), p.Tend
 	return nil
 }
 

@@ -50,7 +50,10 @@ type loaderCommand struct {
 	ID          string        `json:"id,omitempty"` // of an item that is added
 	N           int           `json:"n,omitempty"`  // batches, or an epoch
 	State       *loader.State `json:"state,omitempty"`
-	Now         time.Time     `json:"now,omitzero"`
+	// Source is a pool that has Tasks rolled out again.
+	Source string         `json:"source,omitempty"`
+	Tasks  []rl.TaskAgain `json:"tasks,omitempty"`
+	Now    time.Time      `json:"now,omitzero"`
 }
 
 // loaderOp is a kind of change.
@@ -67,6 +70,7 @@ const (
 	opSkip     loaderOp = "skip"
 	opUnlock   loaderOp = "unlock"
 	opRewind   loaderOp = "rewind"
+	opAgain    loaderOp = "again"
 )
 
 // NewLoader returns the actor, in the state that its journal has.
@@ -123,6 +127,8 @@ func (l *Loader) apply(c loaderCommand, item []byte) error {
 		l.machine.Unlock()
 	case opRewind:
 		return l.machine.Rewind(*c.State, c.N)
+	case opAgain:
+		l.machine.Again(c.Source, c.N, c.Tasks)
 	default:
 		return fmt.Errorf("unknown change %q", c.Op)
 	}
@@ -399,6 +405,7 @@ func LoaderOptions() host.Options {
 		"complete":      {Idempotent: true}, "renew": {Idempotent: true}, "status": {Idempotent: true}, "size": {Idempotent: true},
 		"is_finished": {Idempotent: true}, "can_return_item": {Idempotent: true}, "release_worker": {Idempotent: true},
 		"get_item": {Idempotent: true}, "snapshot": {Idempotent: true}, "put_back": {Idempotent: true}, "health_check": {Idempotent: true},
+		"roll_out_again": {Idempotent: true}, // their numbers tell which are had already
 	}}
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/fray-ml/fray/sleep"
 )
 
-// remoteLoader reads a loader's status.
+// remoteLoader reads a loader's status, and has it give tasks again.
 type remoteLoader struct {
 	peers Peers
 	name  rl.Role
@@ -21,15 +21,22 @@ func (l remoteLoader) Status(ctx context.Context) (rl.LoaderStatus, error) {
 	return ask[rl.LoaderStatus](ctx, l.peers, string(l.name), "status")
 }
 
+func (l remoteLoader) RollOutAgain(ctx context.Context, pool string, epoch int, tasks []rl.TaskAgain) ([]string, error) {
+	return ask[[]string](ctx, l.peers, string(l.name), "roll_out_again", pool, epoch, tasks)
+}
+
 // remoteNotifier reports batches to the weight sync controller.
 type remoteNotifier struct{ peers Peers }
 
-func (n remoteNotifier) BatchReady(ctx context.Context, tag rl.ModelTag, batchID string) error {
-	name := string(rl.WeightSyncController)
-	if _, err := n.peers.Call(ctx, name, "trajectory_pool_notify_batch_ready", tag, batchID); err != nil {
-		return fmt.Errorf("%s.trajectory_pool_notify_batch_ready: %w", name, err)
+func (n remoteNotifier) BatchReady(ctx context.Context, tag rl.ModelTag, batchID string, oldest *int64) (rl.BatchVerdict, error) {
+	verdict, err := ask[*rl.BatchVerdict](ctx, n.peers, string(rl.WeightSyncController), "trajectory_pool_notify_batch_ready", tag, batchID, oldest)
+	if err != nil {
+		return rl.BatchVerdict{}, err
 	}
-	return nil
+	if verdict == nil { // of a class of the user's, which bounds nothing
+		return rl.BatchVerdict{Counted: true}, nil
+	}
+	return *verdict, nil
 }
 
 // remoteMetrics has metrics logged by the activity tracker, at its step.
@@ -78,6 +85,7 @@ func away(err error) bool {
 
 var (
 	_ LoaderStatus  = remoteLoader{}
+	_ TaskReturner  = remoteLoader{}
 	_ BatchNotifier = remoteNotifier{}
 	_ MetricLogger  = remoteMetrics{}
 	_ Copier        = (*actorCopier)(nil)

@@ -77,7 +77,7 @@ func TestN12_ARepeatedUnlockFreesOneBatch(t *testing.T) {
 		if n := rollOutAll(t, l); batch == 0 && n != 2 {
 			t.Fatalf("%d tasks before the first unlock, want 2", n)
 		}
-		if err := w.TrajectoryPoolNotifyBatchReady(t.Context(), "default", string(rune('a'+batch))); err != nil {
+		if _, err := w.TrajectoryPoolNotifyBatchReady(t.Context(), "default", string(rune('a'+batch))); err != nil {
 			t.Fatal(err)
 		}
 		if err := w.TrainWorkerNotifyWeightUpdate(t.Context(), "train_worker_0", "default", string(rune('a'+batch))); err != nil {

@@ -146,6 +146,12 @@ class TrajectoryPoolHost(_Host):
         with self._lock:
             return not len(self._taken) and bool(self._object.is_empty(model_tag))
 
+    def unlock_for_weight_sync(self, model_tag: ModelTag, floor: int = 0) -> None:
+        """Let trajectories of a model be stored again. The object bounds their staleness by itself."""
+        del floor
+        with self._lock:
+            self._object.unlock_for_weight_sync(model_tag)
+
     def rewind(self, epoch: int) -> None:
         """Forget everything, as the run goes back to a checkpoint; later trajectories are of this epoch.
 
@@ -283,8 +289,11 @@ class WeightSyncControllerHost(_Host):
         super().__init__(value, config)
         self._known = _Once()
 
-    def trajectory_pool_notify_batch_ready(self, model_tag: ModelTag, batch_id: str = "") -> None:
-        """Note that a pool is about to give a batch."""
+    def trajectory_pool_notify_batch_ready(
+        self, model_tag: ModelTag, batch_id: str = "", oldest: int | None = None
+    ) -> None:
+        """Note that a pool is about to give a batch. The object bounds its staleness by itself."""
+        del oldest
         self._once(("batch", batch_id), self._object.trajectory_pool_notify_batch_ready, model_tag)
 
     def train_worker_notify_weight_update(
