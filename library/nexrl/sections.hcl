@@ -172,6 +172,17 @@ variable "experiment_name" {
   description = "the name of the run at its loggers"
 }
 
+variable "journal" {
+  type        = string
+  default     = null
+  description = "where the journals are: a directory, or a bucket as gs://BUCKET/PREFIX; journal below out without"
+
+  validation {
+    condition     = var.journal == null ? true : !strcontains(var.journal, "://") || can(regex("^gs://[^/]+/+[^/]", var.journal))
+    error_message = "journal: want a path that every host of the run sees, or gs://BUCKET/PREFIX."
+  }
+}
+
 variable "launch_mode" {
   type        = string
   default     = null
