@@ -94,11 +94,18 @@ func (e *Errors) Health(now time.Time) HealthStatus {
 	}
 	switch {
 	case s.Errors > 0:
-		s.Status, s.Message = rl.HealthError, fmt.Sprintf("%d errors in the last %s, the last of %s during %s: %s", s.Errors, Recent, last.Module, last.Work, last.Message)
+		s.Status, s.Message = rl.HealthError, fmt.Sprintf("%s in the last %s, the last of %s during %s: %s", counted(s.Errors, "error"), Recent, last.Module, last.Work, last.Message)
 	case s.Warnings > 0:
-		s.Status, s.Message = rl.HealthWarning, fmt.Sprintf("%d warnings in the last %s, the last of %s: %s", s.Warnings, Recent, last.Module, last.Message)
+		s.Status, s.Message = rl.HealthWarning, fmt.Sprintf("%s in the last %s, the last of %s during %s: %s", counted(s.Warnings, "warning"), Recent, last.Module, last.Work, last.Message)
 	default:
 		s.Message = fmt.Sprintf("no errors in the last %s", Recent)
 	}
 	return s
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }

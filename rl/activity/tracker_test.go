@@ -201,3 +201,46 @@ func TestN92_FieldsOfHealthAndErrors(t *testing.T) {
 		}
 	}
 }
+
+// A process that dies before its first heartbeat expires, where its module sends heartbeats.
+func TestN75_AProcessThatDiesBeforeItsFirstHeartbeat(t *testing.T) {
+	tracker := activity.New(activity.Config{Instance: "a"})
+	tracker.Beat(at(0), "train_worker_0", "p1", nil)
+	tracker.Start(at(10), "train_worker_0", "step", "p2")
+	if tracker.Expire(at(39)); tracker.Quiescent() {
+		t.Error("it expires before its time")
+	}
+	if tracker.Expire(at(40)); !tracker.Quiescent() {
+		t.Error("the activity of a dead process stands")
+	}
+}
+
+// A tracker that was away does not take processes for dead that could not send it heartbeats.
+func TestN75_ARestartedTrackerWaitsForHeartbeats(t *testing.T) {
+	before := activity.New(activity.Config{Instance: "a"})
+	before.Beat(at(0), "train_worker_0", "p1", nil)
+	tracker := activity.New(activity.Config{Instance: "b"})
+	tracker.Restore(at(100), before.Snapshot())
+	if silent := tracker.Expire(at(129)); len(silent) > 0 || tracker.Quiescent() {
+		t.Fatalf("%v count as dead", silent)
+	}
+	tracker.Beat(at(129), "train_worker_0", "p1", map[string]string{"a-1": "step"})
+	if tracker.Quiescent() {
+		t.Error("the activity of a live process has ended")
+	}
+}
+
+// A token that was lost on the way to its process ends: the process does not name it with its heartbeats.
+func TestN75_ALostTokenEnds(t *testing.T) {
+	tracker := activity.New(activity.Config{Instance: "a"})
+	lost, other := tracker.Start(at(0), "m", "step", "p1"), tracker.Start(at(0), "other", "step", "p1")
+	known := tracker.Start(at(0), "m", "step again", "p1")
+	tracker.Beat(at(29), "m", "p1", map[string]string{known: "step again"}) // its answer may be on the way
+	tracker.Beat(at(30), "m", "p1", map[string]string{known: "step again"})
+	if tracker.End(lost) {
+		t.Error("the token that the process does not know stands")
+	}
+	if !tracker.End(known) || !tracker.End(other) {
+		t.Error("another token has ended with it")
+	}
+}

@@ -8,6 +8,7 @@ type Config struct {
 	LaunchMode     rl.LaunchMode    `json:"launch_mode"`
 	ProjectName    string           `json:"project_name"`
 	ExperimentName string           `json:"experiment_name"`
+	Run            string           `json:"run"`
 	Seed           uint64           `json:"seed"`
 	Recovery       rl.Recovery      `json:"recovery"`
 	Out            string           `json:"out"`
@@ -93,7 +94,7 @@ type KLCtrl struct {
 // TrainBatchPool configures the train batch pool.
 type TrainBatchPool struct {
 	Type      string `json:"type"`
-	BatchSize int    `json:"batch_size"` // 0: that of the batches
+	BatchSize int    `json:"batch_size"` // without effect
 }
 
 // TrainWorker configures the train workers.

@@ -60,13 +60,12 @@ func (b *builder) loader(ctx context.Context, a *actor, data config.Data, route 
 	if err != nil {
 		return err
 	}
-	repeat := data.RepeatItem
-	if route == rl.RouteValidate {
-		repeat = 1
+	if route == rl.RouteValidate { // each item once, and no weights are synced between batches
+		data.RepeatItem, data.Passes, data.KeepBatchOrder = 1, 1, false
 	}
 	l, err := NewLoader(LoaderConfig{
 		Loader: loader.Config{
-			BatchSize: data.BatchSize, Repeat: repeat, Passes: data.Passes, Shuffle: data.Shuffle, Seed: b.cfg.DataSeed(data),
+			BatchSize: data.BatchSize, Repeat: data.RepeatItem, Passes: data.Passes, Shuffle: data.Shuffle, Seed: b.cfg.DataSeed(data),
 			KeepBatchOrder: data.KeepBatchOrder, DropLast: data.DropLast, Route: route, LeaseTTL: seconds(data.LeaseTTL), Instance: instance(),
 		},
 		Source: from, Journal: kept, Records: records, Now: time.Now, Log: b.env.Log,
@@ -198,7 +197,7 @@ func (b *builder) tracker(ctx context.Context, a *actor) error {
 	}
 	b.closed = append(b.closed, p.close)
 	t, err := NewTracker(TrackerConfig{
-		Tracker: activity.Config{Instance: instance()}, Peers: b.peers, Post: p.post, Back: p.once.forget, Journal: kept, Records: records, Now: time.Now, Log: b.env.Log,
+		Tracker: activity.Config{Instance: instance()}, Peers: b.peers, Post: p.post, Flush: p.flush, Back: p.once.forget, Journal: kept, Records: records, Now: time.Now, Log: b.env.Log,
 	})
 	if err != nil {
 		return err
@@ -225,7 +224,7 @@ func (b *builder) controller(ctx context.Context, a *actor) error {
 			TotalSteps: int64(cfg.TrainWorker.TotalTrainSteps), ValidateBeforeTrain: cfg.Validate.ValidateBeforeTrain && cfg.Validates(), Resume: cfg.Resume.Mode,
 			ValidateFreq: validateFreq(cfg), ResumePath: cfg.Resume.ResumePath, Policy: exceptions.Policy, Recovery: cfg.Recovery,
 		},
-		Cast: castOf(cfg), Peers: b.peers, Checkpoints: absolute(cfg.Checkpoints()), SyncWeights: absolute(cfg.SyncWeights()),
+		Run: RunID(cfg), End: endPath(cfg), Cast: castOf(cfg), Peers: b.peers, Checkpoints: absolute(cfg.Checkpoints()), SyncWeights: absolute(cfg.SyncWeights()),
 		Seeds:   map[string]int64{"run": int64(cfg.Seed), "data": int64(cfg.DataSeed(cfg.Data))},
 		Journal: kept, Records: records, Now: time.Now, Log: b.env.Log, HealthTimeout: seconds(health.Timeout),
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/fray-ml/fray/rl"
 	"github.com/fray-ml/fray/rl/config"
 	"github.com/fray-ml/fray/rl/experiment"
+	"github.com/fray-ml/fray/sleep"
 )
 
 // poster gives what is posted to the loggers of a run. Files are written at once; the Python actor of wandb is called
@@ -31,6 +32,7 @@ type poster struct {
 type posted struct {
 	backend rl.LoggerBackend
 	fields  map[string]any
+	flushed chan struct{} // of no post: closed once all before it are done
 }
 
 // waitingPosts is how many posts wait for wandb before further ones are dropped.
@@ -100,6 +102,29 @@ func (p *poster) give(backend rl.LoggerBackend, fields map[string]any) error {
 	return logger.Log(r)
 }
 
+// flush returns once the posts before it have reached the actor of wandb, or cannot; files have them at once.
+func (p *poster) flush(ctx context.Context) error {
+	if p.remote == nil {
+		return nil
+	}
+	flushed := make(chan struct{})
+	select {
+	case p.remote <- posted{flushed: flushed}:
+	case <-ctx.Done():
+		return p.unflushed(ctx)
+	}
+	select {
+	case <-flushed:
+		return nil
+	case <-ctx.Done():
+		return p.unflushed(ctx)
+	}
+}
+
+func (p *poster) unflushed(ctx context.Context) error {
+	return fmt.Errorf("%d posts have not reached wandb: %w", len(p.remote)+1, ctx.Err())
+}
+
 // tend calls the actor of wandb until ctx ends.
 func (p *poster) tend(ctx context.Context) {
 	for {
@@ -107,9 +132,31 @@ func (p *poster) tend(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case next := <-p.remote:
-			if _, err := p.peers.Call(ctx, string(rl.ExperimentLogger), "post", string(next.backend), next.fields); err != nil && ctx.Err() == nil {
-				p.log.Warn("metrics did not reach wandb", "error", err)
+			if next.flushed != nil {
+				close(next.flushed)
+			} else {
+				p.deliver(ctx, next)
 			}
+		}
+	}
+}
+
+// deliver calls the actor of wandb once it is there. A call that it may have had is not made again.
+func (p *poster) deliver(ctx context.Context, next posted) {
+	for wait := firstWait; ; wait = min(2*wait, longestWait) {
+		_, err := p.peers.Call(ctx, string(rl.ExperimentLogger), "post", string(next.backend), next.fields)
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		if !isAbsent(err) {
+			p.log.Warn("metrics did not reach wandb", "error", err)
+			return
+		}
+		if wait == firstWait {
+			p.log.Warn("metrics wait for the role experiment_logger", "waiting", len(p.remote)+1, "error", err)
+		}
+		if !sleep.For(ctx, wait) {
+			return
 		}
 	}
 }

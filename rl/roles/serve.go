@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,9 +46,13 @@ type actor struct {
 	tend    func(ctx context.Context) error // nil: nothing
 }
 
-// Serve hosts roles in this process until ctx ends or, with the role controller, the run has. A run that failed is a
-// RunError. Where the controller is hosted the activity tracker is, too, unless the configuration has it elsewhere.
+// Serve hosts roles in this process until ctx ends or the run has; a run that has ended before is not hosted at all. With the role
+// controller a run that failed is a RunError. Where the controller is hosted the activity tracker is, too, unless the
+// configuration has it elsewhere.
 func Serve(ctx context.Context, parts []Part, cfg *config.Config, env Environment) (err error) {
+	if end, err := endOf(cfg); err != nil || end != nil {
+		return ended(parts, cfg, end, env.Log, err)
+	}
 	local, err := resolver.NewLocal(nil)
 	if err != nil {
 		return err
@@ -90,6 +95,20 @@ func Serve(ctx context.Context, parts []Part, cfg *config.Config, env Environmen
 	}
 	err = b.tend(ctx)
 	return errors.Join(err, shutdown(server, names))
+}
+
+// ended is how a process ends that is started after the end of its run.
+func ended(parts []Part, cfg *config.Config, end *End, log *slog.Logger, err error) error {
+	if err != nil {
+		return err
+	}
+	log.Info("the run has ended before, and so does this process; for another one in the same directory change the configuration, such as its key run",
+		"reason", end.Reason, "recorded in", endPath(cfg))
+	leads := slices.ContainsFunc(parts, func(part Part) bool { return part.Role == rl.Controller })
+	if leads && end.Exit != 0 {
+		return &RunError{Reason: end.Reason}
+	}
+	return nil
 }
 
 // withTracker adds the activity tracker to the controller's process.
@@ -153,7 +172,7 @@ func (b *builder) tend(ctx context.Context) error {
 	group.Go(func() error {
 		defer cancel()
 		if b.leads == nil {
-			untilEnded(ctx, b.peers, b.env.Log)
+			untilEnded(ctx, b.peers, b.cfg, b.env.Log)
 			return nil
 		}
 		err := b.leads.Run(ctx)
@@ -201,3 +220,14 @@ func (b *builder) journal(ctx context.Context, name string, always bool) (Journa
 func instance() string { return strings.ToLower(rand.Text()[:12]) }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// longest is the longest time that callers may name, in seconds.
+const longest = 366 * 24 * 3600
+
+// within ends a context after so many seconds, as a caller has named them.
+func within(ctx context.Context, limit float64) (context.Context, context.CancelFunc) {
+	if !(limit > 0) { // as NaN is not
+		limit = 0
+	}
+	return context.WithTimeout(ctx, seconds(min(limit, longest)))
+}

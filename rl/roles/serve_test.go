@@ -99,13 +99,14 @@ func (s *stage) check(steps int64) {
 			}
 		}
 	}
-	for task, times := range m.trained {
+	uses := m.uses()
+	for task, times := range uses {
 		if times != 1 {
 			s.t.Errorf("task %s was trained on %d times", task, times)
 		}
 	}
-	if len(m.trained) != int(steps)*8 {
-		s.t.Errorf("%d tasks were trained on, want %d", len(m.trained), steps*8)
+	if len(uses) != int(steps)*8 {
+		s.t.Errorf("%d tasks were trained on, want %d", len(uses), steps*8)
 	}
 }
 
@@ -192,8 +193,9 @@ func TestN58_ResumeSetsTheStepAndSkipsData(t *testing.T) {
 	if s.model.step != 6 || filepath.Base(s.model.loaded) != "global_step_4" {
 		t.Errorf("step %d from %q, want 6 from global_step_4", s.model.step, s.model.loaded)
 	}
-	for task := range s.model.trained {
-		if first.trained[task] > 0 {
+	before := first.uses()
+	for task := range s.model.uses() {
+		if before[task] > 0 {
 			t.Errorf("task %s was used again", task)
 		}
 	}
