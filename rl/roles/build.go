@@ -197,10 +197,13 @@ func (b *builder) tracker(ctx context.Context, a *actor) error {
 	}
 	b.closed = append(b.closed, p.close)
 	t, err := NewTracker(TrackerConfig{
-		Tracker: activity.Config{Instance: instance()}, Peers: b.peers, Post: p.post, Flush: p.flush, Back: p.once.forget, Journal: kept, Records: records, Now: time.Now, Log: b.env.Log,
+		Tracker: activity.Config{Instance: instance()}, Peers: b.peers, Post: p.post, Flush: p.flush, Back: p.back, Journal: kept, Records: records, Now: time.Now, Log: b.env.Log,
 	})
 	if err != nil {
 		return err
+	}
+	if step := t.GetTrainingStep(); step < p.logged { // by another run, whose journals are gone
+		p.back(step)
 	}
 	a.value, a.options = t, TrackerOptions()
 	a.tend = func(ctx context.Context) error {

@@ -25,6 +25,7 @@ type poster struct {
 	peers   Peers
 	remote  chan posted // nil: there is no wandb
 	once    *postedIDs
+	logged  int64 // the last step that a former process has logged
 	now     func() time.Time
 	log     *slog.Logger
 }
@@ -47,7 +48,12 @@ func newPoster(cfg *config.Config, peers Peers, now func() time.Time, out io.Wri
 		case rl.LogConsole:
 			logger = experiment.NewConsole(out)
 		case rl.LogJSONL:
-			logger, err = experiment.NewJSONL(cfg.Metrics())
+			var file *experiment.JSONL
+			if file, err = experiment.NewJSONL(cfg.Metrics()); err == nil {
+				logger = file
+				p.once.remember(backend, file.Known())
+				p.logged = file.Step()
+			}
 		case rl.LogTensorboard:
 			host, _ := os.Hostname()
 			logger, err = experiment.NewTensorboard(filepath.Join(cfg.Metrics(), "tensorboard"), host, now())
@@ -87,6 +93,7 @@ func (p *poster) give(backend rl.LoggerBackend, fields map[string]any) error {
 		return nil
 	}
 	r := experiment.Record{Time: p.now()}
+	r.ID, _ = fields["id"].(string)
 	r.Data, _ = fields["data"].(map[string]any)
 	if numbers, ok := fields["data"].(map[string]float64); ok {
 		r.Data = map[string]any{}
@@ -100,6 +107,16 @@ func (p *poster) give(backend rl.LoggerBackend, fields map[string]any) error {
 	r.Title, _ = fields["title"].(string)
 	r.Content, _ = fields["content"].(string)
 	return logger.Log(r)
+}
+
+// back notes that the run goes back to a step, whose later posts come again with other metrics.
+func (p *poster) back(step int64) {
+	p.once.forget()
+	for _, backend := range slices.Sorted(maps.Keys(p.loggers)) {
+		if err := p.loggers[backend].Log(experiment.Record{Time: p.now(), Step: step, Back: true}); err != nil {
+			p.log.Warn("that the run goes back is not logged", "backend", backend, "error", err)
+		}
+	}
 }
 
 // flush returns once the posts before it have reached the actor of wandb, or cannot; files have them at once.

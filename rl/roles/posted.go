@@ -37,13 +37,28 @@ func (p *postedIDs) do(backend rl.LoggerBackend, id string, take func() error) e
 	if err := take(); err != nil {
 		return err
 	}
+	p.add(key)
+	return nil
+}
+
+func (p *postedIDs) add(key postedID) {
 	p.known[key] = true
 	p.order = append(p.order, key)
 	if len(p.order) > keptPosts {
 		delete(p.known, p.order[0])
 		p.order = p.order[1:]
 	}
-	return nil
+}
+
+// remember notes posts that were taken by a former process.
+func (p *postedIDs) remember(backend rl.LoggerBackend, ids []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, id := range ids {
+		if key := (postedID{backend: backend, id: id}); !p.known[key] {
+			p.add(key)
+		}
+	}
 }
 
 // forget lets all posts be taken again: the run goes back to an earlier step, whose metrics are others then.

@@ -20,7 +20,7 @@ type TrackerConfig struct {
 	Peers   Peers
 	Post    func(backend rl.LoggerBackend, fields map[string]any) error // to an experiment logger
 	Flush   func(ctx context.Context) error                             // returns once all posts have reached their loggers; nil: at once
-	Back    func()                                                      // the training step went back; nil: nothing
+	Back    func(step int64)                                            // the training step went back; nil: nothing
 	Journal Journal                                                     // nil: nothing outlives the process
 	Records [][]byte
 	Now     func() time.Time
@@ -32,7 +32,7 @@ type Tracker struct {
 	peers Peers
 	post  func(rl.LoggerBackend, map[string]any) error
 	flush func(context.Context) error
-	back  func()
+	back  func(int64)
 	now   func() time.Time
 	log   *slog.Logger
 	keep  keeper
@@ -299,7 +299,7 @@ func (t *Tracker) SetTrainingStep(step int64) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if step < t.machine.Step() && t.back != nil {
-		t.back()
+		t.back(step)
 	}
 	t.machine.SetStep(step)
 	return t.keep.save(t.machine.Snapshot())
