@@ -11,7 +11,8 @@ import (
 // Error is one that a module has reported.
 type Error struct {
 	ID        string         `json:"error_id"`
-	Time      time.Time      `json:"timestamp"`
+	Time      time.Time      `json:"-"`
+	Timestamp float64        `json:"timestamp"` // Time in seconds since 1970
 	Module    string         `json:"module_name"`
 	Work      string         `json:"work_context"`
 	Severity  rl.Severity    `json:"severity"`
@@ -45,6 +46,7 @@ func NewErrors(instance string, most int) *Errors {
 func (e *Errors) Report(now time.Time, err Error) string {
 	e.next++
 	err.ID, err.Time = fmt.Sprintf("error-%s-%d", e.instance, e.next), now
+	err.Timestamp = float64(now.UnixMicro()) / 1e6
 	if err.Severity == "" {
 		err.Severity = rl.SeverityError
 	}

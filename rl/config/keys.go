@@ -121,9 +121,9 @@ func serviceKeys() []Key {
 	return []Key{
 		{Path: "service.train_service.backend", Kind: Class, Default: "actor", Words: []string{"mock", "actor", "nextrainer"},
 			Meaning: "actor calls the role train_service; nextrainer is an error that names what to write instead"},
-		{Path: "service.train_service.url", Kind: Text, Meaning: "of a service outside of the run"},
+		{Path: "service.train_service.url", Kind: Text, Meaning: "of a service outside of the run, for a client of yours as backend"},
 		{Path: "service.train_service.model_tag", Kind: Text, Default: rl.DefaultModel, Meaning: "the model that it trains"},
-		{Path: "service.train_service.identifier", Kind: Text, Meaning: "of the run at the service"},
+		{Path: "service.train_service.identifier", Kind: Text, Meaning: "of the run at the service, for a client of yours as backend"},
 		{Path: "service.train_service.class", Kind: Text, Meaning: "module:Class that the role train_service hosts"},
 		{Path: "service.train_service.config", Kind: Any, Meaning: "what that class reads"},
 		{Path: "service.inference_service.backend", Kind: Class, Default: "vllm", Words: []string{"mock", "vllm", "sglang", "openai"},

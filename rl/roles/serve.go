@@ -94,7 +94,12 @@ func Serve(ctx context.Context, parts []Part, cfg *config.Config, env Environmen
 		env.Ready(served)
 	}
 	err = b.tend(ctx)
-	return errors.Join(err, shutdown(server, names))
+	unfinished := shutdown(server, names)
+	if unfinished != nil && ctx.Err() == nil && err == nil {
+		env.Log.Warn("the run has ended, and calls have not", "error", unfinished)
+		return nil
+	}
+	return errors.Join(err, unfinished)
 }
 
 // ended is how a process ends that is started after the end of its run.
