@@ -19,6 +19,8 @@ import (
 	"github.com/fray-ml/fray/rl/config"
 	"github.com/fray-ml/fray/rl/roles"
 	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/stack"
+	"github.com/fray-ml/fray/state/store"
 	"github.com/fray-ml/fray/terminal"
 )
 
@@ -97,6 +99,9 @@ func hostRoles(ctx context.Context, a *terminal.Terminal, parts []roles.Part, cf
 		}
 	}()
 	env := roles.Environment{Out: a.Stdout, Log: slog.New(slog.NewTextHandler(a.Stderr, nil))}
+	env.Store = func(ctx context.Context, location string) (store.Store, error) {
+		return stack.Location(location).Open(ctx)
+	}
 	var release func()
 	var err error
 	if env.Host, release, err = host.FromEnvironment(os.Getenv); err != nil {

@@ -21,6 +21,7 @@ locals {
 
   absolute = { for name, path in {
     out             = coalesce(var.out, "out/${var.name}")
+    journal         = var.journal
     dump            = var.dump.path
     data            = var.data.data_path
     validation_data = var.validate.data.data_path
@@ -37,6 +38,7 @@ locals {
     seed             = coalesce(var.seed, 0)
     recovery         = coalesce(var.recovery, "journal")
     out              = local.absolute.out
+    journal          = local.absolute.journal
     dump             = { path = local.absolute.dump }
     data             = merge(local.given.data, { data_path = local.absolute.data })
     rollout_worker   = local.given.rollout_worker

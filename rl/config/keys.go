@@ -22,6 +22,7 @@ func runKeys() []Key {
 		{Path: "recovery", Kind: Word, Default: "journal", Words: words(rl.RecoverJournal, rl.RecoverCheckpoint),
 			Meaning: "after a stateful role has died: replay its journal, or rewind the run to its last checkpoint, for which save_freq is 1 or more"},
 		{Path: "out", Kind: File, Default: "out/nexrl", Meaning: "directory of the run, seen by all roles: journals, metrics, checkpoints"},
+		{Path: "journal", Kind: Place, Meaning: "where the journals are: a directory, or a bucket as gs://BUCKET/PREFIX; journal below out without"},
 		{Path: "dump.path", Kind: File, Meaning: "directory for easy_dump; without it nothing is dumped"},
 	}
 }

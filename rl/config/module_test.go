@@ -222,7 +222,7 @@ func hclType(key Key) string {
 		return "list(string)"
 	case Words, Any:
 		return "any"
-	case Text, File, Word, Class:
+	case Text, File, Place, Word, Class:
 	}
 	return "string"
 }
@@ -252,6 +252,8 @@ func validationText(out *strings.Builder, key Key, classes string) {
 		if classes != "" {
 			condition += " || " + classes
 		}
+	case Place:
+		condition = fmt.Sprintf(`!strcontains(%s, "://") || can(regex("^gs://[^/]+/+[^/]", %s))`, v, v)
 	case Text, Flag, Texts:
 	}
 	if condition == "" {

@@ -45,6 +45,7 @@ func TestWrongValuesAreErrorsOfPlan(t *testing.T) {
 		{"values", `
 recovery = "hope" # recovery: want journal, checkpoint.
 out      = "gs://bucket/run" # out: want a path that every host of the run sees
+journal  = "s3://bucket/run" # journal: want a path that every host of the run sees, or gs://BUCKET/PREFIX.
 data = {
   batch_size = 0 # data.batch_size: want a whole number from 1.
   type       = "jsonl"

@@ -1,9 +1,14 @@
 package experiment
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,9 +23,7 @@ type Record struct {
 	Data map[string]any // metrics; those that are numbers have curves
 	// Title and Content are a message to people; "": none.
 	Title, Content string
-	ID             string // by which the record is known when it comes again; "": none
-	// Back is that the run has gone back to Step: what was logged of later steps is replaced by what follows.
-	Back bool
+	ID             string // of the record, as its sender names it; "": it does not
 }
 
 // Logger takes records. It may be used by many goroutines at once.
@@ -72,11 +75,7 @@ func (c *Console) Log(r Record) error {
 		}
 		fmt.Fprintf(&line, "  %s %s", name, text)
 	}
-	back := ""
-	if r.Back {
-		back = "the run goes back to this step"
-	}
-	for _, text := range []string{back, r.Title, r.Content} {
+	for _, text := range []string{r.Title, r.Content} {
 		if text != "" {
 			line.WriteString("  " + text)
 		}
@@ -92,3 +91,89 @@ func (c *Console) Log(r Record) error {
 
 // Close does nothing: the writer is the caller's.
 func (c *Console) Close() error { return nil }
+
+// JSONL appends each record as a line of JSON to a file.
+type JSONL struct {
+	mu   sync.Mutex
+	file *os.File
+}
+
+// NewJSONL opens metrics.jsonl in a directory, which it makes. Records are appended to those that are there; the part of a
+// line that a crash left is ended.
+func NewJSONL(dir string) (*JSONL, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("metrics: %w", err)
+	}
+	file, err := os.OpenFile(filepath.Join(dir, "metrics.jsonl"), os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("metrics: %w", err)
+	}
+	if err := endLine(file); err != nil {
+		return nil, errors.Join(fmt.Errorf("metrics: %w", err), file.Close())
+	}
+	return &JSONL{file: file}, nil
+}
+
+// endLine makes the next write begin a line.
+func endLine(file *os.File) error {
+	info, err := file.Stat()
+	if err != nil || info.Size() == 0 {
+		return err
+	}
+	last := make([]byte, 1)
+	if _, err := file.ReadAt(last, info.Size()-1); err != nil || last[0] == '\n' {
+		return err
+	}
+	_, err = file.WriteString("\n")
+	return err
+}
+
+// Log writes {"time", "step", "data", "title", "content", "id"}; numbers that JSON does not have are texts, "NaN".
+func (j *JSONL) Log(r Record) error {
+	data := make(map[string]any, len(r.Data))
+	for name, value := range r.Data {
+		data[name] = finite(value)
+	}
+	line, err := json.Marshal(struct {
+		Time    time.Time      `json:"time"`
+		Step    int64          `json:"step"`
+		Data    map[string]any `json:"data,omitempty"`
+		Title   string         `json:"title,omitempty"`
+		Content string         `json:"content,omitempty"`
+		ID      string         `json:"id,omitempty"`
+	}{r.Time.UTC(), r.Step, data, r.Title, r.Content, r.ID})
+	if err != nil {
+		return fmt.Errorf("metrics of step %d: %w", r.Step, err)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if _, err := j.file.Write(append(line, '\n')); err != nil {
+		return fmt.Errorf("metrics of step %d: %w", r.Step, err)
+	}
+	return nil
+}
+
+// finite is a value that JSON has: numbers that it does not have are texts, also within lists and objects.
+func finite(value any) any {
+	switch v := value.(type) {
+	case []any:
+		list := make([]any, len(v))
+		for i, item := range v {
+			list[i] = finite(item)
+		}
+		return list
+	case map[string]any:
+		object := make(map[string]any, len(v))
+		for name, item := range v {
+			object[name] = finite(item)
+		}
+		return object
+	}
+	if n, ok := Number(value); ok && (math.IsNaN(n) || math.IsInf(n, 0)) {
+		return strconv.FormatFloat(n, 'g', -1, 64)
+	}
+	return value
+}
+
+// Close closes the file.
+func (j *JSONL) Close() error { return j.file.Close() }

@@ -9,7 +9,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -126,32 +125,4 @@ func writeEvents(t *testing.T, dir string) {
 func masked(data []byte) uint32 {
 	sum := crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli))
 	return (sum>>15 | sum<<17) + 0xa282ead8
-}
-
-// A logger knows the records that a former process has written, since the run went back last.
-func TestJSONLKnowsItsRecords(t *testing.T) {
-	dir := t.TempDir()
-	for i, records := range [][]experiment.Record{
-		{{ID: "a"}, {ID: "b"}, {Content: "without"}},
-		{{ID: "c"}},
-		{{Back: true, Step: 3}, {ID: "b"}},
-		nil,
-	} {
-		logger, err := experiment.NewJSONL(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := [][]string{nil, {"a", "b"}, {"a", "b", "c"}, {"b"}}[i]
-		if got := logger.Known(); !slices.Equal(got, want) {
-			t.Errorf("the process %d knows %v, want %v", i, got, want)
-		}
-		for _, r := range records {
-			if err := logger.Log(r); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := logger.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
 }

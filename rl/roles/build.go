@@ -14,7 +14,6 @@ import (
 	"github.com/fray-ml/fray/rl/loader"
 	"github.com/fray-ml/fray/rl/run"
 	"github.com/fray-ml/fray/rl/source"
-	"github.com/fray-ml/fray/rl/trainbatch"
 	"github.com/fray-ml/fray/rl/trajectory"
 	"github.com/fray-ml/fray/rl/weights"
 )
@@ -122,7 +121,7 @@ func (b *builder) trainBatches(ctx context.Context, a *actor) error {
 	if err != nil {
 		return err
 	}
-	t, err := NewTrainBatches(TrainBatchesConfig{Pool: trainbatch.Config{}, Journal: kept, Records: records})
+	t, err := NewTrainBatches(TrainBatchesConfig{Journal: kept, Records: records, Log: b.env.Log})
 	if err != nil {
 		return err
 	}
@@ -197,13 +196,15 @@ func (b *builder) tracker(ctx context.Context, a *actor) error {
 	}
 	b.closed = append(b.closed, p.close)
 	t, err := NewTracker(TrackerConfig{
-		Tracker: activity.Config{Instance: instance()}, Peers: b.peers, Post: p.post, Flush: p.flush, Back: p.back, Journal: kept, Records: records, Now: time.Now, Log: b.env.Log,
+		Tracker: activity.Config{Instance: instance()}, Peers: b.peers, Post: p.post, Flush: p.flush, Back: p.once.forget, Journal: kept, Records: records, Now: time.Now, Log: b.env.Log,
 	})
 	if err != nil {
 		return err
 	}
-	if step := t.GetTrainingStep(); step < p.logged { // by another run, whose journals are gone
-		p.back(step)
+	if len(records) > 0 { // else the file is of another run
+		if err := p.recall(t.GetTrainingStep()); err != nil {
+			return err
+		}
 	}
 	a.value, a.options = t, TrackerOptions()
 	a.tend = func(ctx context.Context) error {

@@ -62,7 +62,8 @@ type Controller struct {
 	mu      sync.Mutex
 	machine *run.Machine
 	record  controllerRecord
-	step    int64 // updates, as they were seen last
+	step    int64           // updates, as they were seen last
+	loader  rl.LoaderStatus // likewise
 	changed signal
 	ordered run.Order
 	problem string        // why the present order failed
@@ -80,6 +81,8 @@ type controllerRecord struct {
 	Known map[string]string `json:"known"`
 	// Measured is that the metrics of the present validation are computed.
 	Measured bool `json:"measured,omitempty"`
+	// Validations is how many have ended. With the epoch it names the present one.
+	Validations int `json:"validations,omitempty"`
 }
 
 // NewController returns the actor, in the state that its journal has. Where another run has ended before, as End records, this
@@ -208,8 +211,10 @@ func (c *Controller) Run(ctx context.Context) error {
 	defer watching.Wait()
 	defer cancel()
 	watching.Go(func() { watch.health(ctx) })
-	if err := c.register(ctx); err != nil {
-		return err
+	if c.Status().Phase != run.Ended {
+		if err := c.register(ctx); err != nil {
+			return err
+		}
 	}
 	for {
 		c.mu.Lock()
@@ -299,7 +304,7 @@ func (c *Controller) due(ctx context.Context, o run.Observation) (run.Order, ord
 	before := c.machine.State().Phase
 	order := c.machine.Next(c.cfg.Now(), o)
 	if o.Problem == "" && isObserved(before) {
-		c.step = o.Step
+		c.step, c.loader = o.Step, o.Loader
 	}
 	c.ordered = order
 	ctx, cancel := context.WithCancel(ctx)
@@ -342,11 +347,14 @@ func (c *Controller) note(order run.Order, err error) {
 		c.problem = ""
 		c.machine.Done(now, order)
 		switch order.Verb {
+		case run.StartValidation: // the last one may have been interrupted after it was measured
+			c.record.Measured = false
 		case run.EndValidation:
 			c.record.Measured = false
+			c.record.Validations++
 		case run.Load, run.PrepareFresh:
 			c.step = order.Step
-		case run.None, run.Initialize, run.SyncWeights, run.StartValidation, run.StartWorkers, run.Release, run.Rewind, run.StopWorkers, run.Conclude:
+		case run.None, run.Initialize, run.SyncWeights, run.StartWorkers, run.Release, run.Rewind, run.StopWorkers, run.Conclude:
 		}
 	} else {
 		if err.Error() != c.problem { // once, not at each attempt

@@ -5,8 +5,12 @@ import (
 	"fmt"
 )
 
-// keeper keeps the whole state of a role that is small, in a journal. Without one it keeps nothing.
+// keeper keeps the whole state of a role that is small, in a journal: each time as a further record, of which the last
+// counts. Without a journal it keeps nothing.
 type keeper struct{ journal Journal }
+
+// keptSlack is how many bytes of former states are kept before a rewrite: that takes several writes.
+const keptSlack = 1 << 20
 
 // save returns once the state is durable.
 func (k keeper) save(state any) error {
@@ -16,6 +20,9 @@ func (k keeper) save(state any) error {
 	text, err := json.Marshal(state)
 	if err != nil {
 		return fmt.Errorf("record the state: %w", err)
+	}
+	if k.journal.Size() < keptSlack {
+		return k.journal.Wait(k.journal.Append(text))
 	}
 	return k.journal.Wait(k.journal.Rewrite([][]byte{text}))
 }

@@ -185,10 +185,10 @@ func (c *Controller) startValidation(ctx context.Context) error {
 	if !c.cfg.Cast.Validates {
 		return nil
 	}
-	if err := c.call(ctx, rl.ValidateDataLoader, "reset"); err != nil {
+	if err := c.call(ctx, rl.Validator, "clear"); err != nil { // of a validation that the run has gone back from
 		return err
 	}
-	if err := c.call(ctx, rl.Validator, "clear"); err != nil {
+	if err := c.call(ctx, rl.ValidateDataLoader, "reset"); err != nil {
 		return err
 	}
 	if err := c.all(ctx, c.cfg.Cast.RolloutWorkers, "begin_validate"); err != nil {
@@ -229,12 +229,12 @@ func (c *Controller) endValidation(ctx context.Context, order run.Order) error {
 
 func (c *Controller) measure(ctx context.Context) error {
 	c.mu.Lock()
-	measured := c.record.Measured
+	measured, id := c.record.Measured, fmt.Sprintf("%d/%d", c.machine.State().Epoch, c.record.Validations)
 	c.mu.Unlock()
 	if measured {
 		return nil
 	}
-	metrics, err := ask[map[string]float64](ctx, c.cfg.Peers, string(rl.Validator), "compute_and_log_metrics")
+	metrics, err := ask[map[string]float64](ctx, c.cfg.Peers, string(rl.Validator), "compute_and_log_metrics", id)
 	switch {
 	case raised(err): // no trajectory came of it; training goes on
 		c.cfg.Log.Error("the validation has no result", "error", err)
@@ -339,10 +339,13 @@ func (c *Controller) newest() (string, error) {
 
 // release goes on to the next batch, as no batch is left that would lead there.
 func (c *Controller) release(ctx context.Context) error {
+	c.mu.Lock()
+	at := c.loader.Position // which is another one once abandon has unlocked it, or the answer to an unlock was lost
+	c.mu.Unlock()
 	if err := c.call(ctx, rl.WeightSyncController, "abandon", rl.DefaultModel); err != nil {
 		return err
 	}
-	return c.call(ctx, rl.DataLoader, "unlock_for_next_batch")
+	return c.call(ctx, rl.DataLoader, "unlock_for_next_batch", at)
 }
 
 // stopWorkers has all workers stop. The error names those that did not by the deadline.

@@ -25,7 +25,6 @@ type poster struct {
 	peers   Peers
 	remote  chan posted // nil: there is no wandb
 	once    *postedIDs
-	logged  int64 // the last step that a former process has logged
 	now     func() time.Time
 	log     *slog.Logger
 }
@@ -48,12 +47,7 @@ func newPoster(cfg *config.Config, peers Peers, now func() time.Time, out io.Wri
 		case rl.LogConsole:
 			logger = experiment.NewConsole(out)
 		case rl.LogJSONL:
-			var file *experiment.JSONL
-			if file, err = experiment.NewJSONL(cfg.Metrics()); err == nil {
-				logger = file
-				p.once.remember(backend, file.Known())
-				p.logged = file.Step()
-			}
+			logger, err = experiment.NewJSONL(cfg.Metrics())
 		case rl.LogTensorboard:
 			host, _ := os.Hostname()
 			logger, err = experiment.NewTensorboard(filepath.Join(cfg.Metrics(), "tensorboard"), host, now())
@@ -93,7 +87,6 @@ func (p *poster) give(backend rl.LoggerBackend, fields map[string]any) error {
 		return nil
 	}
 	r := experiment.Record{Time: p.now()}
-	r.ID, _ = fields["id"].(string)
 	r.Data, _ = fields["data"].(map[string]any)
 	if numbers, ok := fields["data"].(map[string]float64); ok {
 		r.Data = map[string]any{}
@@ -106,17 +99,8 @@ func (p *poster) give(backend rl.LoggerBackend, fields map[string]any) error {
 	}
 	r.Title, _ = fields["title"].(string)
 	r.Content, _ = fields["content"].(string)
+	r.ID, _ = fields["id"].(string)
 	return logger.Log(r)
-}
-
-// back notes that the run goes back to a step, whose later posts come again with other metrics.
-func (p *poster) back(step int64) {
-	p.once.forget()
-	for _, backend := range slices.Sorted(maps.Keys(p.loggers)) {
-		if err := p.loggers[backend].Log(experiment.Record{Time: p.now(), Step: step, Back: true}); err != nil {
-			p.log.Warn("that the run goes back is not logged", "backend", backend, "error", err)
-		}
-	}
 }
 
 // flush returns once the posts before it have reached the actor of wandb, or cannot; files have them at once.
@@ -142,11 +126,31 @@ func (p *poster) unflushed(ctx context.Context) error {
 	return fmt.Errorf("%d posts have not reached wandb: %w", len(p.remote)+1, ctx.Err())
 }
 
+// recall has posts be known that a former process has taken up to a step: their callers may not have the answer.
+func (p *poster) recall(step int64) error {
+	file, ok := p.loggers[rl.LogJSONL].(*experiment.JSONL)
+	if !ok {
+		return nil
+	}
+	ids, err := file.IDs(step, keptPosts)
+	if err != nil {
+		return err
+	}
+	slices.Reverse(ids)
+	for _, id := range ids {
+		p.once.know(rl.LogJSONL, id)
+	}
+	return nil
+}
+
 // tend calls the actor of wandb until ctx ends.
 func (p *poster) tend(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
+			if left := len(p.remote); left > 0 {
+				p.log.Warn("metrics did not reach wandb before the end of the process", "posts", left)
+			}
 			return
 		case next := <-p.remote:
 			if next.flushed != nil {

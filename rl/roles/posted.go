@@ -41,23 +41,22 @@ func (p *postedIDs) do(backend rl.LoggerBackend, id string, take func() error) e
 	return nil
 }
 
+// know has an ID count as taken.
+func (p *postedIDs) know(backend rl.LoggerBackend, id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.add(postedID{backend: backend, id: id})
+}
+
 func (p *postedIDs) add(key postedID) {
+	if p.known[key] {
+		return
+	}
 	p.known[key] = true
 	p.order = append(p.order, key)
 	if len(p.order) > keptPosts {
 		delete(p.known, p.order[0])
 		p.order = p.order[1:]
-	}
-}
-
-// remember notes posts that were taken by a former process.
-func (p *postedIDs) remember(backend rl.LoggerBackend, ids []string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, id := range ids {
-		if key := (postedID{backend: backend, id: id}); !p.known[key] {
-			p.add(key)
-		}
 	}
 }
 

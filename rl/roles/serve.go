@@ -21,6 +21,7 @@ import (
 	"github.com/fray-ml/fray/rl/config"
 	"github.com/fray-ml/fray/rl/journal"
 	"github.com/fray-ml/fray/sleep"
+	"github.com/fray-ml/fray/state/store"
 )
 
 // Environment is where a process of a run is.
@@ -29,14 +30,20 @@ type Environment struct {
 	// them; without, all roles of the run are in this process.
 	Host   host.Config
 	Client *actorrpc.Client // nil: one that finds the actors of this process only
-	Out    io.Writer        // for metrics of the logger "console"
-	Log    *slog.Logger
+	// Store opens the store of journals that are in one: gs://BUCKET/PREFIX.
+	Store func(ctx context.Context, location string) (store.Store, error)
+	Out   io.Writer // for metrics of the logger "console"
+	Log   *slog.Logger
 	// Ready is called once the actors are served, with where each is; nil: nothing is.
 	Ready func(actors []resolver.Endpoint)
 }
 
 // stopTime is how long Serve waits for calls when it ends.
 const stopTime = 10 * time.Second
+
+// heldTime is how long a role waits for the end of a former process that has its journal open. A host that is preempted may
+// have some seconds left, and a lock of a file system of the network goes with its lease.
+const heldTime = 2 * time.Minute
 
 // actor is one that is served, and what runs beside it until the process ends.
 type actor struct {
@@ -201,13 +208,11 @@ func (b *builder) close() error {
 
 // journal opens the journal of an actor; nil if the run keeps none of it.
 func (b *builder) journal(ctx context.Context, name string, always bool) (Journal, [][]byte, error) {
-	if b.cfg.Out == "" || !always && b.cfg.Recovery != rl.RecoverJournal {
+	place := b.cfg.Journals()
+	if place == "" || !always && b.cfg.Recovery != rl.RecoverJournal {
 		return nil, nil, nil
 	}
-	if strings.Contains(b.cfg.Out, "://") {
-		return nil, nil, fmt.Errorf("out is %q: journals need a directory that all hosts of the run share", b.cfg.Out)
-	}
-	j, records, err := journal.OpenDir(ctx, journal.DirConfig{Path: filepath.Join(b.cfg.Out, "journal", name)})
+	j, records, err := b.open(ctx, place, name)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -219,6 +224,23 @@ func (b *builder) journal(ctx context.Context, name string, always bool) (Journa
 		return nil
 	})
 	return j, records, nil
+}
+
+// open opens a journal below a place: a directory or a store.
+func (b *builder) open(ctx context.Context, place, name string) (*journal.Journal, [][]byte, error) {
+	if !strings.Contains(place, "://") {
+		return journal.OpenDir(ctx, journal.DirConfig{Path: filepath.Join(place, name), Wait: heldTime, Held: func() {
+			b.env.Log.Warn("another process has the journal open: waiting for its end", "actor", name, "longest", heldTime)
+		}})
+	}
+	if b.env.Store == nil {
+		return nil, nil, fmt.Errorf("the journal is to be in %s, and this program opens no stores: name a directory", place)
+	}
+	s, err := b.env.Store(ctx, place)
+	if err != nil {
+		return nil, nil, fmt.Errorf("open the journal in %s: %w", place, err)
+	}
+	return journal.OpenStore(ctx, s, name+"/")
 }
 
 // instance is a name for this life of an actor.

@@ -83,6 +83,11 @@ func (s *stage) until(what string, happened func(m *model) bool) {
 // check verifies that every step was made of one whole loaded batch, by the weights of the step before.
 func (s *stage) check(steps int64) {
 	s.t.Helper()
+	s.checkBatches(8, steps)
+}
+
+func (s *stage) checkBatches(size int, steps int64) {
+	s.t.Helper()
 	m := s.model
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -90,8 +95,8 @@ func (s *stage) check(steps int64) {
 		s.t.Errorf("%d updates, want %d", m.step, steps)
 	}
 	for step, versions := range m.stale {
-		if len(versions) != 8 {
-			s.t.Errorf("step %d was trained on %d trajectories, want 8", step, len(versions))
+		if len(versions) != size {
+			s.t.Errorf("step %d was trained on %d trajectories, want %d", step, len(versions), size)
 		}
 		for _, version := range versions {
 			if version != step-1 {
@@ -105,8 +110,8 @@ func (s *stage) check(steps int64) {
 			s.t.Errorf("task %s was trained on %d times", task, times)
 		}
 	}
-	if len(uses) != int(steps)*8 {
-		s.t.Errorf("%d tasks were trained on, want %d", len(uses), steps*8)
+	if len(uses) != int(steps)*size {
+		s.t.Errorf("%d tasks were trained on, want %d", len(uses), int(steps)*size)
 	}
 }
 

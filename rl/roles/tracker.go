@@ -20,7 +20,7 @@ type TrackerConfig struct {
 	Peers   Peers
 	Post    func(backend rl.LoggerBackend, fields map[string]any) error // to an experiment logger
 	Flush   func(ctx context.Context) error                             // returns once all posts have reached their loggers; nil: at once
-	Back    func(step int64)                                            // the training step went back; nil: nothing
+	Back    func()                                                      // the training step went back; nil: nothing
 	Journal Journal                                                     // nil: nothing outlives the process
 	Records [][]byte
 	Now     func() time.Time
@@ -32,7 +32,7 @@ type Tracker struct {
 	peers Peers
 	post  func(rl.LoggerBackend, map[string]any) error
 	flush func(context.Context) error
-	back  func(int64)
+	back  func()
 	now   func() time.Time
 	log   *slog.Logger
 	keep  keeper
@@ -60,16 +60,25 @@ func NewTracker(cfg TrackerConfig) (*Tracker, error) {
 	return t, nil
 }
 
-// Start begins an activity of a module, and returns its token; the incarnation of the module's process may follow.
+// Start begins an activity of a module, and returns its token. The incarnation of the module's process may follow, and the
+// token if the process chooses it: such a start may be repeated after a lost answer (activity.Tracker.StartAs).
 func (t *Tracker) Start(module, work string, more ...any) (string, error) {
 	incarnation, err := optional(more).text(0, "incarnation")
+	if err != nil {
+		return "", err
+	}
+	token, err := optional(more).text(1, "token")
 	if err != nil {
 		return "", err
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	former := t.machine.Process(module)
-	token := t.machine.Start(t.now(), module, work, incarnation)
+	if token != "" {
+		t.machine.StartAs(t.now(), token, module, work, incarnation)
+	} else {
+		token = t.machine.Start(t.now(), module, work, incarnation)
+	}
 	return token, t.heardOf(module, former)
 }
 
@@ -90,16 +99,21 @@ func (t *Tracker) End(token string) {
 	t.changed.notify()
 }
 
-// Beat is the heartbeat of a module's process; a map from the tokens that it has to their work may follow.
-func (t *Tracker) Beat(module, incarnation string, more ...map[string]string) error {
-	var open map[string]string
-	if len(more) > 0 {
-		open = more[0]
+// Beat is the heartbeat of a module's process; a map from the tokens that it has to their work may follow, and the token
+// that it will choose next: then all that it has chosen before and does not list have ended.
+func (t *Tracker) Beat(module, incarnation string, more ...any) error {
+	open, err := optional(more).texts(0, "open")
+	if err != nil {
+		return err
+	}
+	next, err := optional(more).text(1, "next")
+	if err != nil {
+		return err
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	former := t.machine.Process(module)
-	t.machine.Beat(t.now(), module, incarnation, open)
+	t.machine.Beat(t.now(), module, incarnation, open, next)
 	t.changed.notify()
 	return t.heardOf(module, former)
 }
@@ -299,7 +313,7 @@ func (t *Tracker) SetTrainingStep(step int64) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if step < t.machine.Step() && t.back != nil {
-		t.back(step)
+		t.back()
 	}
 	t.machine.SetStep(step)
 	return t.keep.save(t.machine.Snapshot())

@@ -70,6 +70,8 @@ func (w *trainer) work(ctx context.Context) {
 		step := w.train(string(batch["payload"].([]byte)))
 		whole := context.WithoutCancel(ctx)
 		again(whole, w.s.peers, "activity_tracker", "set_training_step", step)
+		metrics := map[string]any{"data": map[string]float64{"loss": 1}, "step": step, "id": fmt.Sprint("train_worker_0/", step)}
+		again(whole, w.s.peers, "activity_tracker", "experiment_logger_post", "jsonl", metrics)
 		if w.save > 0 && step%w.save == 0 {
 			w.checkpoint(whole, step)
 		}

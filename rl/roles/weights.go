@@ -336,21 +336,38 @@ func (w *Weights) attempt(ctx context.Context, action weights.Action) error {
 	return nil
 }
 
+// unlockLoader unlocks the loader where it was before the first attempt: a further one changes nothing if the answer to
+// another was lost.
 func (w *Weights) unlockLoader(ctx context.Context, action weights.Action) error {
 	name := string(rl.DataLoader)
-	if action.Again {
-		status, err := ask[rl.LoaderStatus](ctx, w.peers, name, "status")
+	at, isFirst := w.of(action.Tag).UnlockAt, false
+	for {
+		if at == nil {
+			status, err := ask[rl.LoaderStatus](ctx, w.peers, name, "status")
+			if err != nil {
+				return err
+			}
+			if err := w.unlockAt(action.Tag, status.Position); err != nil {
+				return err
+			}
+			at, isFirst = &status.Position, true
+		}
+		unlocked, err := ask[bool](ctx, w.peers, name, "unlock_for_next_batch", *at)
 		if err != nil {
 			return err
 		}
-		if !status.Quiet() || !status.Locked {
+		if unlocked || !isFirst {
 			return w.unlocked(action.Tag)
 		}
+		at = nil // it began a batch between the two calls
 	}
-	if _, err := w.peers.Call(ctx, name, "unlock_for_next_batch"); err != nil {
-		return fmt.Errorf("%s.unlock_for_next_batch: %w", name, err)
-	}
-	return w.unlocked(action.Tag)
+}
+
+func (w *Weights) unlockAt(tag rl.ModelTag, seen rl.Position) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.machine.UnlockAt(tag, seen)
+	return w.keep.save(w.machine.Models())
 }
 
 func (w *Weights) unlocked(tag rl.ModelTag) error {

@@ -251,9 +251,7 @@ func (w *world) carryOut(actions []weights.Action) {
 		case weights.UnlockPools:
 			w.pool.Unlock(action.Tag, w.now)
 		case weights.UnlockLoader:
-			if status := w.loader.Status(); !action.Again || status.Quiet() && status.Locked {
-				w.loader.Unlock()
-			}
+			w.loader.Unlock()
 			w.weights.Unlocked(action.Tag)
 		case weights.Copy:
 			w.copy(action, w.syncs)
