@@ -2,20 +2,18 @@ package roles
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/fray-ml/fray/actorrpc/host"
-	"github.com/fray-ml/fray/durable"
 	"github.com/fray-ml/fray/rl"
+	"github.com/fray-ml/fray/rl/checkpoint"
+	"github.com/fray-ml/fray/rl/ended"
 	"github.com/fray-ml/fray/rl/run"
 	"github.com/fray-ml/fray/sleep"
 )
@@ -39,7 +37,7 @@ func (c Cast) All() []string {
 // ControllerConfig is of the actor controller.
 type ControllerConfig struct {
 	Machine run.Config
-	Run     string // by which its end is known, RunID
+	Run     string // by which its end is known, ended.RunOf
 	End     string // the file in which it is recorded; "": nowhere
 	Cast    Cast
 	Peers   Peers
@@ -95,7 +93,7 @@ func NewController(cfg ControllerConfig) (*Controller, error) {
 	if c.record.Known == nil {
 		c.record.Known = map[string]string{}
 	}
-	former, err := readEnd(cfg.End)
+	former, err := ended.Read(cfg.End)
 	if err != nil {
 		return nil, fmt.Errorf("controller: %w", err)
 	}
@@ -117,7 +115,7 @@ func (c *Controller) beginAgain(epoch int) error {
 	if err := c.save(); err != nil {
 		return fmt.Errorf("controller: %w", err)
 	}
-	return removeEnd(c.cfg.End)
+	return ended.Remove(c.cfg.End)
 }
 
 // ControllerStatus is how a run is.
@@ -374,7 +372,7 @@ func (c *Controller) note(order run.Order, err error) {
 func isFinal(order run.Order, err error) bool {
 	switch order.Verb {
 	case run.Initialize, run.Load, run.PrepareFresh:
-		_, unusable := errors.AsType[*CheckpointError](err)
+		_, unusable := errors.AsType[*checkpoint.Error](err)
 		return unusable || raised(err) || errors.Is(err, os.ErrNotExist)
 	case run.None, run.SyncWeights, run.StartValidation, run.EndValidation, run.StartWorkers, run.Release, run.Rewind, run.StopWorkers, run.Conclude:
 	}

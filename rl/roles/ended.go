@@ -2,117 +2,16 @@ package roles
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io/fs"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
-	"github.com/fray-ml/fray/durable"
 	"github.com/fray-ml/fray/rl"
 	"github.com/fray-ml/fray/rl/config"
+	"github.com/fray-ml/fray/rl/ended"
 	"github.com/fray-ml/fray/rl/run"
 	"github.com/fray-ml/fray/sleep"
 )
-
-// End is how a run has ended, as the file ended.json of its directory records it. A process of the run that is started later
-// ends at once.
-type End struct {
-	Run      string    `json:"run"`  // RunID of the run
-	Exit     int       `json:"exit"` // status of the controller's process: 1 if the run has failed
-	Reason   string    `json:"reason"`
-	Step     int64     `json:"step"` // updates that were made
-	Leftover string    `json:"leftover,omitempty"`
-	Time     time.Time `json:"time"`
-}
-
-// endFile is the name of the record below the run's directory.
-const endFile = "ended.json"
-
-// endPath is where the end of a run is recorded.
-func endPath(cfg *config.Config) string { return filepath.Join(absolute(cfg.Out), endFile) }
-
-// RunID identifies a run: by its key run, which the module writes for all of its processes, else by its whole configuration.
-func RunID(cfg *config.Config) string {
-	if cfg.Run != "" {
-		return cfg.Run
-	}
-	text, err := json.Marshal(cfg)
-	if err != nil { // it was read from JSON
-		return ""
-	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:8])
-}
-
-// readEnd is the recorded end, nil if there is none.
-func readEnd(path string) (*End, error) {
-	if path == "" {
-		return nil, nil
-	}
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	var end End
-	if err == nil {
-		err = json.Unmarshal(text, &end)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read the record of the run's end %s: %w; if the run has not ended, remove the file", path, err)
-	}
-	return &end, nil
-}
-
-func writeEnd(path string, end End) error {
-	if path == "" {
-		return nil
-	}
-	text, err := json.MarshalIndent(end, "", "  ")
-	if err == nil {
-		err = os.MkdirAll(filepath.Dir(path), 0o755)
-	}
-	if err == nil {
-		err = durable.WriteFile(path, append(text, '\n'), 0o644)
-	}
-	if err != nil {
-		return fmt.Errorf("record the end of the run: %w", err)
-	}
-	return nil
-}
-
-// removeEnd forgets the end of another run, as this one begins.
-func removeEnd(path string) error {
-	if path == "" {
-		return nil
-	}
-	err := os.Remove(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err == nil {
-		err = durable.SyncDir(filepath.Dir(path))
-	}
-	if err != nil {
-		return fmt.Errorf("forget the end of the run before: %w", err)
-	}
-	return nil
-}
-
-// endOf is the recorded end of this run, nil if it has not ended.
-func endOf(cfg *config.Config) (*End, error) {
-	end, err := readEnd(endPath(cfg))
-	if err != nil || end == nil || end.Run != RunID(cfg) {
-		return nil, err
-	}
-	return end, nil
-}
 
 // exitOf is the exit status of the controller's process.
 func exitOf(s run.State) int {
@@ -171,7 +70,7 @@ func reportedEnd(ctx context.Context, peers Peers) string {
 func recordedEnd(ctx context.Context, cfg *config.Config, log *slog.Logger) string {
 	problem := ""
 	for sleep.For(ctx, endCheck) {
-		end, err := endOf(cfg)
+		end, err := ended.Of(cfg)
 		switch {
 		case end != nil:
 			return end.Reason

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/durable"
+	"github.com/fray-ml/fray/rl/ended"
 	"github.com/fray-ml/fray/rl/roles"
 	"github.com/fray-ml/fray/rl/run"
 )
@@ -35,13 +36,13 @@ func (s *stage) ends(given ...string) error {
 
 func (s *stage) endPath() string { return filepath.Join(s.cfg.Out, "ended.json") }
 
-func (s *stage) recordedEnd() roles.End {
+func (s *stage) recordedEnd() ended.Record {
 	s.t.Helper()
 	text, err := os.ReadFile(s.endPath())
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	var end roles.End
+	var end ended.Record
 	if err := json.Unmarshal(text, &end); err != nil {
 		s.t.Fatal(err)
 	}
@@ -64,7 +65,7 @@ func TestProcessesEndWithTheirRun(t *testing.T) {
 	s.wait(ended)
 	s.check(6)
 	s.wait(other)
-	if end := s.recordedEnd(); end.Exit != 0 || end.Step != 6 || end.Reason != "finished: 6 steps" || end.Run != roles.RunID(s.cfg) {
+	if end := s.recordedEnd(); end.Exit != 0 || end.Step != 6 || end.Reason != "finished: 6 steps" || end.Run != ended.RunOf(s.cfg) {
 		t.Errorf("the recorded end is %+v", end)
 	}
 	for _, late := range append(others, "controller") {
@@ -86,7 +87,7 @@ func TestAProcessFindsTheEndWithoutTheController(t *testing.T) {
 	s := newStage(t, document(t, t.TempDir(), map[string]any{"run": "mine"}))
 	record := func(of string) {
 		t.Helper()
-		text, err := json.Marshal(roles.End{Run: of, Reason: "finished"})
+		text, err := json.Marshal(ended.Record{Run: of, Reason: "finished"})
 		if err == nil {
 			err = durable.WriteFile(s.endPath(), text, 0o644)
 		}
@@ -152,7 +153,7 @@ func TestTheRecordOfTheEndCountsBeforeTheJournal(t *testing.T) {
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	text, err := json.Marshal(roles.End{Run: roles.RunID(s.cfg), Exit: 1, Reason: "enough", Step: 1})
+	text, err := json.Marshal(ended.Record{Run: ended.RunOf(s.cfg), Exit: 1, Reason: "enough", Step: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

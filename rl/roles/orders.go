@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/rl"
+	"github.com/fray-ml/fray/rl/checkpoint"
+	"github.com/fray-ml/fray/rl/ended"
 	"github.com/fray-ml/fray/rl/run"
 )
 
@@ -56,7 +58,7 @@ func (c *Controller) all(ctx context.Context, actors []string, method string, ar
 
 // prepareFresh begins at step 0: the initial weights are saved for rollouts, and what a former run has left is dropped.
 func (c *Controller) prepareFresh(ctx context.Context, order run.Order) error {
-	if err := setAside(c.cfg.Checkpoints, -1); err != nil {
+	if err := checkpoint.SetAside(c.cfg.Checkpoints, -1); err != nil {
 		return err
 	}
 	if err := c.knowAll(ctx); err != nil {
@@ -117,7 +119,7 @@ func (c *Controller) begin(ctx context.Context, step int64) error {
 // load begins at a checkpoint: its weights, its step, and the data behind those that it was made of.
 func (c *Controller) load(ctx context.Context, order run.Order) error {
 	path := c.checkpointPath(order.Path)
-	m, err := manifestOf(path, order.Step)
+	m, err := checkpoint.Read(path, order.Step)
 	if err != nil {
 		return err
 	}
@@ -125,10 +127,10 @@ func (c *Controller) load(ctx context.Context, order run.Order) error {
 		return err
 	}
 	own := int64(-1) // a checkpoint of elsewhere: none here is the run's
-	if isSameFile(filepath.Dir(path), c.cfg.Checkpoints) {
+	if checkpoint.IsSame(filepath.Dir(path), c.cfg.Checkpoints) {
 		own = order.Step
 	}
-	if err := setAside(c.cfg.Checkpoints, own); err != nil {
+	if err := checkpoint.SetAside(c.cfg.Checkpoints, own); err != nil {
 		return err
 	}
 	if _, err := c.initial(ctx); err != nil {
@@ -324,7 +326,7 @@ func (c *Controller) isValidating() bool {
 
 // newest is the path of the newest checkpoint, "" if there is none.
 func (c *Controller) newest() (string, error) {
-	names, err := checkpointsIn(c.cfg.Checkpoints)
+	names, err := checkpoint.Names(c.cfg.Checkpoints)
 	if err != nil {
 		return "", err
 	}
@@ -401,9 +403,10 @@ func (c *Controller) conclude(ctx context.Context, order run.Order) error {
 		c.cfg.Log.Warn("the run has ended; not all activities have", "left", what)
 	}
 	state := c.machine.State()
-	return writeEnd(c.cfg.End, End{
+	end := ended.Record{
 		Run: c.cfg.Run, Exit: exitOf(state), Reason: order.Reason, Step: max(c.step, state.Step), Leftover: what, Time: c.cfg.Now().UTC(),
-	})
+	}
+	return end.Write(c.cfg.End)
 }
 
 // flushTime is how long the end of a run waits for metrics that are on their way to a logger.

@@ -144,11 +144,3 @@ func raised(err error) bool {
 	e, ok := errors.AsType[*rpcerror.Error](err)
 	return ok && e.Code == rpcerror.CodeApplication
 }
-
-// isAbsent reports whether a call has not run, since its actor is not there, and may be made again.
-func isAbsent(err error) bool {
-	e, ok := errors.AsType[*rpcerror.Error](err)
-	return ok && slices.Contains([]rpcerror.Code{
-		rpcerror.CodeUnknownActor, rpcerror.CodeUnavailable, rpcerror.CodeStale, rpcerror.CodeStopping, rpcerror.CodeActorDead,
-	}, e.Code)
-}

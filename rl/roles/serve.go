@@ -19,6 +19,7 @@ import (
 	"github.com/fray-ml/fray/actorrpc/resolver"
 	"github.com/fray-ml/fray/rl"
 	"github.com/fray-ml/fray/rl/config"
+	"github.com/fray-ml/fray/rl/ended"
 	"github.com/fray-ml/fray/rl/journal"
 	"github.com/fray-ml/fray/sleep"
 	"github.com/fray-ml/fray/state/store"
@@ -57,8 +58,8 @@ type actor struct {
 // controller a run that failed is a RunError. Where the controller is hosted the activity tracker is, too, unless the
 // configuration has it elsewhere.
 func Serve(ctx context.Context, parts []Part, cfg *config.Config, env Environment) (err error) {
-	if end, err := endOf(cfg); err != nil || end != nil {
-		return ended(parts, cfg, end, env.Log, err)
+	if end, err := ended.Of(cfg); err != nil || end != nil {
+		return endedBefore(parts, cfg, end, env.Log, err)
 	}
 	local, err := resolver.NewLocal(nil)
 	if err != nil {
@@ -109,13 +110,13 @@ func Serve(ctx context.Context, parts []Part, cfg *config.Config, env Environmen
 	return errors.Join(err, unfinished)
 }
 
-// ended is how a process ends that is started after the end of its run.
-func ended(parts []Part, cfg *config.Config, end *End, log *slog.Logger, err error) error {
+// endedBefore is how a process ends that is started after the end of its run.
+func endedBefore(parts []Part, cfg *config.Config, end *ended.Record, log *slog.Logger, err error) error {
 	if err != nil {
 		return err
 	}
 	log.Info("the run has ended before, and so does this process; for another one in the same directory change the configuration, such as its key run",
-		"reason", end.Reason, "recorded in", endPath(cfg))
+		"reason", end.Reason, "recorded in", ended.Path(cfg))
 	leads := slices.ContainsFunc(parts, func(part Part) bool { return part.Role == rl.Controller })
 	if leads && end.Exit != 0 {
 		return &RunError{Reason: end.Reason}

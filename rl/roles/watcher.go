@@ -13,6 +13,7 @@ import (
 
 	"github.com/fray-ml/fray/rl"
 	"github.com/fray-ml/fray/rl/activity"
+	"github.com/fray-ml/fray/rl/checkpoint"
 	"github.com/fray-ml/fray/rl/run"
 	"github.com/fray-ml/fray/sleep"
 )
@@ -164,10 +165,10 @@ func (w *watcher) flow(ctx context.Context, o *run.Observation) (err error) {
 func (w *watcher) checkpoints(o *run.Observation) error {
 	cfg := w.controller.cfg
 	if path := cfg.Machine.ResumePath; path != "" {
-		_, err := os.Stat(filepath.Join(path, manifestName))
+		_, err := os.Stat(filepath.Join(path, checkpoint.ManifestName))
 		o.Missing = errors.Is(err, fs.ErrNotExist)
 	}
 	var err error
-	o.Checkpoints, err = checkpointsIn(cfg.Checkpoints)
+	o.Checkpoints, err = checkpoint.Names(cfg.Checkpoints)
 	return err
 }

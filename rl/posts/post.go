@@ -1,4 +1,4 @@
-package roles
+package posts
 
 import (
 	"context"
@@ -12,15 +12,21 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/rl"
 	"github.com/fray-ml/fray/rl/config"
 	"github.com/fray-ml/fray/rl/experiment"
 	"github.com/fray-ml/fray/sleep"
 )
 
-// poster gives what is posted to the loggers of a run. Files are written at once; the Python actor of wandb is called
+// Peers calls the other actors of a run.
+type Peers interface {
+	Call(ctx context.Context, actor, method string, args ...any) (any, error)
+}
+
+// Poster gives what is posted to the loggers of a run. Files are written at once; the Python actor of wandb is called
 // in turn, so that a slow network blocks no step.
-type poster struct {
+type Poster struct {
 	loggers map[rl.LoggerBackend]experiment.Logger
 	peers   Peers
 	remote  chan posted // nil: there is no wandb
@@ -35,11 +41,18 @@ type posted struct {
 	flushed chan struct{} // of no post: closed once all before it are done
 }
 
+// The waits between two calls of an actor that is not there.
+const (
+	firstWait   = 100 * time.Millisecond
+	longestWait = 5 * time.Second
+)
+
 // waitingPosts is how many posts wait for wandb before further ones are dropped.
 const waitingPosts = 10_000
 
-func newPoster(cfg *config.Config, peers Peers, now func() time.Time, out io.Writer, log *slog.Logger) (*poster, error) {
-	p := &poster{loggers: map[rl.LoggerBackend]experiment.Logger{}, once: newPostedIDs(), peers: peers, now: now, log: log}
+// New opens the loggers of a configuration; the console is out.
+func New(cfg *config.Config, peers Peers, now func() time.Time, out io.Writer, log *slog.Logger) (*Poster, error) {
+	p := &Poster{loggers: map[rl.LoggerBackend]experiment.Logger{}, once: newPostedIDs(), peers: peers, now: now, log: log}
 	for _, backend := range cfg.Logger.Backend {
 		var logger experiment.Logger
 		var err error
@@ -55,7 +68,7 @@ func newPoster(cfg *config.Config, peers Peers, now func() time.Time, out io.Wri
 			p.remote = make(chan posted, waitingPosts)
 		}
 		if err != nil {
-			return nil, errors.Join(err, p.close())
+			return nil, errors.Join(err, p.Close())
 		}
 		if logger != nil {
 			p.loggers[backend] = logger
@@ -64,14 +77,14 @@ func newPoster(cfg *config.Config, peers Peers, now func() time.Time, out io.Wri
 	return p, nil
 }
 
-// post takes what a module posts. A backend that the run does not have takes nothing, and a post of an ID that was taken is
+// Post takes what a module posts. A backend that the run does not have takes nothing, and a post of an ID that was taken is
 // not taken again: its caller may have lost the answer, or its step may have been made again after an interruption.
-func (p *poster) post(backend rl.LoggerBackend, fields map[string]any) error {
+func (p *Poster) Post(backend rl.LoggerBackend, fields map[string]any) error {
 	id, _ := fields["id"].(string)
 	return p.once.do(backend, id, func() error { return p.give(backend, fields) })
 }
 
-func (p *poster) give(backend rl.LoggerBackend, fields map[string]any) error {
+func (p *Poster) give(backend rl.LoggerBackend, fields map[string]any) error {
 	if backend == rl.LogWandb {
 		if p.remote != nil {
 			select {
@@ -103,8 +116,8 @@ func (p *poster) give(backend rl.LoggerBackend, fields map[string]any) error {
 	return logger.Log(r)
 }
 
-// flush returns once the posts before it have reached the actor of wandb, or cannot; files have them at once.
-func (p *poster) flush(ctx context.Context) error {
+// Flush returns once the posts before it have reached the actor of wandb, or cannot; files have them at once.
+func (p *Poster) Flush(ctx context.Context) error {
 	if p.remote == nil {
 		return nil
 	}
@@ -122,12 +135,12 @@ func (p *poster) flush(ctx context.Context) error {
 	}
 }
 
-func (p *poster) unflushed(ctx context.Context) error {
+func (p *Poster) unflushed(ctx context.Context) error {
 	return fmt.Errorf("%d posts have not reached wandb: %w", len(p.remote)+1, ctx.Err())
 }
 
-// recall has posts be known that a former process has taken up to a step: their callers may not have the answer.
-func (p *poster) recall(step int64) error {
+// Recall has posts be known that a former process has taken up to a step: their callers may not have the answer.
+func (p *Poster) Recall(step int64) error {
 	file, ok := p.loggers[rl.LogJSONL].(*experiment.JSONL)
 	if !ok {
 		return nil
@@ -143,8 +156,8 @@ func (p *poster) recall(step int64) error {
 	return nil
 }
 
-// tend calls the actor of wandb until ctx ends.
-func (p *poster) tend(ctx context.Context) {
+// Tend calls the actor of wandb until ctx ends.
+func (p *Poster) Tend(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -163,7 +176,7 @@ func (p *poster) tend(ctx context.Context) {
 }
 
 // deliver calls the actor of wandb once it is there. A call that it may have had is not made again.
-func (p *poster) deliver(ctx context.Context, next posted) {
+func (p *Poster) deliver(ctx context.Context, next posted) {
 	for wait := firstWait; ; wait = min(2*wait, longestWait) {
 		_, err := p.peers.Call(ctx, string(rl.ExperimentLogger), "post", string(next.backend), next.fields)
 		if err == nil || ctx.Err() != nil {
@@ -182,7 +195,19 @@ func (p *poster) deliver(ctx context.Context, next posted) {
 	}
 }
 
-func (p *poster) close() error {
+// Forget lets all posts be taken again: the run goes back to an earlier step, whose metrics are others then.
+func (p *Poster) Forget() { p.once.forget() }
+
+// isAbsent reports whether a call has not run, since its actor is not there, and may be made again.
+func isAbsent(err error) bool {
+	e, ok := errors.AsType[*rpcerror.Error](err)
+	return ok && slices.Contains([]rpcerror.Code{
+		rpcerror.CodeUnknownActor, rpcerror.CodeUnavailable, rpcerror.CodeStale, rpcerror.CodeStopping, rpcerror.CodeActorDead,
+	}, e.Code)
+}
+
+// Close closes the loggers.
+func (p *Poster) Close() error {
 	var all error
 	for _, backend := range slices.Sorted(maps.Keys(p.loggers)) {
 		if err := p.loggers[backend].Close(); err != nil {
