@@ -201,8 +201,8 @@ func (p *Poster) Forget() { p.once.forget() }
 // isAbsent reports whether a call has not run, since its actor is not there, and may be made again.
 func isAbsent(err error) bool {
 	e, ok := errors.AsType[*rpcerror.Error](err)
-	return ok && slices.Contains([]rpcerror.Code{
-		rpcerror.CodeUnknownActor, rpcerror.CodeUnavailable, rpcerror.CodeStale, rpcerror.CodeStopping, rpcerror.CodeActorDead,
+	return ok && !e.Ran && slices.Contains([]rpcerror.Code{
+		rpcerror.CodeUnknownActor, rpcerror.CodeUnavailable, rpcerror.CodeStale, rpcerror.CodeStopping, rpcerror.CodeActorDead, rpcerror.CodeBusy,
 	}, e.Code)
 }
 

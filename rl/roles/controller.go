@@ -60,7 +60,7 @@ type Controller struct {
 	mu      sync.Mutex
 	machine *run.Machine
 	record  controllerRecord
-	step    int64           // updates, as they were seen last
+	updates int64           // as they were seen last
 	loader  rl.LoaderStatus // likewise
 	changed signal
 	ordered run.Order
@@ -141,7 +141,7 @@ func (c *Controller) Status() ControllerStatus {
 	defer c.mu.Unlock()
 	s := c.machine.State()
 	return ControllerStatus{
-		Run: c.cfg.Run, Phase: s.Phase, Epoch: s.Epoch, Step: max(c.step, s.Step), Doing: c.ordered.Verb, Problem: c.problem,
+		Run: c.cfg.Run, Phase: s.Phase, Epoch: s.Epoch, Step: max(c.updates, s.Step), Doing: c.ordered.Verb, Problem: c.problem,
 		Ended: s.Phase == run.Ended, Exit: exitOf(s), Failed: s.Failed, Reason: s.Reason, Leftover: s.Leftover, Resumed: s.Path,
 	}
 }
@@ -264,7 +264,7 @@ func (c *Controller) register(ctx context.Context) error {
 
 // pause is how long a controller waits between observations.
 func pause(phase run.Phase) time.Duration {
-	if phase == run.Running {
+	if isObserved(phase) {
 		return 100 * time.Millisecond
 	}
 	return 20 * time.Millisecond
@@ -272,15 +272,15 @@ func pause(phase run.Phase) time.Duration {
 
 // step carries out what is due.
 func (c *Controller) step(ctx context.Context, o run.Observation) {
-	order, ordered, err := c.due(ctx, o)
-	defer ordered.end()
+	order, under, err := c.due(ctx, o)
+	defer under.end()
 	if err == nil && order.Verb == run.None {
 		return
 	}
 	if err == nil {
-		err = c.carryOut(ordered.ctx, order)
+		err = c.carryOut(under.ctx, order)
 	}
-	if err != nil && ordered.ctx.Err() != nil {
+	if err != nil && under.ctx.Err() != nil {
 		return // the process ends, and the next one goes on; or the run is to be stopped
 	}
 	c.note(order, err)
@@ -302,9 +302,12 @@ func (c *Controller) due(ctx context.Context, o run.Observation) (run.Order, ord
 	before := c.machine.State().Phase
 	order := c.machine.Next(c.cfg.Now(), o)
 	if o.Problem == "" && isObserved(before) {
-		c.step, c.loader = o.Step, o.Loader
+		c.updates, c.loader = o.Step, o.Loader
 	}
 	c.ordered = order
+	if o.Problem == "" && order.Verb == run.None {
+		c.problem = ""
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	carried := ordered{ctx: ctx, end: cancel}
 	if c.machine.State().Phase != run.Stopping {
@@ -351,7 +354,7 @@ func (c *Controller) note(order run.Order, err error) {
 			c.record.Measured = false
 			c.record.Validations++
 		case run.Load, run.PrepareFresh:
-			c.step = order.Step
+			c.updates = order.Step
 		case run.None, run.Initialize, run.SyncWeights, run.StartWorkers, run.Release, run.Rewind, run.StopWorkers, run.Conclude:
 		}
 	} else {

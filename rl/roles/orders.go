@@ -404,7 +404,7 @@ func (c *Controller) conclude(ctx context.Context, order run.Order) error {
 	}
 	state := c.machine.State()
 	end := ended.Record{
-		Run: c.cfg.Run, Exit: exitOf(state), Reason: order.Reason, Step: max(c.step, state.Step), Leftover: what, Time: c.cfg.Now().UTC(),
+		Run: c.cfg.Run, Exit: exitOf(state), Reason: order.Reason, Step: max(c.updates, state.Step), Leftover: what, Time: c.cfg.Now().UTC(),
 	}
 	return end.Write(c.cfg.End)
 }
