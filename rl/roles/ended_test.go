@@ -61,8 +61,8 @@ func TestProcessesEndWithTheirRun(t *testing.T) {
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	_, ended := s.serve("controller")
-	s.wait(ended)
+	_, done := s.serve("controller")
+	s.wait(done)
 	s.check(6)
 	s.wait(other)
 	if end := s.recordedEnd(); end.Exit != 0 || end.Step != 6 || end.Reason != "finished: 6 steps" || end.Run != ended.RunOf(s.cfg) {
