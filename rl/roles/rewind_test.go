@@ -49,7 +49,7 @@ func TestALostRoleRewindsTheRun(t *testing.T) {
 	}
 }
 
-// What has an older epoch is rolled out again.
+// What has an older epoch is dropped, as its task comes again, and does not stand for that.
 func TestATrajectoryOfBeforeTheRewindIsNotTaken(t *testing.T) {
 	s := newStage(t, document(t, t.TempDir(), nil))
 	s.serve("data_loader", "trajectory_pool", "train_batch_pool", "weight_sync_controller")
@@ -81,7 +81,7 @@ func TestATrajectoryOfBeforeTheRewindIsNotTaken(t *testing.T) {
 	if epoch := task.(map[string]any)["lease"].(map[string]any)["epoch"]; epoch != int64(1) {
 		t.Errorf("a task has the epoch %v, want 1", epoch)
 	}
-	if got := []any{put(0), put(1)}; !slices.Equal(got, []any{"re-rollout", "success"}) {
+	if got := []any{put(0), put(1)}; !slices.Equal(got, []any{"fail", "success"}) {
 		t.Errorf("trajectories of the epochs 0 and 1 are answered %v", got)
 	}
 }
