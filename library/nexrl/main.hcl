@@ -31,7 +31,7 @@ locals {
     metrics         = var.logger.path
   } : name => path == null ? null : strcontains(path, "://") ? path : abspath(path) }
 
-  config = {
+  settings = {
     launch_mode      = coalesce(var.launch_mode, "fray")
     project_name     = coalesce(var.project_name, "nexrl")
     experiment_name  = coalesce(var.experiment_name, var.name)
@@ -58,6 +58,9 @@ locals {
     runtime_monitor = var.runtime_monitor
     roles           = { for name, role in var.roles : name => { count = coalesce(role.count, local.counts[name]), colocation_group = role.colocation_group } }
   }
+
+  # A run that has ended does not begin again, so that a process which is started later ends at once. Another configuration is another run.
+  config = merge(local.settings, { run = join("-", compact([var.run, substr(sha256(jsonencode(local.settings)), 0, 16)])) })
 
   validates = var.validate.data.type != null
   backends  = var.logger.backend == null ? ["console"] : flatten([var.logger.backend])

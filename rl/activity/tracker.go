@@ -139,15 +139,26 @@ func (t *Tracker) hear(now time.Time, module, incarnation string) *Module {
 	if m.Incarnation != "" {
 		t.Dead(module, m.Incarnation)
 	}
-	m.Incarnation, m.Heard = incarnation, time.Time{}
-	if t.beats(module) {
+	m.Incarnation = incarnation
+	if !m.Heard.IsZero() { // its processes send heartbeats: this one may die before its first
 		m.Heard = now
 	}
 	return m
 }
 
-// beats reports whether a module has ever sent heartbeats.
-func (t *Tracker) beats(module string) bool { return !t.module(module).Heard.IsZero() }
+// beats reports whether a module has sent heartbeats.
+func (t *Tracker) beats(module string) bool {
+	m := t.modules[module]
+	return m != nil && !m.Heard.IsZero()
+}
+
+// Process is the incarnation of a module that was heard of last, "" if none was.
+func (t *Tracker) Process(module string) string {
+	if m := t.modules[module]; m != nil {
+		return m.Incarnation
+	}
+	return ""
+}
 
 // Dead takes notice that a process has ended: its activities expire. It returns how many had not ended.
 func (t *Tracker) Dead(module, incarnation string) int {
@@ -180,22 +191,6 @@ func (t *Tracker) Expire(now time.Time) []string {
 		}
 	}
 	return silent
-}
-
-// Next is when Expire may have an effect; zero: not before something is heard.
-func (t *Tracker) Next() time.Time {
-	var next time.Time
-	for name, m := range t.modules {
-		for _, at := range []time.Time{m.Heard, t.restored} {
-			if at.IsZero() || at.Equal(t.restored) && !m.Unsettled || at.Equal(m.Heard) && t.dead[process(name, m.Incarnation)] {
-				continue
-			}
-			if due := at.Add(t.cfg.TTL); next.IsZero() || due.Before(next) {
-				next = due
-			}
-		}
-	}
-	return next
 }
 
 func process(module, incarnation string) string { return module + "\x00" + incarnation }
@@ -276,6 +271,9 @@ func (t *Tracker) Restore(now time.Time, s State) {
 	t.restored, t.step = now, s.Step
 	for _, m := range s.Modules {
 		m.Unsettled = m.Incarnation != "" // others have never worked at anything
+		if !m.Heard.IsZero() {
+			m.Heard = now // while there was no tracker it could not send heartbeats
+		}
 		t.modules[m.Name] = &m
 	}
 }

@@ -201,3 +201,31 @@ func TestN92_FieldsOfHealthAndErrors(t *testing.T) {
 		}
 	}
 }
+
+// A process that dies before its first heartbeat expires, where its module sends heartbeats.
+func TestN75_AProcessThatDiesBeforeItsFirstHeartbeat(t *testing.T) {
+	tracker := activity.New(activity.Config{Instance: "a"})
+	tracker.Beat(at(0), "train_worker_0", "p1", nil, "")
+	tracker.Start(at(10), "train_worker_0", "step", "p2")
+	if tracker.Expire(at(39)); tracker.Quiescent() {
+		t.Error("it expires before its time")
+	}
+	if tracker.Expire(at(40)); !tracker.Quiescent() {
+		t.Error("the activity of a dead process stands")
+	}
+}
+
+// A tracker that was away does not take processes for dead that could not send it heartbeats.
+func TestN75_ARestartedTrackerWaitsForHeartbeats(t *testing.T) {
+	before := activity.New(activity.Config{Instance: "a"})
+	before.Beat(at(0), "train_worker_0", "p1", nil, "")
+	tracker := activity.New(activity.Config{Instance: "b"})
+	tracker.Restore(at(100), before.Snapshot())
+	if silent := tracker.Expire(at(129)); len(silent) > 0 || tracker.Quiescent() {
+		t.Fatalf("%v count as dead", silent)
+	}
+	tracker.Beat(at(129), "train_worker_0", "p1", map[string]string{"a-1": "step"}, "")
+	if tracker.Quiescent() {
+		t.Error("the activity of a live process has ended")
+	}
+}

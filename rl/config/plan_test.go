@@ -94,6 +94,7 @@ roles = {
   train_worker    = { cuont = 2 }    # Did you mean "count"?
 }`},
 		{"rules", `
+recovery = "checkpoint" # set train_worker.save_freq to 1 or more
 data = {
   type        = "jsonl" # data.data_path: name the file or directory
   repeat_item = 2

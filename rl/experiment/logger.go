@@ -132,10 +132,7 @@ func endLine(file *os.File) error {
 func (j *JSONL) Log(r Record) error {
 	data := make(map[string]any, len(r.Data))
 	for name, value := range r.Data {
-		if n, ok := Number(value); ok && (math.IsNaN(n) || math.IsInf(n, 0)) {
-			value = strconv.FormatFloat(n, 'g', -1, 64)
-		}
-		data[name] = value
+		data[name] = finite(value)
 	}
 	line, err := json.Marshal(struct {
 		Time    time.Time      `json:"time"`
@@ -154,6 +151,28 @@ func (j *JSONL) Log(r Record) error {
 		return fmt.Errorf("metrics of step %d: %w", r.Step, err)
 	}
 	return nil
+}
+
+// finite is a value that JSON has: numbers that it does not have are texts, also within lists and objects.
+func finite(value any) any {
+	switch v := value.(type) {
+	case []any:
+		list := make([]any, len(v))
+		for i, item := range v {
+			list[i] = finite(item)
+		}
+		return list
+	case map[string]any:
+		object := make(map[string]any, len(v))
+		for name, item := range v {
+			object[name] = finite(item)
+		}
+		return object
+	}
+	if n, ok := Number(value); ok && (math.IsNaN(n) || math.IsInf(n, 0)) {
+		return strconv.FormatFloat(n, 'g', -1, 64)
+	}
+	return value
 }
 
 // Close closes the file.

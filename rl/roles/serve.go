@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/fray-ml/fray/actorrpc/resolver"
 	"github.com/fray-ml/fray/rl"
 	"github.com/fray-ml/fray/rl/config"
+	"github.com/fray-ml/fray/rl/ended"
 	"github.com/fray-ml/fray/rl/journal"
 	"github.com/fray-ml/fray/sleep"
 	"github.com/fray-ml/fray/state/store"
@@ -52,9 +54,13 @@ type actor struct {
 	tend    func(ctx context.Context) error // nil: nothing
 }
 
-// Serve hosts roles in this process until ctx ends or, with the role controller, the run has. A run that failed is a
-// RunError. Where the controller is hosted the activity tracker is, too, unless the configuration has it elsewhere.
+// Serve hosts roles in this process until ctx ends or the run has; a run that has ended before is not hosted at all. With the role
+// controller a run that failed is a RunError. Where the controller is hosted the activity tracker is, too, unless the
+// configuration has it elsewhere.
 func Serve(ctx context.Context, parts []Part, cfg *config.Config, env Environment) (err error) {
+	if end, err := ended.Of(cfg); err != nil || end != nil {
+		return endedBefore(parts, cfg, end, env.Log, err)
+	}
 	local, err := resolver.NewLocal(nil)
 	if err != nil {
 		return err
@@ -96,11 +102,26 @@ func Serve(ctx context.Context, parts []Part, cfg *config.Config, env Environmen
 		env.Ready(served)
 	}
 	err = b.tend(ctx)
-	err = errors.Join(err, shutdown(server, names))
-	if b.leads != nil {
-		err = errors.Join(err, b.leads.leave())
+	unfinished := shutdown(server, names)
+	if unfinished != nil && ctx.Err() == nil && err == nil {
+		env.Log.Warn("the run has ended, and calls have not", "error", unfinished)
+		return nil
 	}
-	return err
+	return errors.Join(err, unfinished)
+}
+
+// endedBefore is how a process ends that is started after the end of its run.
+func endedBefore(parts []Part, cfg *config.Config, end *ended.Record, log *slog.Logger, err error) error {
+	if err != nil {
+		return err
+	}
+	log.Info("the run has ended before, and so does this process; for another one in the same directory change the configuration, such as its key run",
+		"reason", end.Reason, "recorded in", ended.Path(cfg))
+	leads := slices.ContainsFunc(parts, func(part Part) bool { return part.Role == rl.Controller })
+	if leads && end.Exit != 0 {
+		return &RunError{Reason: end.Reason}
+	}
+	return nil
 }
 
 // withTracker adds the activity tracker to the controller's process.
@@ -164,7 +185,7 @@ func (b *builder) tend(ctx context.Context) error {
 	group.Go(func() error {
 		defer cancel()
 		if b.leads == nil {
-			untilEnded(ctx, b.peers, b.env.Log)
+			untilEnded(ctx, b.peers, b.cfg, b.env.Log)
 			return nil
 		}
 		err := b.leads.Run(ctx)
@@ -227,3 +248,14 @@ func (b *builder) open(ctx context.Context, place, name string) (*journal.Journa
 func instance() string { return strings.ToLower(rand.Text()[:12]) }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// longest is the longest time that callers may name, in seconds.
+const longest = 366 * 24 * 3600
+
+// within ends a context after so many seconds, as a caller has named them.
+func within(ctx context.Context, limit float64) (context.Context, context.CancelFunc) {
+	if !(limit > 0) { // as NaN is not
+		limit = 0
+	}
+	return context.WithTimeout(ctx, seconds(min(limit, longest)))
+}

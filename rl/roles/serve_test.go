@@ -104,13 +104,14 @@ func (s *stage) checkBatches(size int, steps int64) {
 			}
 		}
 	}
-	for task, times := range m.trained {
+	uses := m.uses()
+	for task, times := range uses {
 		if times != 1 {
 			s.t.Errorf("task %s was trained on %d times", task, times)
 		}
 	}
-	if len(m.trained) != int(steps)*size {
-		s.t.Errorf("%d tasks were trained on, want %d", len(m.trained), int(steps)*size)
+	if len(uses) != int(steps)*size {
+		s.t.Errorf("%d tasks were trained on, want %d", len(uses), int(steps)*size)
 	}
 }
 
@@ -197,8 +198,9 @@ func TestN58_ResumeSetsTheStepAndSkipsData(t *testing.T) {
 	if s.model.step != 6 || filepath.Base(s.model.loaded) != "global_step_4" {
 		t.Errorf("step %d from %q, want 6 from global_step_4", s.model.step, s.model.loaded)
 	}
-	for task := range s.model.trained {
-		if first.trained[task] > 0 {
+	before := first.uses()
+	for task := range s.model.uses() {
+		if before[task] > 0 {
 			t.Errorf("task %s was used again", task)
 		}
 	}

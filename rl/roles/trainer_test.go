@@ -30,6 +30,12 @@ func (w *trainer) LoadCheckpoint(path string) int64 {
 	defer m.mu.Unlock()
 	m.loaded = path
 	m.step, _ = run.CheckpointStep(filepath.Base(path))
+	for step := range m.made {
+		if step > m.step {
+			delete(m.made, step)
+			delete(m.stale, step)
+		}
+	}
 	return m.step
 }
 
@@ -85,7 +91,7 @@ func (w *trainer) train(text string) int64 {
 		if _, err := fmt.Sscan(line, &task, &version); err != nil {
 			panic(err)
 		}
-		m.trained[task]++
+		m.made[m.step] = append(m.made[m.step], task)
 		m.stale[m.step] = append(m.stale[m.step], version)
 	}
 	return m.step

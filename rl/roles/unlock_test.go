@@ -29,7 +29,7 @@ func (l *losing) Call(_ context.Context, _, method string, args ...any) (any, er
 		at, _ := args[0].(rl.Position)
 		unlocked, err := l.loader.UnlockForNextBatch(at)
 		if l.asked++; l.asked == 1 {
-			rollOutAll(l.t, l.loader)
+			rollAll(l.t, l.loader)
 			return nil, errors.New("the answer is lost")
 		}
 		return unlocked, err
@@ -39,8 +39,8 @@ func (l *losing) Call(_ context.Context, _, method string, args ...any) (any, er
 
 func (l *losing) Incarnations(context.Context) (map[string]string, error) { return nil, nil }
 
-// rollOutAll rolls out what there is, and returns how many tasks that were.
-func rollOutAll(t *testing.T, l *roles.Loader) int {
+// rollAll rolls out what there is, and returns how many tasks that were.
+func rollAll(t *testing.T, l *roles.Loader) int {
 	t.Helper()
 	for n := 0; ; n++ {
 		task, err := l.GetNextItem("w", "1")
@@ -74,7 +74,7 @@ func TestN12_ARepeatedUnlockFreesOneBatch(t *testing.T) {
 	go func() { tended <- w.Tend(ctx) }()
 	defer func() { cancel(); <-tended }()
 	for batch := range 2 {
-		if n := rollOutAll(t, l); batch == 0 && n != 2 {
+		if n := rollAll(t, l); batch == 0 && n != 2 {
 			t.Fatalf("%d tasks before the first unlock, want 2", n)
 		}
 		if _, err := w.TrajectoryPoolNotifyBatchReady(t.Context(), "default", string(rune('a'+batch))); err != nil {
@@ -90,7 +90,7 @@ func TestN12_ARepeatedUnlockFreesOneBatch(t *testing.T) {
 			t.Fatalf("after the repeated unlock the loader is %+v, want it quiet behind its second batch", status)
 		}
 	}
-	if n := rollOutAll(t, l); n != 2 || peers.asked != 3 {
+	if n := rollAll(t, l); n != 2 || peers.asked != 3 {
 		t.Errorf("%d tasks after the second unlock, which was asked for as number %d; want 2, and 3", n, peers.asked)
 	}
 }
