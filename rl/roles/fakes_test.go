@@ -13,6 +13,7 @@ import (
 	"github.com/fray-ml/fray/actorrpc/resolver"
 	"github.com/fray-ml/fray/rl/config"
 	"github.com/fray-ml/fray/rl/roles"
+	"github.com/fray-ml/fray/state/store"
 )
 
 // stage is a run in this process: roles in Go by roles.Serve, and workers of the test in place of those in Python.
@@ -23,6 +24,7 @@ type stage struct {
 	peers roles.Peers
 	model *model
 	log   *slog.Logger
+	store func(ctx context.Context, location string) (store.Store, error) // nil: journals are in directories
 
 	client *actorrpc.Client
 }
@@ -80,7 +82,7 @@ func (s *stage) serve(given ...string) (stop func() error, ended <-chan error) {
 	}
 	ctx, cancel := context.WithCancel(s.t.Context())
 	ready, result := make(chan struct{}), make(chan error, 1)
-	env := roles.Environment{Client: s.client, Out: s.t.Output(), Log: s.log, Ready: func(actors []resolver.Endpoint) {
+	env := roles.Environment{Store: s.store, Client: s.client, Out: s.t.Output(), Log: s.log, Ready: func(actors []resolver.Endpoint) {
 		for _, actor := range actors {
 			s.names.Set(actor.Name, actor)
 		}

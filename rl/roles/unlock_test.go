@@ -72,7 +72,12 @@ func TestN12_ARepeatedUnlockFreesOneBatch(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	tended := make(chan error, 1)
 	go func() { tended <- w.Tend(ctx) }()
-	defer func() { cancel(); <-tended }()
+	defer func() {
+		cancel()
+		if err := <-tended; err != nil {
+			t.Error(err)
+		}
+	}()
 	for batch := range 2 {
 		if n := rollAll(t, l); batch == 0 && n != 2 {
 			t.Fatalf("%d tasks before the first unlock, want 2", n)
