@@ -36,7 +36,7 @@ type cluster struct {
 	children []*child // those that live
 }
 
-// start starts a process and has all know where its actors are. It returns errKilled if it was killed before it served.
+// start starts a process and has all know where its actors are. The error is how it ended if it did before it served.
 func (c *cluster) start(o childOrders) (*child, error) {
 	c.t.Helper()
 	o.Document = c.document
@@ -65,7 +65,9 @@ func (c *cluster) start(o childOrders) (*child, error) {
 	go func() { defer close(over); p.ended <- ending(command.Wait()) }()
 	c.t.Cleanup(func() { <-over }) // its context has ended
 	if problem != nil {
-		return nil, errors.Join(errKilled, <-p.ended)
+		how := <-p.ended
+		p.ended <- how
+		return p, how // nil: the run has ended, so that nothing is served
 	}
 	if err := json.Unmarshal(line, &served); err != nil {
 		c.t.Fatal(err)
