@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -98,6 +99,10 @@ func TestN68_N69_N70_Validation(t *testing.T) {
 // by the validator's next process. What is put meanwhile is not lost.
 func TestALostAnswerOfAValidation(t *testing.T) {
 	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) { testLostAnswer(t, dir) })
+}
+
+func testLostAnswer(t *testing.T, dir string) {
 	metrics := &held{open: make(chan struct{}), asked: make(chan struct{}, 9)}
 	open := func() (*roles.Validator, *journal.Journal) {
 		j, records, err := journal.OpenDir(t.Context(), journal.DirConfig{Path: dir, NoSync: true})
@@ -129,6 +134,7 @@ func TestALostAnswerOfAValidation(t *testing.T) {
 	<-metrics.asked
 	go measure() // its caller has lost the connection of the first
 	put(v, "0/1/0", 0)
+	synctest.Wait()
 	close(metrics.open)
 	first, second := <-answers, <-answers
 	if first["val/reward"] != 1 || cmp.Diff(first, second) != "" || len(metrics.logged) != 1 {
