@@ -86,6 +86,11 @@ def test_modules_of_python_with_roles_in_go(address: str, tmp_path: Path) -> Non
         assert not tracker.is_quiescent()
         tracker.beat("algorithm_processor_0")
     assert tracker.wait_quiescent()
+    tracker.start("algorithm_processor_0", "begun, and the answer is lost")
+    tracker._open.clear()
+    assert not tracker.is_quiescent()
+    tracker.beat("algorithm_processor_0")
+    assert tracker.is_quiescent()
     tracker.set_training_step(5)
     assert tracker.get_training_step() == 5
     assert (len(loader), loader.is_finished(), loader[0]["prompt"]) == (8, False, "mock prompt 0")
