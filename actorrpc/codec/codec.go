@@ -113,7 +113,7 @@ func DecodeArgs(kind Kind, args []byte, buffers [][]byte, memory uint64) (*Argum
 // DecodeArgs is the function of the name, and keeps shapes.
 func (s *Shapes) DecodeArgs(kind Kind, args []byte, buffers [][]byte, memory uint64) (*Arguments, error) {
 	left := newBudget(memory)
-	found, err := read(kind, true, args, buffers, left)
+	found, err := s.read(kind, true, args, buffers, left)
 	if err != nil {
 		return nil, err
 	}
@@ -186,7 +186,7 @@ func (s *Shapes) DecodeResult(kind Kind, data []byte, buffers [][]byte, memory u
 		return fmt.Errorf("decode a result: want a pointer, got %T", into)
 	}
 	left := newBudget(memory)
-	found, err := read(kind, false, data, buffers, left)
+	found, err := s.read(kind, false, data, buffers, left)
 	if err != nil {
 		return err
 	}
@@ -216,11 +216,11 @@ func write(kind Kind, s scope) ([]byte, [][]byte, error) {
 	return nil, nil, refused(kind)
 }
 
-func read(kind Kind, args bool, data []byte, buffers [][]byte, memory *budget) (scope, error) {
+func (s *Shapes) read(kind Kind, args bool, data []byte, buffers [][]byte, memory *budget) (scope, error) {
 	reclaim.Before(uint64(len(data))) // values take about as much as their bytes
 	switch kind {
 	case Msgpack, 0:
-		return readMsgpack(args, data, buffers, memory)
+		return s.readMsgpack(args, data, buffers, memory)
 	case JSON:
 		return readJSON(args, data, memory)
 	case Pickle:

@@ -2,10 +2,12 @@ package codec
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode"
 )
@@ -20,7 +22,10 @@ type field struct {
 // Shapes keeps the fields of the struct types that were carried: finding them takes longer than the rest of a call. The zero
 // value is ready, and may be used concurrently. EncodeArgs, EncodeResult, DecodeArgs and DecodeResult without one find
 // the fields each time.
-type Shapes struct{ known sync.Map } // shape, by reflect.Type
+type Shapes struct {
+	known sync.Map // shape, by reflect.Type
+	names atomic.Pointer[map[string]string]
+}
 
 // shape is what is carried of a struct type.
 type shape struct {
@@ -41,7 +46,33 @@ func (s *Shapes) of(t reflect.Type) shape {
 	}
 	slices.SortFunc(found.sorted, func(a, b int) int { return strings.Compare(found.fields[a].name, found.fields[b].name) })
 	s.known.Store(t, found)
+	s.learn(found.fields)
 	return found
+}
+
+// fieldNames are the names of all fields, each as one string. The map does not change.
+func (s *Shapes) fieldNames() map[string]string {
+	if names := s.names.Load(); names != nil {
+		return *names
+	}
+	return nil
+}
+
+// learn adds the names of fields.
+func (s *Shapes) learn(fields []field) {
+	for {
+		known := s.names.Load()
+		names := map[string]string{}
+		if known != nil {
+			maps.Copy(names, *known)
+		}
+		for _, f := range fields {
+			names[f.name] = f.name
+		}
+		if s.names.CompareAndSwap(known, &names) {
+			return
+		}
+	}
 }
 
 // fieldsOf are the exported fields of a struct, those of embedded structs among them as

@@ -32,19 +32,20 @@ var seeds = flag.Int("simulation.seeds", 1, "days that are simulated in each mod
 type settings struct {
 	mode       rl.SyncMode
 	threshold  int64
-	processors int   // of batches
-	lag        int64 // how many updates a trajectory's weights may be behind those that are trained with it; -1: any number
+	processors int           // of batches
+	processing time.Duration // that one takes at most
+	lag        int64         // how many updates a trajectory's weights may be behind those that are trained with it; -1: any number
 }
 
 // TestADayOfARun has 200 workers, of which one is preempted every minute, and restarts of every stateful role. The run
 // ends, each task is trained on once, each group is whole, and staleness is bounded as its mode says.
 func TestADayOfARun(t *testing.T) {
 	for name, given := range map[string]settings{
-		"sync":                        {mode: rl.Sync, processors: 1, lag: 0},
-		"batch-async by 0":            {mode: rl.BatchAsync, processors: 1, lag: 0},
-		"batch-async by 2":            {mode: rl.BatchAsync, threshold: 2, processors: 1, lag: 2},
-		"batch-async, two processors": {mode: rl.BatchAsync, threshold: 2, processors: 2, lag: 2},
-		"fully-async":                 {mode: rl.FullyAsync, processors: 2, lag: -1},
+		"sync":                        {mode: rl.Sync, processors: 1, processing: time.Minute, lag: 0},
+		"batch-async by 0":            {mode: rl.BatchAsync, processors: 1, processing: time.Minute, lag: 0},
+		"batch-async by 2":            {mode: rl.BatchAsync, threshold: 2, processors: 1, processing: time.Minute, lag: 2},
+		"batch-async, two processors": {mode: rl.BatchAsync, threshold: 2, processors: 2, processing: 30 * time.Minute, lag: 2}, // batches overtake each other
+		"fully-async":                 {mode: rl.FullyAsync, processors: 2, processing: time.Minute, lag: -1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(*seeds) {
@@ -101,7 +102,7 @@ func newWorld(t *testing.T, given settings, seed uint64) *world {
 		ready = rl.LoadedBatchFinished
 	}
 	w := &world{
-		t: t, draw: newDraws(seed), processors: given.processors, now: begin, trained: map[string]int{}, updates: map[string]bool{}, busy: map[int]bool{},
+		t: t, draw: newDraws(seed), processors: given.processors, processing: given.processing, now: begin, trained: map[string]int{}, updates: map[string]bool{}, busy: map[int]bool{},
 		loading: loader.Config{
 			Length: items, BatchSize: batch / groupSize, Repeat: groupSize, Passes: passes, Shuffle: true, Seed: seed, KeepBatchOrder: given.mode == rl.Sync,
 			LeaseTTL: 10 * time.Minute, Instance: "sim",

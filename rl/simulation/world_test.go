@@ -44,6 +44,7 @@ type world struct {
 	draw *rand.Rand
 
 	processors int
+	processing time.Duration
 	busy       map[int]bool // processors
 	now        time.Time
 	queue      events
@@ -192,7 +193,7 @@ func (w *world) process(i int) {
 		return
 	}
 	w.busy[i] = true
-	w.after(w.between(time.Second, time.Minute), func() {
+	w.after(w.between(time.Second, w.processing), func() {
 		w.busy[i] = false
 		if w.draw.IntN(20) == 0 {
 			return
