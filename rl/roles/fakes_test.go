@@ -36,6 +36,7 @@ type model struct {
 	stale   map[int64][]int64  // step -> versions of the trajectories that it was trained on
 	failing bool               // update_weights fails
 	loaded  string             // the checkpoint
+	states  []string           // checkpoints whose states the processor loaded, "" for that of a new one
 	saved   []string           // paths of sync weights
 	started map[string]int     // runs, by worker
 	seen    map[string]float64 // validation prompts
@@ -221,6 +222,12 @@ type processor struct {
 func (p *processor) Run() error        { return p.loop.start(p.work) }
 func (p *processor) Stop()             { p.loop.stop() }
 func (p *processor) HealthCheck() bool { return true }
+
+func (p *processor) LoadCheckpoint(path string) {
+	p.s.model.mu.Lock()
+	defer p.s.model.mu.Unlock()
+	p.s.model.states = append(p.s.model.states, path)
+}
 
 func (p *processor) work(ctx context.Context) {
 	for ctx.Err() == nil {
