@@ -32,6 +32,7 @@ _SECTIONS = {
     NexRLRole.VALIDATE_DATALOADER: "validate.data",
     NexRLRole.VALIDATOR: "validate.eval",
 }
+_WORKERS = (NexRLRole.ROLLOUT_WORKER, NexRLRole.TRAIN_WORKER)
 _COMMON = ("project_name", "experiment_name", "seed", "out", "logger", "dump")
 
 
@@ -144,11 +145,11 @@ def section_of(config: Mapping[str, Any], role: NexRLRole) -> Config:
 
 
 def count_of(config: Mapping[str, Any], role: NexRLRole) -> int:
-    """Return how many actors a role has: `roles.ROLE.count`, else its section's `num_workers`, else 1."""
+    """Return how many actors a role has: `roles.ROLE.count`, else `num_workers` of workers, else 1."""
     declared = setting(config, f"roles.{role.value}.count")
-    if declared is None:
-        declared = setting(config, f"{_SECTIONS[role]}.num_workers", 1)
-    return int(declared)
+    if declared is None and role in _WORKERS:
+        declared = setting(config, f"{_SECTIONS[role]}.num_workers")
+    return 1 if declared is None else int(declared)
 
 
 def class_of(path: str, key: str) -> Callable[..., Any]:

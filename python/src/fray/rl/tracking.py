@@ -131,6 +131,10 @@ class ActivityTrackerProxy:
         # The id lets the call be made again whose answer is lost.
         self._again.experiment_logger_post(backend, {**kwargs, "id": post_id or uuid.uuid4().hex})
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel as the tracker: in another process modules have another life."""
+        return ActivityTrackerProxy, (self._central,)
+
     def _life(self) -> tuple[str, ...]:
         return (self.incarnation,) if self._remote else ()
 

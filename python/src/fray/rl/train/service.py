@@ -15,6 +15,7 @@ from __future__ import annotations
 import io
 import json
 import threading
+import zipfile
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from enum import StrEnum
@@ -195,5 +196,5 @@ def read_arrays(path: str | Path) -> dict[str, Any]:
     try:
         with np.load(path, allow_pickle=False) as loaded:
             return {name: loaded[name] for name in loaded.files}
-    except (OSError, ValueError) as err:
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as err:
         raise CheckpointError(f"{path} cannot be read: {err}") from err
