@@ -6,6 +6,7 @@ All that computes is a mock; what coordinates is the program `fray rl`.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -81,7 +82,9 @@ def launched(out: Path, cluster: Any = None, environment: EnvironmentConfig | No
 
 def main(out: Path) -> None:
     """Launch the run, wait for its end, and print what came of it."""
-    launched(out).run()
+    program = os.environ.get("FRAY_PROGRAM")  # which the nodes of Ray do not know
+    environment = EnvironmentConfig(env_vars={"FRAY_PROGRAM": program}) if program else None
+    launched(out, environment=environment).run()
     print(check(out))
 
 

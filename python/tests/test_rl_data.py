@@ -130,3 +130,16 @@ def test_n43_a_new_life_of_a_worker_ends_the_leases_of_the_last() -> None:
     assert first is not None
     assert again is not None
     assert first.item == again.item
+
+
+def test_a_last_batch_that_is_not_full_may_be_left_out() -> None:
+    loader = MockDataLoader(Config({"num_samples": 5, "batch_size": 2, "drop_last": True}))
+    assert len(loader) == 4
+    assert indices(loader) == [0, 1, 2, 3]
+    assert loader.is_finished()
+
+
+def test_several_passes_are_an_error() -> None:
+    """Tasks of the second one would have the ids of the first."""
+    with pytest.raises(ConfigError, match="a loader of Python makes one pass"):
+        MockDataLoader(Config({"passes": 2}))

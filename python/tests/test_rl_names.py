@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 import fray.rl
-from fray.rl import Config, ConfigError
+from fray.rl import (
+    Config,
+    ConfigError,
+    GRPOProcessor,
+    LLMServiceClient,
+    MockDataLoader,
+    NexRLRole,
+    TrainWorker,
+)
+from fray.rl.agent import MAX_TURNS
+from fray.rl.algorithms.grpo import kl_controller
+from fray.rl.config import load, section_of
 from fray.rl.hosting import Place, make, places_of
+from test_rl_hosting import BASE
+
+KEYS = Path(__file__).parents[2] / "rl" / "config" / "keys.go"
 
 
 @pytest.mark.parametrize(
@@ -74,3 +90,70 @@ def test_public_classes_and_methods_are_described() -> None:
             if not getattr(value, "__doc__", None) and not getattr(kind, method).__doc__:
                 missing.append(f"{name}.{method}")
     assert missing == []
+
+
+def test_sections_have_what_their_roles_need() -> None:
+    section = section_of(Config(BASE), NexRLRole.ROLLOUT_WORKER)
+    assert (section.type, section.seed, section.key_list, section.inference_service.model_tag) == (
+        "mock",
+        3,
+        ["group_id"],
+        "policy",
+    )
+    assert section_of(Config(BASE), NexRLRole.ALGORITHM_PROCESSOR).batch_size == 2
+    with pytest.raises(AttributeError, match="has no key 'x'; it has type"):
+        section.x  # noqa: B018
+
+
+def test_configurations_are_files_or_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps(BASE))
+    assert load(str(path)) == load(json.dumps(BASE)) == Config(BASE)
+    monkeypatch.setenv("FRAY_RL_CONFIG", str(path))
+    assert load().rollout_worker.num_workers == 2
+    path.write_text("{\n  1")
+    with pytest.raises(ConfigError, match=r"run\.json:2:3: Expecting property name"):
+        load()
+    for text, problem in (
+        ("", "there is no configuration"),
+        ("absent.json", "cannot read"),
+        ("[1]", "cannot read"),
+    ):
+        with pytest.raises(ConfigError, match=problem):
+            load(text)
+
+
+DEFAULT = re.compile(r'Path: (?:at \+ )?"([a-z_.]+)", Kind: \w+, Default: ([^,}]+)')
+"""A row of the table of all keys, which the roles in Go read."""
+
+
+@pytest.mark.skipif(not KEYS.exists(), reason="this tree has no roles in Go")
+def test_defaults_are_those_of_the_roles_in_go() -> None:
+    """Modules of Python read the same document, without what it leaves out."""
+    rows = dict(DEFAULT.findall(KEYS.read_text()))
+    common = section_of(Config(), NexRLRole.ROLLOUT_WORKER)
+    trained = TrainWorker(section_of(Config(), NexRLRole.TRAIN_WORKER))
+    loader = MockDataLoader(Config())
+    client = LLMServiceClient(Config({"url": "http://127.0.0.1:9"}))
+    made = {
+        "project_name": json.dumps(common.project_name),
+        "experiment_name": json.dumps(common.experiment_name),
+        "seed": str(common.seed),
+        "out": json.dumps(common.out),
+        "num_samples": str(len(loader)),
+        "batch_size": str(loader._batch_size),
+        "repeat_item": str(loader._repeat),
+        "lease_ttl": f"{common.lease_ttl:g}",
+        "train_worker.total_train_steps": str(trained._total),
+        "train_worker.save_freq": str(trained._save_freq),
+        "service.inference_service.max_retries": str(client._max_retries),
+        "service.inference_service.timeout": f"{client._client.timeout.read:g}",
+        "service.inference_service.sync_timeout": f"{client._sync_timeout:g}",
+        "service.inference_service.freeze_for_weight_sync": str(client._freeze_for_weight_sync).lower(),
+        "algorithm.update_fn": json.dumps(GRPOProcessor(Config())._update_fn),
+        "algorithm.kl_penalty": json.dumps(str(GRPOProcessor(Config())._kind)),
+        "algorithm.kl_ctrl.kl_coef": str(kl_controller(Config()).value),
+        "rollout_worker.max_turns": str(MAX_TURNS),
+    }
+    assert {key: rows[key] for key in made} == made
+    assert common.logger.backend == ["console"]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import os
+import subprocess
 import sys
 import types
 from collections.abc import Iterator
@@ -284,3 +287,52 @@ def test_n88_without_wandb_the_error_has_what_to_install(monkeypatch: pytest.Mon
     monkeypatch.setitem(sys.modules, "wandb", None)
     with pytest.raises(ImportError, match="pip install wandb"):
         WandbLogger(Config()).post("wandb", {"data": {}})
+
+
+OFFLINE = """
+import glob, json, sys
+from fray.rl.config import Config
+from fray.rl.experiment import WandbLogger
+
+out = sys.argv[1]
+config = Config({"project_name": "p", "experiment_name": "e", "out": out, "api_key": "secret"})
+for _ in range(2):  # the process is started again, and the run is the same
+    logger = WandbLogger(config)
+    assert logger.post("wandb", {"data": {"loss": 0.5}, "step": 2, "id": "w/2"})
+    assert logger.post("wandb", {"data": {"loss": 0.75}, "step": 1, "id": "w/1"})
+    assert logger.post("wandb", {"content": "validated", "title": "note"})
+    logger.stop()
+
+from wandb.proto import wandb_internal_pb2
+from wandb.sdk.internal.datastore import DataStore
+
+found = {"history": [], "runs": [], "text": ""}
+for path in sorted(glob.glob(f"{out}/wandb/offline-run-*/*.wandb")):
+    store = DataStore()
+    store.open_for_scan(path)
+    while (data := store.scan_data()) is not None:
+        record = wandb_internal_pb2.Record()
+        record.ParseFromString(data)
+        found["text"] += str(record)
+        if record.HasField("run"):
+            found["runs"].append(record.run.run_id)
+        if record.HasField("history"):
+            items = {"/".join(i.nested_key) or i.key: json.loads(i.value_json) for i in record.history.item}
+            found["history"].append({k: v for k, v in items.items() if not k.startswith("_")})
+print(json.dumps({**found, "text": "secret" in found["text"]}))
+"""
+
+
+@pytest.mark.skipif(not importlib.util.find_spec("wandb"), reason="the package wandb is not installed here")
+def test_n88_the_real_package_of_wandb_offline(tmp_path: Path) -> None:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("WANDB_")}
+    environ = {**kept, "WANDB_MODE": "offline", "WANDB_SILENT": "true", "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", OFFLINE, str(tmp_path)], env=environ, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    step = "training/global_step"
+    assert found["history"] == [{"loss": 0.5, step: 2}, {"loss": 0.75, step: 1}] * 2
+    assert set(found["runs"]) == {"p-e"}
+    assert not found["text"], "the key of a service was written"

@@ -33,7 +33,15 @@ _SECTIONS = {
     NexRLRole.VALIDATOR: "validate.eval",
 }
 _WORKERS = (NexRLRole.ROLLOUT_WORKER, NexRLRole.TRAIN_WORKER)
-_COMMON = ("project_name", "experiment_name", "seed", "out", "logger", "dump")
+DEFAULTS: Mapping[str, Any] = {
+    "project_name": "nexrl",
+    "experiment_name": "run",
+    "seed": 0,
+    "out": "out/nexrl",
+    "logger": {"backend": ["console"]},
+    "dump": {},
+}
+"""Of keys that all sections get, where the configuration has no value: those of the roles in Go."""
 
 
 class ConfigError(ValueError):
@@ -131,9 +139,8 @@ def section_of(config: Mapping[str, Any], role: NexRLRole) -> Config:
     `batch_size` where its section lacks them.
     """
     found = Config(json_like(setting(config, _SECTIONS[role], {})))
-    for key in _COMMON:
-        if key in config:
-            found.setdefault(key, _wrapped(config[key]))
+    for key, default in DEFAULTS.items():
+        found.setdefault(key, _wrapped(setting(config, key, default)))
     for key in ("inference_service", "train_service"):
         found.setdefault(key, _wrapped(setting(config, f"service.{key}", {})))
     if role in (NexRLRole.ROLLOUT_WORKER, NexRLRole.ALGORITHM_PROCESSOR):

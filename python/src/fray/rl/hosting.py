@@ -15,7 +15,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from fray.rl.config import DEFAULT_LEASE_TTL, Config, ConfigError, class_of, count_of, section_of, setting
+from fray.rl.config import (
+    DEFAULT_LEASE_TTL,
+    DEFAULTS,
+    Config,
+    ConfigError,
+    class_of,
+    count_of,
+    section_of,
+    setting,
+)
 from fray.rl.hosts import actor_of
 from fray.rl.nexrl_types import NexRLRole
 from fray.rl.references import (
@@ -146,7 +155,7 @@ def _section(role: str, config: Config) -> Any:
         return config
     if role in OTHERS:
         section = Config(setting(config, f"service.{role}", {}))
-        return Config({**section, **{key: config[key] for key in ("seed", "out") if key in config}})
+        return Config({**section, **{key: setting(config, key, DEFAULTS[key]) for key in ("seed", "out")}})
     return section_of(config, NexRLRole(role))
 
 

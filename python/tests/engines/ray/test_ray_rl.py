@@ -12,9 +12,7 @@ import pytest
 
 import rl_small
 from engines.conftest import PROGRAM, environ_without_fray, run
-from engines.ray.helpers import end_run
 from engines.ray.ray_actors import travel_by_value
-from fray.cluster import EnvironmentConfig
 from fray.cluster.ray import RayCluster
 from fray.v2.client import _ClusterClient
 from test_rl_resources import (  # noqa: F401 - pytest runs them
@@ -32,3 +30,34 @@ travel_by_value("actors", "test_rl_resources", "test_rl_hosting")
 needs_program = pytest.mark.skipif(
     not os.access(PROGRAM, os.X_OK), reason="FRAY_TEST_PROGRAM names no program; scripts/test-engines builds it"
 )
+
+
+@pytest.fixture(scope="module")
+def room(nodes: Any) -> Iterator[None]:
+    """Add a node where all roles fit."""
+    node = nodes.add(num_cpus=16)
+    yield
+    nodes.remove(node)
+
+
+@pytest.fixture
+def client(room: None, cluster: RayCluster) -> Iterator[_ClusterClient]:  # noqa: ARG001
+    with _ClusterClient(cluster) as client:
+        yield client
+
+
+@needs_program
+def test_a_whole_run_whose_roles_live_on_ray(
+    room: None,  # noqa: ARG001
+    nodes: Any,
+    cluster: RayCluster,
+    tmp_path: Path,
+) -> None:
+    """Roles of Go are jobs beside those of Python, and all are found by the names that Ray keeps."""
+    spec = f"ray:{nodes.address}?namespace={cluster.namespace}"
+    environ = environ_without_fray(**nodes.environ, FRAY_CLIENT_SPEC=spec, FRAY_PROGRAM=PROGRAM)
+    done = run([sys.executable, rl_small.__file__, str(tmp_path / "out")], tmp_path, environ)
+    assert done.returncode == 0, f"{done.stdout[-4000:]}\n{done.stderr[-8000:]}"
+    assert done.stdout.splitlines()[-1] == "result: 2 checkpoints, 16 trajectories"
+    assert {job.name for job in cluster.list_jobs()} >= {"coordination", "training", "rollout_worker_1"}
+    assert all(job.status.ended for job in cluster.list_jobs())

@@ -69,7 +69,7 @@ class TrainWorker(NexRLModule):
         """Make a worker that does not run yet.
 
         Args:
-            config: the section train_worker, with `total_train_steps`, `checkpoint_path`, `sync_weight_path`,
+            config: the section train_worker, with `total_train_steps` (1000), `checkpoint_path`, `sync_weight_path`,
                 `save_freq` (0: none, see above), `remove_previous_ckpt`; `out`, in which paths that are
                 missing are; `seed`; and `train_service`, the section of its service with `backend` and
                 `model_tag`.
@@ -82,7 +82,7 @@ class TrainWorker(NexRLModule):
             **json_like(setting(config, "train_service", {})),
         }
         self._model_tag = str(setting(config, "train_service.model_tag", "default"))
-        self._total = int(setting(config, "total_train_steps", 0))
+        self._total = int(setting(config, "total_train_steps", 1000))
         self._save_freq = int(setting(config, "save_freq", 0))
         self._folder = _below(config, "checkpoint_path", "checkpoints")
         self._sync_path = _below(config, "sync_weight_path", "sync_weights")
