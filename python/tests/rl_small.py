@@ -1,6 +1,6 @@
-"""A whole run of two updates that needs no package, and a program that launches it: `python rl_small.py DIRECTORY`.
+"""A whole run of two updates, and a program that launches it: `python rl_small.py DIRECTORY`.
 
-All that computes is a mock; what coordinates is the program `fray rl`.
+All that computes is a mock, which needs no package; what coordinates is the program `fray rl`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from fray.rl import Config, NexRLController
 
 STEPS = 2
 COORDINATION = (
-    "data_loader trajectory_pool train_batch_pool weight_sync_controller validate_dataloader validator controller"
+    "data_loader trajectory_pool train_batch_pool weight_sync_controller"
+    " validate_dataloader validator controller"
 ).split()
 TRAINING = ["algorithm_processor", "train_worker"]
 

@@ -363,7 +363,8 @@ def test_n60_an_update_that_is_reported_again_while_it_runs_counts_once() -> Non
 
     host = WeightSyncControllerHost(Syncing())
     threads = [
-        threading.Thread(target=host.train_worker_notify_weight_update, args=("w", "m", "1")) for _ in range(2)
+        threading.Thread(target=host.train_worker_notify_weight_update, args=("w", "m", "1"))
+        for _ in range(2)
     ]
     threads[0].start()
     assert entered.wait(PATIENCE)

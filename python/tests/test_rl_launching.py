@@ -65,7 +65,7 @@ def test_processes_are_those_of_the_module() -> None:
     [
         (
             {"train_worker": {"count": 2}, "algorithm_processor": {}},
-            'group "g" have different counts: train_worker has 2, algorithm_processor has 1; give them the same',
+            'group "g" have different counts: train_worker has 2, algorithm_processor has 1; give',
         ),
         (
             {"train_worker": {}, "validator": {"count": 1}},
@@ -80,14 +80,14 @@ def test_n84_groups_that_cannot_be(roles: dict[str, Any], problem: str) -> None:
 
 
 def test_this_process_is_no_cluster_for_roles_of_go() -> None:
-    with pytest.raises(ConfigError, match="set FRAY_CLIENT_SPEC to .* fray apply --local"):
+    with pytest.raises(ConfigError, match=r"set FRAY_CLIENT_SPEC to .* fray apply --local"):
         NexRLController(Config({}), LocalCluster())
 
 
 def test_a_program_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
-    with pytest.raises(ConfigError, match="install a release of fray-ml, .* or set FRAY_PROGRAM"):
+    with pytest.raises(ConfigError, match=r"install a release of fray-ml, .* or set FRAY_PROGRAM"):
         become_program(["controller:0"], "{}")
 
 

@@ -37,9 +37,7 @@ KEYS = Path(__file__).parents[2] / "rl" / "config" / "keys.go"
         ("data_loader", "data", ["mock", "jsonl"]),
     ],
 )
-def test_each_type_of_the_guide_is_a_class(
-    role: str, section: str, known: list[str], tmp_path: Path
-) -> None:
+def test_each_type_of_the_guide_is_a_class(role: str, section: str, known: list[str], tmp_path: Path) -> None:
     (tmp_path / "items.jsonl").write_text('{"prompt": "x"}')
     service = {"inference_service": {"url": "http://127.0.0.1:9"}, "train_service": {"backend": "mock"}}
     for name in known:
@@ -66,9 +64,9 @@ def test_counts_are_those_of_the_roles_in_go() -> None:
 
 def test_the_classes_of_the_guide_are_there() -> None:
     """Those of the package that programs import, with the names that it has for them."""
-    names = """ActivityTrackerProxy AgentRolloutWorker BaseAlgorithmProcessor BaseDataLoader BaseRolloutWorker Batch
-        ErrorInfo ErrorReporter ErrorSeverity LLMServiceClient ModelTag NexRLController NexRLModule NexRLRole
-        RayActorWrapper RayResourceManager SimpleRolloutWorker TrainBatchPool TrainServiceClient TrainWorker
+    names = """ActivityTrackerProxy AgentRolloutWorker BaseAlgorithmProcessor BaseDataLoader BaseRolloutWorker
+        Batch ErrorInfo ErrorReporter ErrorSeverity LLMServiceClient ModelTag NexRLController NexRLModule
+        NexRLRole RayActorWrapper RayResourceManager SimpleRolloutWorker TrainBatchPool TrainServiceClient TrainWorker
         Trajectory TrajectoryPool Validator WeightSyncController execute execute_async
         set_logging_basic_config""".split()
     assert [name for name in names if name not in fray.rl.__all__] == []

@@ -1,4 +1,4 @@
-"""The state of algorithm processors: kills at each point, checkpoints, and runs that are resumed with KL on."""
+"""The state of algorithm processors: kills at each point, checkpoints, and resumed runs with KL on."""
 
 from __future__ import annotations
 
@@ -118,7 +118,12 @@ def test_n50_each_batch_counts_once_wherever_its_processor_is_killed(
     while process(whole):
         pass
     expected = queued(run)
-    assert len({unpack_batch(payload).metadata["algorithm_state"]["state"]["kl_coef"] for _, payload in expected}) == 3
+    assert (
+        len(
+            {unpack_batch(payload).metadata["algorithm_state"]["state"]["kl_coef"] for _, payload in expected}
+        )
+        == 3
+    )
     run.train_pool.batches.clear()
     run.train_pool.known.clear()
 
@@ -232,7 +237,7 @@ def test_a_batch_that_ends_after_the_run_went_back_changes_nothing(run: Run, tmp
 
 
 def test_checkpoints_that_are_not_here(run: Run, tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="there is no checkpoint .* all hosts of the run share"):
+    with pytest.raises(CheckpointError, match=r"there is no checkpoint .* all hosts of the run share"):
         processor_of(run, tmp_path).load_checkpoint(str(tmp_path / "global_step_2"))
     processor_of(run, tmp_path, "fixed").load_checkpoint(str(tmp_path / "global_step_2"))  # it needs none
     (tmp_path / "global_step_3").mkdir()

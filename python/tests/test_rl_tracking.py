@@ -326,9 +326,18 @@ print(json.dumps({**found, "text": "secret" in found["text"]}))
 @pytest.mark.skipif(not importlib.util.find_spec("wandb"), reason="the package wandb is not installed here")
 def test_n88_the_real_package_of_wandb_offline(tmp_path: Path) -> None:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("WANDB_")}
-    environ = {**kept, "WANDB_MODE": "offline", "WANDB_SILENT": "true", "PYTHONPATH": os.pathsep.join(sys.path)}
+    environ = {
+        **kept,
+        "WANDB_MODE": "offline",
+        "WANDB_SILENT": "true",
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }
     done = subprocess.run(
-        [sys.executable, "-c", OFFLINE, str(tmp_path)], env=environ, capture_output=True, text=True, check=False
+        [sys.executable, "-c", OFFLINE, str(tmp_path)],
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])

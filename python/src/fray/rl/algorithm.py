@@ -125,7 +125,7 @@ class BaseAlgorithmProcessor(NexRLModule):
         return self._thread is None or self._stopping.is_set() or self._thread.is_alive()
 
     def _state(self) -> State:
-        """Return what the next batch depends on besides itself, as JSON has it; {}: nothing, as by default."""
+        """Return what the next batch depends on besides itself, as JSON has it; {}: nothing (the default)."""
         return {}
 
     def _restore(self, state: State) -> None:
@@ -250,7 +250,9 @@ class BaseAlgorithmProcessor(NexRLModule):
         if self._states is None:
             out = str(setting(self._config, "out", ""))
             # A pool of this process is lost with it, and so are its batches' ids.
-            survives = out and self._has_state and isinstance(self._trajectory_pool, references.TrajectoryPool)
+            survives = (
+                out and self._has_state and isinstance(self._trajectory_pool, references.TrajectoryPool)
+            )
             self._states = BatchStates(f"{out}/algorithm" if survives else "", self._module_name)
         return self._states
 

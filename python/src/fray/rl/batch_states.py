@@ -80,7 +80,9 @@ class BatchStates:
         """
         with self._lock:
             if life != self._life:
-                raise ReplacedError(f"the run has gone back to a checkpoint, and batch {source} counts no more")
+                raise ReplacedError(
+                    f"the run has gone back to a checkpoint, and batch {source} counts no more"
+                )
             self._set(_Kept(source, dict(before), dict(after)))
 
     def reset(self, state: State) -> None:

@@ -78,9 +78,9 @@ class BufferedDataLoader(BaseDataLoader):
     """A loader over a source that is read batch by batch; subclasses give the items by `_items`.
 
     Keys of its section: `batch_size` (32) items are read at a time, in an order shuffled by `seed` with
-    `shuffle`; with `drop_last` a last batch that is not full is left out. `repeat_item` (1) is how often each is given, with the same `group_id` and `run_id` 0, 1 and
-    so on; items for validation are given once. With `keep_batch_order` the next batch is read after
-    `unlock_for_next_batch` only.
+    `shuffle`; with `drop_last` a last batch that is not full is left out. `repeat_item` (1) is how often each
+    is given, with the same `group_id` and `run_id` 0, 1 and so on; items for validation are given once. With
+    `keep_batch_order` the next batch is read after `unlock_for_next_batch` only.
     """
 
     def __init__(self, config: Any, is_validate: bool = False) -> None:

@@ -59,7 +59,6 @@ class Dumps:
             return None
         return str(path)
 
-
     def _replace(self, path: Path, text: str) -> None:
         partial = path.with_suffix(".tmp")
         try:

@@ -1,4 +1,4 @@
-"""A run as jobs of a cluster that a program launches: NexRL's controller class, for fray clusters and for Ray.
+"""A run as jobs that a program launches: NexRL's controller class, for fray clusters and for Ray.
 
     config = load("run.json")
     NexRLController(config).run()          # FRAY_CLIENT_SPEC=ray:auto
@@ -306,7 +306,9 @@ def _reach() -> dict[str, str]:
 def _program(environ: Mapping[str, str]) -> str:
     """Return the path of the program fray: of the agent, of the Python package, or on the path."""
     beside = Path(sys.executable).parent / "fray"
-    found = environ.get("FRAY_PROGRAM") or shutil.which(str(beside)) or shutil.which("fray", path=environ["PATH"])
+    found = (
+        environ.get("FRAY_PROGRAM") or shutil.which(str(beside)) or shutil.which("fray", path=environ["PATH"])
+    )
     if not found:
         raise ConfigError(
             "roles of Go need the program fray on this machine: install a release of fray-ml, which has it, "

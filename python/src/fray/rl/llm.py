@@ -76,9 +76,7 @@ class LLMServiceClient:
         self._model: str = setting(service, "model", self._model_tag)
         self._max_retries = int(setting(service, "max_retries", MAX_RETRIES))
         if self._max_retries < 0:
-            raise ConfigError(
-                f"service.inference_service.max_retries is {self._max_retries}; want 0 or more"
-            )
+            raise ConfigError(f"service.inference_service.max_retries is {self._max_retries}; want 0 or more")
         self._freeze_for_weight_sync = bool(setting(service, "freeze_for_weight_sync", True))
         self._defaults = {
             name: value

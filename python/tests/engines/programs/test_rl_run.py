@@ -1,4 +1,4 @@
-"""A whole run of fray.rl as jobs of a real fray cluster: roles of Go by its agents' program, others by Python."""
+"""A whole run of fray.rl as jobs of a real fray cluster: its agents have the program for roles of Go."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""fray.rl on a real Ray cluster: roles that a program creates as actors, and whole runs whose roles are jobs."""
+"""fray.rl on a real Ray cluster: roles that a program creates, and a whole run whose roles are jobs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ from test_rl_resources import (  # noqa: F401 - pytest runs them
 travel_by_value("actors", "test_rl_resources", "test_rl_hosting")
 
 needs_program = pytest.mark.skipif(
-    not os.access(PROGRAM, os.X_OK), reason="FRAY_TEST_PROGRAM names no program; scripts/test-engines builds it"
+    not os.access(PROGRAM, os.X_OK),
+    reason="FRAY_TEST_PROGRAM names no program; scripts/test-engines builds it",
 )
 
 

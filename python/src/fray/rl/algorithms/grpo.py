@@ -11,7 +11,6 @@ from fray.rl.algorithms.processing import grpo
 from fray.rl.config import ConfigError, setting
 from fray.rl.nexrl_types import Batch
 
-
 _COEFFICIENT = "kl_coef"  # in the state
 
 
