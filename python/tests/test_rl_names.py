@@ -65,10 +65,10 @@ def test_counts_are_those_of_the_roles_in_go() -> None:
 def test_the_classes_of_the_guide_are_there() -> None:
     """Those of the package that programs import, with the names that it has for them."""
     names = """ActivityTrackerProxy AgentRolloutWorker BaseAlgorithmProcessor BaseDataLoader BaseRolloutWorker
-        Batch ErrorInfo ErrorReporter ErrorSeverity LLMServiceClient ModelTag NexRLController NexRLModule
-        NexRLRole RayActorWrapper RayResourceManager SimpleRolloutWorker TrainBatchPool TrainServiceClient TrainWorker
-        Trajectory TrajectoryPool Validator WeightSyncController execute execute_async
-        set_logging_basic_config""".split()
+        Batch ErrorInfo ErrorReporter ErrorSeverity LLMServiceClient ModelTag NexRLController
+        NexRLModule NexRLRole RayActorWrapper RayResourceManager SimpleRolloutWorker TrainBatchPool
+        TrainServiceClient TrainWorker Trajectory TrajectoryPool Validator WeightSyncController execute
+        execute_async set_logging_basic_config""".split()
     assert [name for name in names if name not in fray.rl.__all__] == []
     assert [name for name in fray.rl.__all__ if isinstance(getattr(fray.rl, name), ModuleType)] == []
 

@@ -70,9 +70,9 @@ class TrainWorker(NexRLModule):
 
         Args:
             config: the section train_worker, with `total_train_steps` (1000), `checkpoint_path`,
-                `sync_weight_path`, `save_freq` (0: none, see above), `remove_previous_ckpt`; `out`, in which paths that are
-                missing are; `seed`; and `train_service`, the section of its service with `backend` and
-                `model_tag`.
+                `sync_weight_path`, `save_freq` (0: none, see above), `remove_previous_ckpt`; `out`, in which
+                paths that are missing are; `seed`; and `train_service`, the section of its service with
+                `backend` and `model_tag`.
             client: of its train service; None: as `train_service.backend` says.
         """
         super().__init__()
