@@ -250,9 +250,8 @@ class BaseAlgorithmProcessor(NexRLModule):
         if self._states is None:
             out = str(setting(self._config, "out", ""))
             # A pool of this process is lost with it, and so are its batches' ids.
-            survives = (
-                out and self._has_state and isinstance(self._trajectory_pool, references.TrajectoryPool)
-            )
+            pool = getattr(self, "_trajectory_pool", None)
+            survives = out and self._has_state and isinstance(pool, references.TrajectoryPool)
             self._states = BatchStates(f"{out}/algorithm" if survives else "", self._module_name)
         return self._states
 
