@@ -65,7 +65,7 @@ def test_processes_are_those_of_the_module() -> None:
     [
         (
             {"train_worker": {"count": 2}, "algorithm_processor": {}},
-            'group "g" have different counts: train_worker has 2, algorithm_processor has 1; give',
+            'group "g" have different counts: algorithm_processor has 1, train_worker has 2; give',
         ),
         (
             {"train_worker": {}, "validator": {"count": 1}},
@@ -80,7 +80,7 @@ def test_n84_groups_that_cannot_be(roles: dict[str, Any], problem: str) -> None:
 
 
 def test_this_process_is_no_cluster_for_roles_of_go() -> None:
-    with pytest.raises(ConfigError, match=r"set FRAY_CLIENT_SPEC to .* fray apply --local"):
+    with pytest.raises(ConfigError, match=r"set FRAY_CLIENT_SPEC to .* start \"fray apply --local\""):
         NexRLController(Config({}), LocalCluster())
 
 
