@@ -268,7 +268,7 @@ Answer = Callable[[dict[str, Any]], Any]
 
 
 class Inference:
-    """An inference service that speaks OpenAI's protocol; `answers`, or statuses, are given first."""
+    """An inference service that speaks OpenAI's protocol; `answers`, statuses or bytes, are given first."""
 
     def __init__(self) -> None:
         self.requests = Signals()
@@ -278,7 +278,7 @@ class Inference:
         self.gate.set()
         self.url = ""
 
-    def answer(self, path: str, request: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    def answer(self, path: str, request: dict[str, Any]) -> tuple[int, Any]:
         self.requests.add((path, request))
         assert self.gate.wait(PATIENCE)
         given = self.answers.popleft() if self.answers else None
@@ -323,7 +323,7 @@ def inference() -> Iterator[Inference]:
         def do_POST(self) -> None:
             request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             status, body = service.answer(self.path, request)
-            data = json.dumps(body).encode()
+            data = body if isinstance(body, bytes) else json.dumps(body).encode()
             self.send_response(status)
             for name, value in service.headers.items():
                 self.send_header(name, value)

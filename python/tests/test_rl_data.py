@@ -153,3 +153,16 @@ def test_calls_whose_answers_were_lost_change_nothing_again() -> None:
         loader.add_item({"index": "added"}, "id")
         loader.add_item_front({"index": "next"}, "other")
     assert roll_out() == ["next", "added"]
+
+
+def test_a_last_batch_that_is_not_full_may_be_left_out() -> None:
+    loader = MockDataLoader(Config({"num_samples": 5, "batch_size": 2, "drop_last": True}))
+    assert len(loader) == 4
+    assert indices(loader) == [0, 1, 2, 3]
+    assert loader.is_finished()
+
+
+def test_several_passes_are_an_error() -> None:
+    """Tasks of the second one would have the ids of the first."""
+    with pytest.raises(ConfigError, match="a loader of Python makes one pass"):
+        MockDataLoader(Config({"passes": 2}))

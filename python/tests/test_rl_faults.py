@@ -351,3 +351,26 @@ def test_n60_a_controller_of_weights_of_python_counts_once() -> None:
     host.abandon("m")
     assert value.updates == [("w", "m")] * 2
     assert host.status() == {"models": {}, "waiting": ["default"], "settled": False}
+
+
+def test_n60_an_update_that_is_reported_again_while_it_runs_counts_once() -> None:
+    entered, go, calls = threading.Event(), threading.Event(), []
+
+    class Syncing:
+        def train_worker_notify_weight_update(self, worker: str, tag: str) -> None:
+            calls.append((worker, tag))
+            entered.set()
+            assert go.wait(PATIENCE)
+
+    host = WeightSyncControllerHost(Syncing())
+    threads = [
+        threading.Thread(target=host.train_worker_notify_weight_update, args=("w", "m", "1"))
+        for _ in range(2)
+    ]
+    threads[0].start()
+    assert entered.wait(PATIENCE)
+    threads[1].start()
+    go.set()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert calls == [("w", "m")]

@@ -283,6 +283,7 @@ def test_a_worker_that_is_killed_at_any_write_ends_with_the_same_weights(tmp_pat
         assert each["version"] == STEPS, "each update is made known once"
         assert (each["acknowledged"], each["held"]) == (list(range(STEPS)), {})
         assert each["files"] == ["global_step_6"]
+        assert each["states"] == {"algorithm_processor_0": {"kl_coef": 6}}
 
 
 def test_a_service_that_lost_its_model_gets_the_same_batches_again(tmp_path: Path) -> None:

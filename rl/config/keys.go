@@ -135,7 +135,7 @@ func serviceKeys() []Key {
 		{Path: "service.inference_service.api_key", Kind: Text, Meaning: "of the server"},
 		{Path: "service.inference_service.max_retries", Kind: Whole, Default: 3, Meaning: "of a request that failed"},
 		{Path: "service.inference_service.freeze_for_weight_sync", Kind: Flag, Default: true, Meaning: "requests wait while weights are synced"},
-		{Path: "service.inference_service.timeout", Kind: Seconds, Default: 60, Above: true, Meaning: "of a request"},
+		{Path: "service.inference_service.timeout", Kind: Seconds, Default: 600, Above: true, Meaning: "of a request; 10 s of them at most for its connection"},
 		{Path: "service.inference_service.sync_timeout", Kind: Seconds, Default: 60, Above: true, Meaning: "the longest wait for a sync of weights"},
 		{Path: "service.inference_service.class", Kind: Text, Meaning: "module:Class that the role inference_service hosts"},
 		{Path: "service.inference_service.config", Kind: Any, Meaning: "what that class reads"},

@@ -38,6 +38,7 @@ type model struct {
 	stale   map[int64][]int64  // step -> versions of these
 	failing bool               // update_weights fails
 	loaded  string             // the checkpoint
+	states  []string           // checkpoints whose states the processor loaded, "" for that of a new one
 	saved   []string           // paths of sync weights
 	started map[string]int     // runs, by worker
 	held    chan struct{}      // tasks of validation wait until it is closed; nil: they do not
@@ -251,6 +252,12 @@ type processor struct {
 func (p *processor) Run() error        { return p.loop.start(p.work) }
 func (p *processor) Stop()             { p.loop.stop() }
 func (p *processor) HealthCheck() bool { return true }
+
+func (p *processor) LoadCheckpoint(path string) {
+	p.s.model.mu.Lock()
+	defer p.s.model.mu.Unlock()
+	p.s.model.states = append(p.s.model.states, path)
+}
 
 func (p *processor) work(ctx context.Context) {
 	for ctx.Err() == nil {

@@ -76,6 +76,9 @@ func (c *Controller) prepareFresh(ctx context.Context, order run.Order) error {
 			return err
 		}
 	}
+	if err := c.all(ctx, c.cfg.Cast.Processors, "load_checkpoint", ""); err != nil { // a former run may have left its state
+		return err
+	}
 	if err := c.begin(ctx, 0); err != nil {
 		return err
 	}
@@ -143,6 +146,9 @@ func (c *Controller) load(ctx context.Context, order run.Order) error {
 		return err
 	}
 	if err := c.all(ctx, c.cfg.Cast.TrainWorkers, "set_train_step", m.Step); err != nil {
+		return err
+	}
+	if err := c.all(ctx, c.cfg.Cast.Processors, "load_checkpoint", path); err != nil {
 		return err
 	}
 	if err := c.begin(ctx, m.Step); err != nil {

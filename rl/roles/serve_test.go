@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -197,6 +198,9 @@ func TestN58_ResumeSetsTheStepAndSkipsData(t *testing.T) {
 	s.wait(ended)
 	if s.model.step != 6 || filepath.Base(s.model.loaded) != "global_step_4" {
 		t.Errorf("step %d from %q, want 6 from global_step_4", s.model.step, s.model.loaded)
+	}
+	if states := append(slices.Clone(first.states), s.model.states...); !slices.Equal(states, []string{"", s.model.loaded}) {
+		t.Errorf("the processor loaded %q, want that of a new one, then the trainer's checkpoint", states)
 	}
 	before := first.uses()
 	for task := range s.model.uses() {

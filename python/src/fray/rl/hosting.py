@@ -15,7 +15,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from fray.rl.config import DEFAULT_LEASE_TTL, Config, ConfigError, class_of, count_of, section_of, setting
+from fray.rl.config import (
+    DEFAULT_LEASE_TTL,
+    DEFAULTS,
+    Config,
+    ConfigError,
+    class_of,
+    count_of,
+    section_of,
+    setting,
+)
 from fray.rl.ended import end_of
 from fray.rl.hosts import actor_of
 from fray.rl.nexrl_types import NexRLRole
@@ -58,7 +67,7 @@ _TYPES: dict[str, dict[str, str]] = {
     "validator": {"default": "fray.rl.validator:Validator"},
     "experiment_logger": {"wandb": "fray.rl.experiment:WandbLogger"},
 }
-_KEYS = {
+KEYS: dict[str, tuple[str, str]] = {
     "rollout_worker": ("rollout_worker.type", "simple"),
     "algorithm_processor": ("algorithm.type", "grpo"),
     "train_worker": ("train_worker.type", "default"),
@@ -72,6 +81,8 @@ _KEYS = {
     "inference_service": ("service.inference_service.class", ""),
     "experiment_logger": ("", "wandb"),
 }
+"""Of each role that Python may host: the key that names its class, and the default."""
+
 _CONCURRENCY = 64  # calls at once; what must not run beside itself has locks of its own
 _HEARTBEAT = 5.0  # seconds, or less where leases are short
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0  # seconds between two tries to reach an actor
@@ -100,8 +111,8 @@ def places_of(words: Sequence[str], config: Mapping[str, Any]) -> list[Place]:
     found: list[Place] = []
     for word in words:
         role, colon, index = word.partition(":")
-        if role not in _KEYS:
-            raise ConfigError(f'"{role}" is no role that Python hosts; these are {", ".join(_KEYS)}')
+        if role not in KEYS:
+            raise ConfigError(f'"{role}" is no role that Python hosts; these are {", ".join(KEYS)}')
         count = count_of(config, NexRLRole(role)) if role not in OTHERS else _count_of_other(config, role)
         if not colon:
             found += [Place(role, i) for i in range(count)]
@@ -124,7 +135,7 @@ def make(place: Place, config: Config) -> tuple[Any, Any]:
     Raises:
         ConfigError: its class cannot be imported, or the type of the role is one of the program `fray rl`.
     """
-    key, default = _KEYS[place.role]
+    key, default = KEYS[place.role]
     named = str(setting(config, key, default) if key else default)
     path = _TYPES.get(place.role, {}).get(named, named)
     if ":" not in path:
@@ -146,7 +157,7 @@ def _section(role: str, config: Config) -> Any:
         return config
     if role in OTHERS:
         section = Config(setting(config, f"service.{role}", {}))
-        return Config({**section, **{key: config[key] for key in ("seed", "out") if key in config}})
+        return Config({**section, **{key: setting(config, key, DEFAULTS[key]) for key in ("seed", "out")}})
     return section_of(config, NexRLRole(role))
 
 

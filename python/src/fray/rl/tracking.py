@@ -151,6 +151,10 @@ class ActivityTrackerProxy:
     def _token(self, number: int) -> str:
         return f"{self._name}-{number}"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel as the tracker: in another process modules have another life."""
+        return ActivityTrackerProxy, (self._central,)
+
 
 def _plain(value: Any) -> Any:
     """Return the number of a scalar of numpy or torch."""
