@@ -226,7 +226,7 @@ func (c *Controller) endValidation(ctx context.Context, order run.Order) error {
 			return err
 		}
 	}
-	if err := c.call(ctx, rl.WeightSyncController, "end_validate", order.Tag, c.validation()); err != nil {
+	if err := c.call(ctx, rl.WeightSyncController, "end_validate", order.Tag, validationOf(c)); err != nil {
 		return err
 	}
 	if c.cfg.Cast.Validates {
@@ -235,8 +235,8 @@ func (c *Controller) endValidation(ctx context.Context, order run.Order) error {
 	return nil
 }
 
-// validation names the present validation, so that what ends it counts once.
-func (c *Controller) validation() string {
+// validationOf names the present validation, so that what ends it counts once.
+func validationOf(c *Controller) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return fmt.Sprintf("%d/%d", c.machine.State().Epoch, c.record.Validations)
@@ -249,7 +249,7 @@ func (c *Controller) measure(ctx context.Context) error {
 	if measured {
 		return nil
 	}
-	metrics, err := ask[map[string]float64](ctx, c.cfg.Peers, string(rl.Validator), "compute_and_log_metrics", c.validation())
+	metrics, err := ask[map[string]float64](ctx, c.cfg.Peers, string(rl.Validator), "compute_and_log_metrics", validationOf(c))
 	switch {
 	case raised(err): // no trajectory came of it; training goes on
 		c.cfg.Log.Error("the validation has no result", "error", err)
