@@ -29,12 +29,15 @@ type result struct {
 	Bytes  int           `json:",omitzero"` // of the state
 	Idle   requests      `json:",omitzero"`
 	Change requests      `json:",omitzero"`
+	// Of an RL run.
+	Rate float64 `json:",omitzero"` // trajectories a second
+	Held int64   `json:",omitzero"` // bytes of trajectories in a pool, at most
 	// Of a cloud.
 	CPU     time.Duration `json:",omitzero"` // of a step with nothing to do
 	Calls   int           `json:",omitzero"` // for one observation
 	Pages   int           `json:",omitzero"` // that the observation had at least
 	Again   time.Duration `json:",omitzero"` // until all was asked for again
-	Longest time.Duration `json:",omitzero"` // of the steps until then
+	Longest time.Duration `json:",omitzero"` // of the steps until then, or of what Took is the median of
 }
 
 // The measurements that are no verb.
@@ -72,6 +75,8 @@ func runOne(ctx context.Context, args []string, out io.Writer) error {
 		r, err = steadyWatch(ctx, n)
 	case oneEcho:
 		return serveEcho(ctx, echoKind(args[1]), os.Stdin, out)
+	case oneRLPuts, oneRLMany, oneRLBatch, oneRLUnblock:
+		r, err = runRL(ctx, args[0], n, rlJournal(args[2]))
 	case oneServe:
 		return serveCloud(ctx, os.Stdin, out)
 	default:

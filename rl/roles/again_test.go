@@ -36,18 +36,18 @@ func TestN34_ABatchThatIsReportedAgainWaitsForTheLocks(t *testing.T) {
 	defer func() { cancel(); <-tended }()
 	lost, give := context.WithCancel(t.Context())
 	go func() { <-g.asked; give() }() // the pool is being locked; the pool that reported dies
-	if err := w.TrajectoryPoolNotifyBatchReady(lost, "default", "b1"); err == nil {
+	if _, err := w.TrajectoryPoolNotifyBatchReady(lost, "default", "b1"); err == nil {
 		t.Fatal("the first report ends before the pool is locked")
 	}
 	gone, end := context.WithCancel(t.Context())
 	end()
 	for range 50 { // of an answer and the end of its context, which are both there, select takes either
-		if err := w.TrajectoryPoolNotifyBatchReady(gone, "default", "b1"); err == nil {
+		if _, err := w.TrajectoryPoolNotifyBatchReady(gone, "default", "b1"); err == nil {
 			t.Fatal("a further report ends before the pool is locked")
 		}
 	}
 	close(g.open)
-	if err := w.TrajectoryPoolNotifyBatchReady(t.Context(), "default", "b1"); err != nil {
+	if _, err := w.TrajectoryPoolNotifyBatchReady(t.Context(), "default", "b1"); err != nil {
 		t.Error(err)
 	}
 }
