@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -100,15 +102,15 @@ func (b rlBench) putRate() error {
 	if err != nil {
 		return err
 	}
-	beside := ""
+	var beside strings.Builder
 	for _, kind := range []rlJournal{rlWritten, rlNone, rlBare} {
 		_, other, err := b.one(oneRLPuts, strconv.Itoa(b.sizes.puts), string(kind))
 		if err != nil {
 			return err
 		}
-		beside += fmt.Sprintf("%s: %s; ", kind, perSecond(other.Rate))
+		fmt.Fprintf(&beside, "%s: %s; ", kind, perSecond(other.Rate))
 	}
-	b.row(fmt.Sprintf("put_trajectory of 4 KiB from %d workers, one pool", b.sizes.workers), perSecond(r.Rate), perSecond(rlPutRate), beside+"bare is an actor that does nothing")
+	b.row(fmt.Sprintf("put_trajectory of 4 KiB from %d workers, one pool", b.sizes.workers), perSecond(r.Rate), perSecond(rlPutRate), beside.String()+"bare is an actor that does nothing")
 	b.row(fmt.Sprintf("memory of that, %s put", mb(int64(b.sizes.puts)*rlPayload)), "held "+mb(r.Held), "at most "+mb(rlMemory), "peak of the process, clients in it: "+mb(synced.peak))
 	return nil
 }
@@ -192,8 +194,8 @@ type rlRig struct {
 }
 
 func (g *rlRig) close() {
-	for i := len(g.closing) - 1; i >= 0; i-- {
-		g.closing[i]()
+	for _, closing := range slices.Backward(g.closing) {
+		closing()
 	}
 }
 

@@ -209,7 +209,7 @@ func (s *sleeper) Copy(ctx context.Context, _ rl.ModelTag, _ int64) error {
 
 // unblocks measures in mode sync how long it is from the trainer's notice of an update to the answer that a rollout waits for,
 // beyond the copy.
-func (g *rlRig) unblocks(turns int) (result, error) {
+func (g *rlRig) unblocks(turns int) (r result, err error) {
 	copier := &sleeper{}
 	client, control, err := g.serveSync(copier)
 	if err != nil {
@@ -218,7 +218,12 @@ func (g *rlRig) unblocks(turns int) (result, error) {
 	tended := make(chan error, 1)
 	ctx, cancel := context.WithCancel(g.ctx)
 	go func() { tended <- control.Tend(ctx) }()
-	defer func() { cancel(); <-tended }()
+	defer func() {
+		cancel()
+		if ended := <-tended; err == nil {
+			err = ended
+		}
+	}()
 	h, err := client.Lookup(g.ctx, string(rl.WeightSyncController))
 	if err != nil {
 		return result{}, err
