@@ -79,7 +79,7 @@ func (b *bench) parts() []part {
 		{"actorlife", columns, actors.actorLife},
 		{"ray", columns, actors.besideRay},
 		{"engines", columns, engines.engines},
-		{"rl", columns, rlBench{bench: b}.rl},
+		{"rl", columns, b.roles},
 		{"sidebyside", nil, side.sideBySide},
 	}
 }

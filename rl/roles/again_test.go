@@ -33,7 +33,12 @@ func TestN34_ABatchThatIsReportedAgainWaitsForTheLocks(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	tended := make(chan error, 1)
 	go func() { tended <- w.Tend(ctx) }()
-	defer func() { cancel(); <-tended }()
+	defer func() {
+		cancel()
+		if err := <-tended; err != nil {
+			t.Error(err)
+		}
+	}()
 	lost, give := context.WithCancel(t.Context())
 	go func() { <-g.asked; give() }() // the pool is being locked; the pool that reported dies
 	if _, err := w.TrajectoryPoolNotifyBatchReady(lost, "default", "b1"); err == nil {

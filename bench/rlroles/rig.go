@@ -1,4 +1,4 @@
-package main
+package rlroles
 
 import (
 	"context"
@@ -21,12 +21,12 @@ import (
 	"github.com/fray-ml/fray/sleep"
 )
 
-// open is the journal of a role; nil with rlNone.
-func (g *rlRig) open(name string) (roles.Journal, [][]byte, error) {
-	if g.kind == rlNone || g.kind == rlBare {
+// open is the journal of a role; nil with None.
+func (g *rig) open(name string) (roles.Journal, [][]byte, error) {
+	if g.kind == None || g.kind == Bare {
 		return nil, nil, nil
 	}
-	j, records, err := journal.OpenDir(g.ctx, journal.DirConfig{Path: filepath.Join(g.dir, name), NoSync: g.kind == rlWritten})
+	j, records, err := journal.OpenDir(g.ctx, journal.DirConfig{Path: filepath.Join(g.dir, name), NoSync: g.kind == Written})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -35,7 +35,7 @@ func (g *rlRig) open(name string) (roles.Journal, [][]byte, error) {
 }
 
 // serve serves actors by their names.
-func (g *rlRig) serve(actors map[string]any) error {
+func (g *rig) serve(actors map[string]any) error {
 	server, err := host.New(host.Config{})
 	if err != nil {
 		return err
@@ -83,10 +83,10 @@ func (always) BatchReady(context.Context, rl.ModelTag, string, *int64) (rl.Batch
 	return rl.BatchVerdict{Counted: true}, nil
 }
 
-func (g *rlRig) servePools(names []string) error {
+func (g *rig) servePools(names []string) error {
 	actors := map[string]any{}
 	for _, name := range names {
-		if g.kind == rlBare {
+		if g.kind == Bare {
 			actors[name] = bare{}
 			continue
 		}
@@ -99,26 +99,26 @@ func (g *rlRig) servePools(names []string) error {
 	return g.serve(actors)
 }
 
-func (g *rlRig) pool(name string, from roles.LoaderStatus, weights roles.BatchNotifier) (*roles.Pool, error) {
+func (g *rig) pool(name string, from roles.LoaderStatus, weights roles.BatchNotifier) (*roles.Pool, error) {
 	kept, records, err := g.open(name)
 	if err != nil {
 		return nil, err
 	}
 	return roles.NewPool(roles.PoolConfig{
-		Pool:   trajectory.Config{Name: name, KeyList: []string{"group_id"}, GroupSize: rlGroup, BatchSize: rlBatch, Ready: rl.BatchSizeReached, MaxBytes: rlMemory},
+		Pool:   trajectory.Config{Name: name, KeyList: []string{"group_id"}, GroupSize: groupSize, BatchSize: batchSize, Ready: rl.BatchSizeReached, MaxBytes: maxBytes},
 		Loader: from, Weights: weights, Journal: kept, Records: records, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 	})
 }
 
-// rlTaken is what consumers of pools have taken.
-type rlTaken struct {
+// taken is what consumers of pools have taken.
+type taken struct {
 	done         chan struct{} // closed once nothing more is put
 	trajectories atomic.Int64
 	held         atomic.Int64 // bytes that a pool had at most
 }
 
 // consume takes batches as fast as it can.
-func (t *rlTaken) consume(ctx context.Context, pool actorrpc.Handle, name string) error {
+func (t *taken) consume(ctx context.Context, pool actorrpc.Handle, name string) error {
 	for last := false; ; {
 		batch, err := actorrpc.Call[*rl.Batch](ctx, pool, "get_batch", nil, nil, "algorithm_processor_0")
 		if err != nil {
@@ -148,53 +148,53 @@ func (t *rlTaken) consume(ctx context.Context, pool actorrpc.Handle, name string
 }
 
 // batches measures get_batch, from the call to the decoded batch.
-func (g *rlRig) batches(turns int) (result, error) {
+func (g *rig) batches(turns int) (Result, error) {
 	if err := g.servePools([]string{"trajectory_pool"}); err != nil {
-		return result{}, err
+		return Result{}, err
 	}
 	c, err := g.client()
 	if err != nil {
-		return result{}, err
+		return Result{}, err
 	}
 	h, err := c.Lookup(g.ctx, "trajectory_pool")
 	if err != nil {
-		return result{}, err
+		return Result{}, err
 	}
 	var all []time.Duration
 	for turn := range turns {
-		futures := make([]*actorrpc.Future[rl.Outcome], rlBatch)
+		futures := make([]*actorrpc.Future[rl.Outcome], batchSize)
 		for i := range futures {
-			futures[i] = actorrpc.Go[rl.Outcome](g.ctx, h, "put_trajectory", rlHeader(turn*rlBatch+i), make([]byte, rlPayload))
+			futures[i] = actorrpc.Go[rl.Outcome](g.ctx, h, "put_trajectory", header(turn*batchSize+i), make([]byte, payloadSize))
 		}
 		for _, f := range futures {
 			if _, err := f.Result(g.ctx); err != nil {
-				return result{}, err
+				return Result{}, err
 			}
 		}
 		began := time.Now()
 		batch, err := actorrpc.Call[*rl.Batch](g.ctx, h, "get_batch", nil, nil, "algorithm_processor_0")
 		if err != nil {
-			return result{}, err
+			return Result{}, err
 		}
 		all = append(all, time.Since(began))
-		if batch == nil || len(batch.Payloads) != rlBatch {
-			return result{}, errNoBatch
+		if batch == nil || len(batch.Payloads) != batchSize {
+			return Result{}, errNoBatch
 		}
 		if _, err := actorrpc.Call[bool](g.ctx, h, "ack", batch.ID); err != nil {
-			return result{}, err
+			return Result{}, err
 		}
 	}
 	return spread(all), nil
 }
 
 // spread is the median and the longest of measurements.
-func spread(all []time.Duration) result {
+func spread(all []time.Duration) Result {
 	slices.Sort(all)
-	return result{Took: all[len(all)/2], Longest: all[len(all)-1]}
+	return Result{Took: all[len(all)/2], Longest: all[len(all)-1]}
 }
 
-// rlCopy is how long a copy of weights takes.
-const rlCopy = 20 * time.Millisecond
+// copyTime is how long a copy of weights takes.
+const copyTime = 20 * time.Millisecond
 
 // sleeper copies weights by waiting, and notes how long that took.
 type sleeper struct{ took atomic.Int64 }
@@ -202,45 +202,50 @@ type sleeper struct{ took atomic.Int64 }
 // Copy waits.
 func (s *sleeper) Copy(ctx context.Context, _ rl.ModelTag, _ int64) error {
 	began := time.Now()
-	sleep.For(ctx, rlCopy)
+	sleep.For(ctx, copyTime)
 	s.took.Store(int64(time.Since(began)))
 	return ctx.Err()
 }
 
 // unblocks measures in mode sync how long it is from the trainer's notice of an update to the answer that a rollout waits for,
 // beyond the copy.
-func (g *rlRig) unblocks(turns int) (result, error) {
+func (g *rig) unblocks(turns int) (r Result, err error) {
 	copier := &sleeper{}
 	client, control, err := g.serveSync(copier)
 	if err != nil {
-		return result{}, err
+		return Result{}, err
 	}
 	tended := make(chan error, 1)
 	ctx, cancel := context.WithCancel(g.ctx)
 	go func() { tended <- control.Tend(ctx) }()
-	defer func() { cancel(); <-tended }()
+	defer func() {
+		cancel()
+		if ended := <-tended; err == nil {
+			err = ended
+		}
+	}()
 	h, err := client.Lookup(g.ctx, string(rl.WeightSyncController))
 	if err != nil {
-		return result{}, err
+		return Result{}, err
 	}
 	var all []time.Duration
 	for turn := range turns {
 		id := fmt.Sprint(turn)
 		if _, err := actorrpc.Call[any](g.ctx, h, "trajectory_pool_notify_batch_ready", rl.DefaultModel, id); err != nil {
-			return result{}, err
+			return Result{}, err
 		}
 		waits := actorrpc.Go[rl.RolloutStatus](g.ctx, h, "wait_rollout_service", rl.DefaultModel, 60.0)
 		if err := expect(rl.Block)(actorrpc.Call[rl.RolloutStatus](g.ctx, h, "check_rollout_service_status", rl.DefaultModel)); err != nil {
-			return result{}, err
+			return Result{}, err
 		}
 		began := time.Now()
 		notice := actorrpc.Go[any](g.ctx, h, "train_worker_notify_weight_update", "train_worker_0", rl.DefaultModel, id)
 		if err := expect(rl.Continue)(waits.Result(g.ctx)); err != nil {
-			return result{}, err
+			return Result{}, err
 		}
 		all = append(all, time.Since(began)-time.Duration(copier.took.Load()))
 		if _, err := notice.Result(g.ctx); err != nil {
-			return result{}, err
+			return Result{}, err
 		}
 	}
 	return spread(all), nil
@@ -257,7 +262,7 @@ func expect(want rl.RolloutStatus) func(rl.RolloutStatus, error) error {
 }
 
 // serveSync serves weight sync with a pool and a loader, whose actors it calls over the socket.
-func (g *rlRig) serveSync(copier roles.Copier) (*actorrpc.Client, *roles.Weights, error) {
+func (g *rig) serveSync(copier roles.Copier) (*actorrpc.Client, *roles.Weights, error) {
 	pool, err := g.pool("trajectory_pool", always{}, always{})
 	if err != nil {
 		return nil, nil, err
@@ -267,7 +272,7 @@ func (g *rlRig) serveSync(copier roles.Copier) (*actorrpc.Client, *roles.Weights
 		return nil, nil, err
 	}
 	from, err := roles.NewLoader(roles.LoaderConfig{
-		Loader: loader.Config{KeepBatchOrder: true}, Source: source.Mock(rlBatch), Journal: kept, Records: records, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+		Loader: loader.Config{KeepBatchOrder: true}, Source: source.Mock(batchSize), Journal: kept, Records: records, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		return nil, nil, err
