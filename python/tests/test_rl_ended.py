@@ -49,7 +49,7 @@ def test_the_end_is_of_one_run(tmp_path: Path) -> None:
     assert end_of(Config({"out": str(tmp_path)})) is None  # it does not know its run yet
     assert end_of(Config({"run": "a"})) is None
     (tmp_path / "ended.json").write_text("[]")
-    with pytest.raises(ConfigError, match=r"ended\.json cannot be read: .*; if the run has not ended, remove"):
+    with pytest.raises(ConfigError, match=r"ended\.json cannot be read: .* has not ended, remove"):
         end_of(config)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -230,7 +231,7 @@ def test_n99_earlier_checkpoints_go_once_a_newer_one_is_there(tmp_path: Path) ->
 def test_n99_a_checkpoint_is_there_whenever_its_replacement_is_interrupted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A kill before the first rename, between the two, behind them, and amid the removal of the former one."""
+    """A kill before the first rename, between the two, behind them, and amid the removal."""
 
     class Killed(BaseException):
         pass
@@ -258,7 +259,7 @@ def test_n99_a_checkpoint_is_there_whenever_its_replacement_is_interrupted(
         with monkeypatch.context() as patched:
             dies = killed_at(moment)
             patched.setattr(Path, "rename", dies(Path.rename))
-            patched.setattr(checkpoints.shutil, "rmtree", dies(checkpoints.shutil.rmtree))
+            patched.setattr(shutil, "rmtree", dies(shutil.rmtree))
             with contextlib.suppress(Killed):
                 checkpoints.publish(folder / ".global_step_4.tmp-1", folder, 4)
         checkpoints.clean(folder)

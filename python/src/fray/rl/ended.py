@@ -1,4 +1,4 @@
-"""The end of a run, as its controller records it in the run's directory: processes that are started later end at once."""
+"""The end of a run, as its controller records it: processes of the run that are started later end at once."""
 
 from __future__ import annotations
 
@@ -46,6 +46,5 @@ def end_of(config: Any, run: str = "") -> End | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError) as err:
-        raise ConfigError(
-            f"the record of the run's end {path} cannot be read: {err}; if the run has not ended, remove the file"
-        ) from err
+        hint = "if the run has not ended, remove the file"
+        raise ConfigError(f"the record of the run's end {path} cannot be read: {err}; {hint}") from err

@@ -86,4 +86,6 @@ def records_of(path: Path) -> Iterator[Any]:
 
 
 def row_of(record: Any) -> dict[str, Any]:
-    return {item.key or "/".join(item.nested_key): json.loads(item.value_json) for item in record.history.item}
+    return {
+        item.key or "/".join(item.nested_key): json.loads(item.value_json) for item in record.history.item
+    }
