@@ -303,8 +303,8 @@ def _reach() -> dict[str, str]:
     here = os.environ.get("FRAY_HOST_ADDRESS", "")
     if reach.address != here:
         raise ConfigError(
-            f"roles of Go run on the machine of the Ray cluster's head, which is {reach.address}, and this is "
-            f"{here}: give its head the resource head_node, and these roles preemptible=False"
+            f"roles of Go run on the machine of the Ray cluster's head, which is {reach.address}, and this "
+            f"is {here}: give its head the resource head_node, and these roles preemptible=False"
         )
     return dict(reach.variables())
 
