@@ -74,11 +74,9 @@ def check(out: Path) -> str:
 
 def launched(out: Path, cluster: Any = None, environment: EnvironmentConfig | None = None) -> NexRLController:
     """Return what launches the run, on little."""
-    little = {
-        name: ResourceConfig(cpu=0.1, ram="8m", preemptible=name != "coordination")
-        for name in ("coordination", "training", "rollout_worker")
-    }
-    return NexRLController(document(out), cluster, little, environment)
+    little = ResourceConfig(cpu=0.1, ram="8m")
+    groups = ("coordination", "training", "rollout_worker")
+    return NexRLController(document(out), cluster, dict.fromkeys(groups, little), environment)
 
 
 def main(out: Path) -> None:

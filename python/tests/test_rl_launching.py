@@ -13,6 +13,7 @@ import rl_small
 from actors import PATIENCE
 from controller import TOKEN, Controller
 from fray.cluster import FrayCluster, LocalCluster, ResourceConfig
+from fray.cluster.ray.reach import Reach
 from fray.rl import Config, ConfigError, NexRLController
 from fray.rl.launching import Process, RunFailedError, become_program, processes_of
 from test_rl_go import TOP, program
@@ -89,6 +90,43 @@ def test_a_program_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch, t
     monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
     with pytest.raises(ConfigError, match=r"install a release of fray-ml, .* or set FRAY_PROGRAM"):
         become_program(["controller:0"], "{}")
+
+
+class OnRay:
+    """A connection from a job on Ray, whose head is another machine or this one."""
+
+    def __init__(self, head: str) -> None:
+        self.head = head
+
+    def reach(self) -> Reach:
+        return Reach(self.head, 7, "token", "fingerprint", "rl")
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("head", ["10.0.0.1", "10.0.0.2"])
+def test_on_ray_roles_of_go_are_on_the_machine_of_the_head(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, head: str
+) -> None:
+    """There the registry answers programs without Ray."""
+    (tmp_path / "fray").write_text("")
+    (tmp_path / "fray").chmod(0o700)
+    began: list[Any] = []
+    monkeypatch.setattr("os.execve", lambda *given: began.append(given))
+    monkeypatch.setattr("fray.cluster.current_cluster", lambda: OnRay(head))
+    monkeypatch.setenv("FRAY_CLUSTER_SPEC", "ray:10.0.0.1:6379")
+    monkeypatch.setenv("FRAY_HOST_ADDRESS", "10.0.0.2")
+    monkeypatch.setenv("FRAY_PROGRAM", str(tmp_path / "fray"))
+    if head != "10.0.0.2":
+        with pytest.raises(ConfigError, match=r"head, which is 10\.0\.0\.1, and this is 10\.0\.0\.2: give"):
+            become_program(["controller:0"], "{}")
+        return
+    become_program(["controller:0"], "{}")
+    ((program, words, environ),) = began
+    assert words == [program, "rl", "controller:0"]
+    assert environ["FRAY_CLUSTER_ADDRESS"] == "127.0.0.1:7"
+    assert (environ["FRAY_NAMESPACE"], environ["FRAY_RL_CONFIG"]) == ("rl", "{}")
 
 
 def test_requests_have_what_their_groups_need(remote: FrayCluster, tmp_path: Path) -> None:

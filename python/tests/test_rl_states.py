@@ -80,7 +80,7 @@ def killed_when_keeping(one: GRPOProcessor) -> None:
     def keep(*_: Any) -> bool:
         raise Killed
 
-    one._keep = keep  # type: ignore[method-assign]
+    one._keep = keep  # type: ignore[method-assign, assignment]
 
 
 def killed_before_the_end(one: GRPOProcessor) -> None:
@@ -104,7 +104,7 @@ def killed_when_queueing(one: GRPOProcessor) -> None:
     def put(*_: Any) -> bool:
         raise Killed
 
-    one._put_batch = put  # type: ignore[method-assign]
+    one._put_batch = put  # type: ignore[method-assign, assignment]
 
 
 @pytest.mark.parametrize(
@@ -262,7 +262,7 @@ def test_a_disk_that_is_full_is_waited_for(run: Run, tmp_path: Path, monkeypatch
     monkeypatch.setattr(algorithm, "_LONGEST_PAUSE", 0.0)
     run.pool.batches.append(batch_of(1))
     one = processor_of(run, tmp_path)
-    keep, failed = one._kept.keep, []
+    keep, failed = one._kept.keep, list[Any]()
 
     def full(*args: Any) -> None:
         if len(failed) < 2:
@@ -270,7 +270,7 @@ def test_a_disk_that_is_full_is_waited_for(run: Run, tmp_path: Path, monkeypatch
             raise OSError("no space left on device")
         keep(*args)
 
-    one._kept.keep = full  # type: ignore[method-assign]
+    one._kept.keep = full  # type: ignore[method-assign, assignment]
     process(one)
     assert run.pool.acked.values == ["b1"]
     assert [error[2]["message"] for error in run.tracker.errors.values] == ["no space left on device"] * 2
@@ -302,7 +302,7 @@ def test_batches_without_state_stay_as_they_are() -> None:
 def test_subclasses_keep_their_own_state(run: Run, tmp_path: Path) -> None:
     class Counting(GRPOProcessor):
         seen = 0
-        _has_state = True  # type: ignore[assignment]
+        _has_state = True
 
         def _fit(self, batch: Batch, update_fn: str) -> None:
             self.seen += len(batch)

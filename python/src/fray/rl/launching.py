@@ -138,7 +138,7 @@ class NexRLController:
             config: Of the run, as `fray.rl.config.load` returns it.
             cluster: Where to launch; None: the current one, which FRAY_CLIENT_SPEC names.
             resources: What each process of a colocation group, or of a role, needs; by default 1 CPU. Roles
-                of Go are not on preemptible machines by default, which on Ray is the machine of its head.
+                of Go are not on preemptible machines by default, which on Ray are nodes with `head_node`.
             environment: Of all processes; None: that of the cluster, see fray.cluster.EnvironmentConfig.
 
         Raises:
@@ -281,7 +281,7 @@ def become_program(roles: Sequence[str], document: str) -> None:
     """Replace this process, a job's, by the program `fray rl`.
 
     Raises:
-        ConfigError: the program is not on this machine.
+        ConfigError: the program is not on this machine or, on Ray, this is not the machine of its head.
     """
     environ = {**os.environ, **_reach(), "FRAY_RL_CONFIG": document}
     program = _program(environ)
@@ -296,11 +296,17 @@ def _reach() -> dict[str, str]:
     from fray.cluster import current_cluster
 
     cluster: Any = current_cluster()
-    found: dict[str, str] = cluster.reach().variables()
+    reach = cluster.reach()
     cluster.close()
     if (ray := sys.modules.get("ray")) is not None:
         ray.shutdown()  # its threads do not outlive this program
-    return found
+    here = os.environ.get("FRAY_HOST_ADDRESS", "")
+    if reach.address != here:
+        raise ConfigError(
+            f"roles of Go run on the machine of the Ray cluster's head, which is {reach.address}, and this "
+            f"is {here}: give its head the resource head_node, and these roles preemptible=False"
+        )
+    return dict(reach.variables())
 
 
 def _program(environ: Mapping[str, str]) -> str:
