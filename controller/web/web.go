@@ -83,6 +83,7 @@ type Server struct {
 	current  atomic.Pointer[frame]
 	journal  journal
 	used     usage.Recorder
+	metrics  metricReader
 }
 
 // New returns a Server that answers from what there is now. It keeps up with the
@@ -95,7 +96,7 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	s := &Server{cfg: cfg}
+	s := &Server{cfg: cfg, metrics: metricReader{logs: cfg.Logs}}
 	s.current.Store(newFrame(cfg.Source.Snapshot(), 1))
 	files, err := fs.Sub(static, "static")
 	if err != nil {
@@ -118,6 +119,7 @@ func (s *Server) routes(files fs.FS) *http.ServeMux {
 	mux.HandleFunc("GET /api/v1/jobs/{id}", s.job)
 	mux.HandleFunc("GET /api/v1/jobs/{id}/logs", s.logs)
 	mux.HandleFunc("GET /api/v1/jobs/{id}/usage", s.usage)
+	mux.HandleFunc("GET /api/v1/jobs/{id}/curves", s.curves)
 	mux.HandleFunc("GET /api/v1/actors", s.actors)
 	mux.HandleFunc("GET /api/v1/slices", s.slices)
 	mux.HandleFunc("GET /api/v1/reservations", s.reservations)

@@ -42,9 +42,11 @@ class ReverseTrainService(TrainService):
 
     def update(self, batch: Batch) -> dict[str, float]:
         columns = [np.asarray(batch.values[name]) for name in COLUMNS]
-        shards = zip(*(np.array_split(column, self._gang.size) for column in columns))
+        shards = zip(*(np.array_split(column, self._gang.size) for column in columns), strict=True)
         total, weights = float(columns[2].sum()), self._weights.arrays()
-        parts = [{"weights": weights, "shard": list(shard), "total": total, "clip": self._clip} for shard in shards]
+        parts = [
+            {"weights": weights, "shard": list(shard), "total": total, "clip": self._clip} for shard in shards
+        ]
         answers = self._gang.each(parts, gradient_of_part)
         gradient = policy.Weights.zeros()
         for answer in answers:
@@ -56,12 +58,18 @@ class ReverseTrainService(TrainService):
 
     def state(self):
         moments = {"first": self._optimizer.first, "second": self._optimizer.second, "weights": self._weights}
-        arrays = {f"{owner}.{name}": array for owner, each in moments.items() for name, array in each.arrays().items()}
+        arrays = {
+            f"{owner}.{name}": array
+            for owner, each in moments.items()
+            for name, array in each.arrays().items()
+        }
         return {**arrays, "count": np.int64(self._optimizer.count)}
 
     def restore(self, state) -> None:
         def part(owner: str) -> policy.Weights:
-            return policy.Weights(**{name: state[f"{owner}.{name}"] for name in policy.Weights.zeros().arrays()})
+            return policy.Weights(
+                **{name: state[f"{owner}.{name}"] for name in policy.Weights.zeros().arrays()}
+            )
 
         self._weights = part("weights")
         self._optimizer.first, self._optimizer.second = part("first"), part("second")
@@ -74,7 +82,9 @@ class ReverseTrainService(TrainService):
 def gradient_of_part(part):
     weights, total, clip = policy.Weights(**part["weights"]), part["total"], part["clip"]
     prompts, answers, mask, advantages, sampled = part["shard"]
-    loss, gradient = policy.loss_and_gradient(weights, prompts, answers, mask, advantages, sampled, total, clip)
+    loss, gradient = policy.loss_and_gradient(
+        weights, prompts, answers, mask, advantages, sampled, total, clip
+    )
     return {"loss": loss, "gradient": gradient.arrays()}
 
 
