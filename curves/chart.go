@@ -11,7 +11,7 @@ import (
 type Size struct{ Width, Height int }
 
 const (
-	leastWidth, leastHeight = 24, 4
+	leastWidth, leastHeight = 24, 5
 	// A character of the block Braille Patterns of Unicode has two columns of four dots.
 	dotColumns, dotRows = 2, 4
 	braille             = '\u2800'
@@ -23,6 +23,7 @@ func Chart(name string, points []Point, size Size) string {
 		return name + ": no value yet\n"
 	}
 	size.Width, size.Height = max(size.Width, leastWidth), max(size.Height, leastHeight)
+	size.Height -= 1 - size.Height%2 // so that one row is in the middle
 	lo, hi := span(points)
 	labels := map[int]string{0: number(hi), size.Height / 2: number(hi - (hi-lo)*float64(size.Height/2)/float64(size.Height-1)), size.Height - 1: number(lo)}
 	gutter := 0
@@ -42,19 +43,23 @@ func Chart(name string, points []Point, size Size) string {
 		fmt.Fprintf(&out, "%*s %s%s\n", gutter, labels[i], tick, strings.TrimRight(string(row), string(braille)))
 	}
 	fmt.Fprintf(&out, "%*s └%s\n", gutter, "", strings.Repeat("─", columns))
-	first, end := strconv.FormatInt(points[0].Step, 10), strconv.FormatInt(last.Step, 10)
-	fmt.Fprintf(&out, "%*s  %s%*s\n", gutter, "", first, max(len(end)+1, columns-len(first)), end)
+	first, end := strconv.FormatInt(points[0].Step, 10), ""
+	if len(points) > 1 {
+		end = strconv.FormatInt(last.Step, 10)
+		end = fmt.Sprintf("%*s", max(len(end)+1, columns-len(first)), end)
+	}
+	fmt.Fprintf(&out, "%*s  %s%s\n", gutter, "", first, end)
 	return out.String()
 }
 
-// span is the range of the values. Shares, some of which are large, have one from 0 to 1.
+// span is the range of the values. Shares have one from 0 to 1, unless they change and are all small.
 func span(points []Point) (lo, hi float64) {
 	lo, hi = math.Inf(1), math.Inf(-1)
 	for _, p := range points {
 		lo, hi = min(lo, p.Value), max(hi, p.Value)
 	}
 	switch {
-	case lo >= 0 && hi <= 1 && hi >= 0.5:
+	case lo >= 0 && hi <= 1 && (hi >= 0.5 || lo == hi):
 		return 0, 1
 	case lo == hi:
 		around := max(1, math.Abs(lo)/2)

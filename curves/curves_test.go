@@ -104,19 +104,46 @@ func TestSetsAreBounded(t *testing.T) {
 }
 
 func TestChart(t *testing.T) {
-	points := []Point{{0, 0.02}, {10, 0.3}, {20, 0.9}, {30, 1}, {60, 1}}
-	want := strings.TrimPrefix(`
+	for _, c := range []struct {
+		name   string
+		points []Point
+		size   Size
+		want   string
+	}{
+		{"val/exact_match", []Point{{0, 0.02}, {10, 0.3}, {20, 0.9}, {30, 1}, {60, 1}}, Size{Width: 28, Height: 6}, `
 val/exact_match  1 at step 60
-     1 ┤⠀⠀⠀⠀⠀⠀⠀⠀⢀⡠⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒
-       │
-`, "\n")
-	got := Chart("val/exact_match", points, Size{Width: 28, Height: 5})
-	if *updated {
-		t.Log("\n" + got)
-	}
-	_ = want
-	lines := strings.Split(strings.TrimSuffix(got, "\n"), "\n")
-	if len(lines) != 8 || lines[0] != "val/exact_match  1 at step 60" {
-		t.Errorf("got\n%s", got)
+  1 ┤⠀⠀⠀⠀⠀⠀⠀⡠⠤⠔⠒⠊⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉
+    │⠀⠀⠀⠀⠀⢀⠜
+0.5 ┤⠀⠀⠀⠀⢠⠊
+    │⠀⠀⠀⡠⠃
+  0 ┤⣀⠔⠉
+    └───────────────────────
+     0                    60
+`},
+		{"loss", []Point{{3, 7}}, Size{}, `
+loss  7 at step 3
+10.5 ┤
+     │
+   7 ┤⠂
+     │
+ 3.5 ┤
+     └──────────────────
+      3
+`},
+		{"loss", []Point{{-1, 2e-5}, {0, 1e-5}}, Size{Width: 24, Height: 5}, `
+loss  1e-05 at step 0
+  2e-05 ┤⠉⠒⢄⡀
+        │⠀⠀⠀⠈⠒⢄⡀
+1.5e-05 ┤⠀⠀⠀⠀⠀⠀⠈⠒⢄⡀
+        │⠀⠀⠀⠀⠀⠀⠀⠀⠀⠈⠒⢄⡀
+  1e-05 ┤⠀⠀⠀⠀⠀⠀⠀⠀⠀⠀⠀⠀⠈⠒⢄
+        └───────────────
+         -1            0
+`},
+		{"none", nil, Size{}, "\nnone: no value yet\n"},
+	} {
+		if got := "\n" + Chart(c.name, c.points, c.size); got != c.want {
+			t.Errorf("got%s\nwant%s", got, c.want)
+		}
 	}
 }

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from calculator import TIGHT, Expression
-from inference import Answer, InvalidRequestError, Served, sampled, serve, temperature_of
+from inference import Answer, InvalidRequestError, Json, Served, sampled, serve, temperature_of
 
 from fray.rl.nexrl_types import Batch
 from fray.rl.train.service import TrainService
@@ -33,7 +33,7 @@ def seen(expression: Expression) -> int:
     return SECOND_FIRST if second > first else IN_ORDER
 
 
-def read(messages: list[dict]) -> tuple[Expression, list[int]]:
+def read(messages: list[Json]) -> tuple[Expression, list[int]]:
     """What is left of a conversation's expression, and its tokens: what was seen, and the action, in turn."""
     try:
         expression = Expression.parse(next(m["content"] for m in messages if m["role"] == "user"))
@@ -62,7 +62,7 @@ class CalculatorService(Served):
 
     def __init__(self, config: Mapping[str, Any]):
         super().__init__(np.zeros((len(WORDS), len(ACTIONS))))
-        serve(self, config)
+        self.http = serve(self, config)
 
     def of(self, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
         table = arrays.get("table")
@@ -70,7 +70,7 @@ class CalculatorService(Served):
             raise ValueError("the weights are of another policy")
         return table
 
-    def converse(self, messages: list[dict], tools: list[dict], request: dict) -> list[Answer]:
+    def converse(self, messages: list[Json], tools: list[Json], request: Json) -> list[Answer]:
         if not any(tool.get("function", {}).get("name") == "calculate" for tool in tools):
             raise InvalidRequestError("tools: want the function calculate")
         expression, tokens = read(messages)

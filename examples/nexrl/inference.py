@@ -37,6 +37,8 @@ from fray.rl.__main__ import main as host
 from fray.rl.config import VARIABLE, load
 from fray.rl.train.service import VERSION, WEIGHTS, read_arrays
 
+Json = dict[str, Any]  # an object of a request or an answer
+
 REVERSE = "reverse"
 END_TEXT = "<|end|>"
 WORDS = (*policy.TOKENS, END_TEXT)  # by token
@@ -56,7 +58,7 @@ class Answer:
     words: tuple[str, ...]  # by token
     version: int  # of the weights
     text: str = ""
-    calls: list[dict] = field(default_factory=list)  # of tools
+    calls: list[Json] = field(default_factory=list)  # of tools
     length: bool = False  # it was cut off
 
     @property
@@ -70,7 +72,7 @@ class Answer:
             return "tool_calls"
         return "length" if self.length else "stop"
 
-    def ids_for(self, request: dict) -> dict:
+    def ids_for(self, request: Json) -> Json:
         if not request.get("return_token_ids"):
             return {}
         return {"token_ids": self.ids, "prompt_token_ids": self.prompt_ids, "weights_version": self.version}
@@ -108,13 +110,13 @@ class Served:
         """Return the weights that arrays are, or raise a ValueError."""
         raise NotImplementedError
 
-    def complete(self, prompt: str, request: dict) -> list[Answer]:
+    def complete(self, prompt: str, request: Json) -> list[Answer]:
         del prompt, request
         raise InvalidRequestError(
             f"model {self.models[0]!r} answers conversations only, at /v1/chat/completions"
         )
 
-    def converse(self, messages: list[dict], tools: list[dict], request: dict) -> list[Answer]:
+    def converse(self, messages: list[Json], tools: list[Json], request: Json) -> list[Answer]:
         raise NotImplementedError
 
 
@@ -129,7 +131,7 @@ class Policy(Served):
             raise ValueError("the weights are of another policy")
         return policy.Weights(**arrays)
 
-    def complete(self, prompt: str, request: dict) -> list[Answer]:
+    def complete(self, prompt: str, request: Json) -> list[Answer]:
         weights, version = self.served
         temperature, most = (
             temperature_of(request),
@@ -151,7 +153,7 @@ class Policy(Served):
             answers.append(Answer(ids, log_probs, known, WORDS, version, policy.decode(ids), length=cut))
         return answers
 
-    def converse(self, messages: list[dict], tools: list[dict], request: dict) -> list[Answer]:
+    def converse(self, messages: list[Json], tools: list[Json], request: Json) -> list[Answer]:
         del tools
         content = messages[-1].get("content")
         if not isinstance(content, str):
@@ -159,7 +161,7 @@ class Policy(Served):
         return self.complete(content, request)
 
 
-def temperature_of(request: dict) -> float:
+def temperature_of(request: Json) -> float:
     temperature = float(request["temperature"] if request.get("temperature") is not None else 1.0)
     if not 0 <= temperature < float("inf"):
         raise InvalidRequestError(f"temperature: want a number of at least 0, got {temperature}")
@@ -176,7 +178,7 @@ def sampled(logits: np.ndarray, temperature: float, seed: int | None) -> tuple[i
     return token, float(scaled[token])
 
 
-def completion(served: Served, request: dict) -> dict:
+def completion(served: Served, request: Json) -> Json:
     """The answer of /v1/completions."""
     prompts = request.get("prompt")
     prompts = [prompts] if isinstance(prompts, str) else prompts
@@ -185,7 +187,7 @@ def completion(served: Served, request: dict) -> dict:
     answers = [answer for prompt in prompts for answer in served.complete(prompt, request)]
     choices = []
     for index, answer in enumerate(answers):
-        choice: dict[str, Any] = {
+        choice: Json = {
             "index": index, "text": answer.text, "finish_reason": answer.reason, "logprobs": None
         }  # fmt: skip
         if request.get("logprobs") is not None and request.get("logprobs") is not False:
@@ -201,7 +203,7 @@ def completion(served: Served, request: dict) -> dict:
     return _envelope(served, "text_completion", "cmpl", choices, answers)
 
 
-def chat(served: Served, request: dict) -> dict:
+def chat(served: Served, request: Json) -> Json:
     """The answer of /v1/chat/completions."""
     messages = request.get("messages")
     if not isinstance(messages, list) or not messages:
@@ -209,10 +211,10 @@ def chat(served: Served, request: dict) -> dict:
     answers = served.converse(messages, request.get("tools") or [], request)
     choices = []
     for index, answer in enumerate(answers):
-        message: dict[str, Any] = {"role": "assistant", "content": answer.text}
+        message: Json = {"role": "assistant", "content": answer.text}
         if answer.calls:
             message = {"role": "assistant", "content": None, "tool_calls": answer.calls}
-        choice: dict[str, Any] = {
+        choice: Json = {
             "index": index, "message": message, "finish_reason": answer.reason, "logprobs": None
         }  # fmt: skip
         if request.get("logprobs"):
@@ -226,7 +228,7 @@ def chat(served: Served, request: dict) -> dict:
     return _envelope(served, "chat.completion", "chatcmpl", choices, answers)
 
 
-def _envelope(served: Served, kind: str, prefix: str, choices: list[dict], answers: list[Answer]) -> dict:
+def _envelope(served: Served, kind: str, prefix: str, choices: list[Json], answers: list[Answer]) -> Json:
     prompt, generated = sum(len(a.prompt_ids) for a in answers), sum(len(a.ids) for a in answers)
     return {
         "id": f"{prefix}-{secrets.token_hex(12)}",
@@ -242,7 +244,7 @@ def _envelope(served: Served, kind: str, prefix: str, choices: list[dict], answe
     }
 
 
-def chunks(whole: dict) -> list[dict]:
+def chunks(whole: Json) -> list[Json]:
     """A whole answer as the events of a stream: one for each character, then the reason why it ended."""
     is_chat = whole["object"] == "chat.completion"
     head = {name: whole[name] for name in ("id", "created", "model")}
@@ -259,7 +261,7 @@ def chunks(whole: dict) -> list[dict]:
             events.append({"index": index, "delta": delta, "finish_reason": None})
         for place, character in enumerate(text):
             logprobs = choice["logprobs"]
-            part: dict
+            part: Json
             if is_chat:
                 part = {"delta": {"role": "assistant", "content": character}}
                 logprobs = logprobs and {"content": logprobs["content"][place : place + 1]}
@@ -267,7 +269,7 @@ def chunks(whole: dict) -> list[dict]:
                 part = {"text": character}
                 logprobs = logprobs and {name: column[place : place + 1] for name, column in logprobs.items()}
             events.append({"index": index, **part, "finish_reason": None, "logprobs": logprobs})
-        last: dict = {"delta": {}} if is_chat else {"text": ""}
+        last: Json = {"delta": {}} if is_chat else {"text": ""}
         events.append({"index": index, **last, "finish_reason": choice["finish_reason"], "logprobs": None})
     return [{**head, "choices": [event]} for event in events]
 
@@ -311,7 +313,7 @@ class Handler(BaseHTTPRequestHandler):
         except Exception as error:  # the server outlives each of its requests
             self._fail(500, f"{type(error).__name__}: {error}")
 
-    def _stream(self, events: list[dict]) -> None:
+    def _stream(self, events: list[Json]) -> None:
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Connection", "close")
@@ -326,7 +328,7 @@ class Handler(BaseHTTPRequestHandler):
         kind = "invalid_request_error" if status < 500 else "server_error"
         self._answer(status, {"error": {"message": message, "type": kind, "param": None, "code": None}})
 
-    def _answer(self, status: int, value: dict) -> None:
+    def _answer(self, status: int, value: Json) -> None:
         body = json.dumps(value).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
@@ -334,7 +336,7 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, *_) -> None:
+    def log_message(self, *_: Any) -> None:
         """Print nothing: there are hundreds of requests a second."""
 
 
@@ -373,7 +375,7 @@ class InferenceService(Policy):
     Configured by service.inference_service and the run's seed.
     """
 
-    def __init__(self, config):
+    def __init__(self, config: Mapping[str, Any]):
         super().__init__(policy.Weights.initial(int(config.get("seed") or 0)))
         self.http = serve(self, config)
 

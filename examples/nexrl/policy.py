@@ -10,6 +10,7 @@ table prefers each digit for itself. Gradients are written out below, and
 test_gradients compares them with finite differences.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -62,7 +63,7 @@ def encode(text: str) -> np.ndarray:
     return np.array(tokens + [PAD] * (PROMPT_LENGTH - len(tokens)))
 
 
-def decode(tokens) -> str:
+def decode(tokens: Iterable[int]) -> str:
     return "".join(TOKENS[token] for token in tokens if 0 <= token < END)
 
 
@@ -86,7 +87,9 @@ def log_softmax(values: np.ndarray) -> np.ndarray:
 Seed = int | list[int] | None
 
 
-def answer(weights: Weights, prompt: np.ndarray, temperature: float, seed: Seed, most: int = ANSWER_LENGTH):
+def answer(
+    weights: Weights, prompt: np.ndarray, temperature: float, seed: Seed, most: int = ANSWER_LENGTH
+) -> tuple[list[int], list[float]]:
     """One answer: its tokens, with END if it comes, and their log probabilities. Greedy at temperature 0."""
     values = logits(weights, prompt[None])[0][0]
     scaled = log_softmax(values / temperature if temperature > 0 else values)
@@ -111,7 +114,16 @@ def log_probabilities(weights: Weights, prompts: np.ndarray, answers: np.ndarray
     return np.where(answers == PAD, 0.0, chosen)
 
 
-def loss_and_gradient(weights: Weights, prompts, answers, mask, advantages, old_log_probs, total, clip=0.2):
+def loss_and_gradient(
+    weights: Weights,
+    prompts: np.ndarray,
+    answers: np.ndarray,
+    mask: np.ndarray,
+    advantages: np.ndarray,
+    old_log_probs: np.ndarray,
+    total: float,
+    clip: float = 0.2,
+) -> tuple[float, Weights]:
     """The clipped surrogate objective as a loss, and its gradient.
 
     J. Schulman et al., "Proximal Policy Optimization Algorithms", 2017 (https://arxiv.org/abs/1707.06347),

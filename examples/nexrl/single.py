@@ -76,7 +76,11 @@ def served() -> Iterator[tuple[Answers, Callable[[policy.Weights, int], None]]]:
         "print(server.server_port, flush=True)\nsys.stdin.read()\n"
     )
     server = subprocess.Popen(
-        [sys.executable, "-c", program, str(SEED)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", program, str(SEED)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parent,
     )
     with server, tempfile.TemporaryDirectory() as folder:
         assert server.stdin is not None

@@ -13,6 +13,8 @@ give the same weights, bit by bit, in every run of a gang of this size.
 import json
 import os
 import sys
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import policy
@@ -30,11 +32,11 @@ COLUMNS = ("prompts", "responses", "response_mask", "advantages", "old_log_probs
 class ReverseTrainService(TrainService):
     """Trains policy.Weights with Adam on the clipped surrogate objective."""
 
-    def __init__(self, _config=None, gang: Gang | None = None):
+    def __init__(self, _config: Any = None, gang: Gang | None = None):
         super().__init__()
         self._gang = gang or Gang()
 
-    def build(self, config) -> None:
+    def build(self, config: Mapping[str, Any]) -> None:
         given = config.get("config") or {}
         self._clip = float(given.get("clip_ratio", 0.2))
         self._weights = policy.Weights.initial(int(config.get("seed", 0)))
@@ -56,7 +58,7 @@ class ReverseTrainService(TrainService):
         norm = sum(float((value**2).sum()) for value in gradient.arrays().values()) ** 0.5
         return {"actor/pg_loss": sum(answer["loss"] for answer in answers), "actor/grad_norm": norm}
 
-    def state(self):
+    def state(self) -> Mapping[str, Any]:
         moments = {"first": self._optimizer.first, "second": self._optimizer.second, "weights": self._weights}
         arrays = {
             f"{owner}.{name}": array
@@ -65,7 +67,7 @@ class ReverseTrainService(TrainService):
         }
         return {**arrays, "count": np.int64(self._optimizer.count)}
 
-    def restore(self, state) -> None:
+    def restore(self, state: Mapping[str, Any]) -> None:
         def part(owner: str) -> policy.Weights:
             return policy.Weights(
                 **{name: state[f"{owner}.{name}"] for name in policy.Weights.zeros().arrays()}
@@ -75,11 +77,11 @@ class ReverseTrainService(TrainService):
         self._optimizer.first, self._optimizer.second = part("first"), part("second")
         self._optimizer.count = int(state["count"])
 
-    def weights(self):
+    def weights(self) -> Mapping[str, Any]:
         return self._weights.arrays()
 
 
-def gradient_of_part(part):
+def gradient_of_part(part: Mapping[str, Any]) -> dict[str, Any]:
     weights, total, clip = policy.Weights(**part["weights"]), part["total"], part["clip"]
     prompts, answers, mask, advantages, sampled = part["shard"]
     loss, gradient = policy.loss_and_gradient(

@@ -50,7 +50,7 @@ export const number = (v) => String(Number(v.toPrecision(4)));
 function chart(c) {
   const last = c.values.at(-1), lowest = Math.min(...c.values), highest = Math.max(...c.values);
   let [lo, hi] = [lowest, highest];
-  if (lo >= 0 && hi <= 1 && hi >= 0.5) [lo, hi] = [0, 1];
+  if (lo >= 0 && hi <= 1 && (hi >= 0.5 || lo === hi)) [lo, hi] = [0, 1];
   if (lo === hi) [lo, hi] = [lo - 1, hi + 1];
   const [from, to] = [c.steps[0], c.steps.at(-1)];
   const x = (step) => pad.left + (to > from ? (step - from) / (to - from) : 0) * (size.width - pad.left - pad.right);
