@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -16,7 +17,8 @@ func guideBlock(t *testing.T, guide string, block int) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	blocks := regexp.MustCompile(`(?m)(?:^    [^\n]*\n)+`).FindAllString(string(data), -1)
+	blocks := regexp.MustCompile("(?ms)^```[^\n]*\n.*?^```$|(?:^    [^\n]*\n)+").FindAllString(string(data), -1)
+	blocks = slices.DeleteFunc(blocks, func(block string) bool { return strings.HasPrefix(block, "```") })
 	if block >= len(blocks) {
 		t.Fatalf("%s has %d blocks of commands", guide, len(blocks))
 	}

@@ -3,6 +3,7 @@ package examples
 import (
 	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,8 +13,8 @@ import (
 	"testing"
 )
 
-// withKills has the runs of NexRL be whole and lose every process of theirs, as make soak does.
-var withKills = flag.Bool("nexrl.kills", false, "whole runs of NexRL, and one that loses each of its processes")
+// whole has runs of NexRL make all their updates, and lose each process of theirs, as make soak does.
+var whole = flag.Bool("nexrl.whole", false, "whole runs of NexRL, which lose each of their processes")
 
 // newRLStack is a run of NexRL with its module beside the examples, by a Python that has what it needs.
 func newRLStack(t *testing.T, file string) *stack {
@@ -40,8 +41,8 @@ func (s *stack) validations(out, name string) map[int64]float64 {
 	if err != nil {
 		return found
 	}
-	whole := data[:strings.LastIndexByte(string(data), '\n')+1]
-	for line := range strings.Lines(string(whole)) {
+	lines := data[:strings.LastIndexByte(string(data), '\n')+1]
+	for line := range strings.Lines(string(lines)) {
 		var r record
 		if err := json.Unmarshal([]byte(line), &r); err != nil {
 			s.t.Fatalf("%v in %s", err, line)
@@ -67,50 +68,49 @@ func (s *stack) finished() {
 	})
 }
 
-// TestNexRL runs the example as its guide does, and looks at the curve as it does.
+// loss is of a process of a run, once a step is trained: by what its command line has.
+type loss struct {
+	step int64
+	what []string
+}
+
+// TestNexRL runs the example as its guide does, with fewer updates, and kills processes of it on the way: the pool and the
+// controller, which share one, a rollout worker, the train worker, and one of the train service's gang. It learns all the same.
 func TestNexRL(t *testing.T) {
 	t.Parallel()
 	s := newRLStack(t, "nexrl.hcl")
-	steps, args := int64(60), ""
-	if !*withKills {
-		steps, args = 20, " --var steps=20"
-	}
-	s.follow("nexrl.md", 0, "examples/nexrl.hcl", "examples/nexrl.hcl"+args)
-	stop := s.following("nexrl.md", 1)
+	const steps = 20
+	s.follow("nexrl.md", 0, "examples/nexrl.hcl", "examples/nexrl.hcl --var steps=20")
+	s.lose([]loss{
+		{1, []string{"fray.rl", "rollout_worker:0"}},
+		{4, []string{"trajectory_pool:0", "controller:0"}},
+		{8, []string{"fray.rl", "train_worker:0"}},
+		{12, []string{"train_service.py"}},
+	})
+	curve := s.follow("nexrl.md", 1) // follows the run to its end
 	s.finished()
-	curve := s.follow("nexrl.md", 2)
-	stop()
 	matches := s.validations("out/nexrl", "val/exact_match")
-	if matches[0] > 0.1 || matches[steps] < 0.95 || int64(len(matches)) != steps/10+1 {
+	if matches[0] > 0.1 || matches[steps] < 0.95 || len(matches) != steps/10+1 {
 		t.Errorf("got exact matches %v, want about 0.02 at step 0, and from 0.95 on at step %d, every 10 steps", matches, steps)
 	}
-	if !regexp.MustCompile(`val/exact_match  [01][0-9.]* at step `+"(20|60)").MatchString(curve) || strings.Count(curve, "\n") < 10 {
+	if !regexp.MustCompile(`val/exact_match  [01][0-9.]* at step 20`).MatchString(curve) || strings.Count(curve, "\n") < 10 {
 		t.Errorf("the guide's command draws\n%s", curve)
 	}
-	if !s.exists("out/nexrl/checkpoints/global_step_10/run.json") || !s.exists("out/nexrl/checkpoints/global_step_20/weights.npz") {
-		t.Error("there are no checkpoints of steps 10 and 20")
+	for _, file := range []string{"global_step_10/run.json", "global_step_20/weights.npz"} {
+		if !s.exists("out/nexrl/checkpoints/" + file) {
+			t.Errorf("there is no %s among the checkpoints", file)
+		}
 	}
 	s.follow("nexrl.md", 3)
-	s.wantGone()
+	eventually(t, "the controller has ended, too", func() bool { return len(processesOf(t, s.dir)) == 0 })
+	s.gone = true
 }
 
-// killed are the processes of the run that are lost, at which step: by what their command lines have.
-var killed = []struct {
-	step int64
-	what []string
-}{
-	{3, []string{"fray.rl", "rollout_worker:0"}},
-	{7, []string{"rl", "trajectory_pool:0"}},
-	{12, []string{"fray.rl", "train_worker:0"}},
-	{16, []string{"rl", "controller:0"}},
-	{22, []string{"train_service.py"}},
-	{26, []string{"fray.rl", "inference_service:0"}},
-}
-
-// TestNexRLLosesProcesses kills processes of a run on its way: it learns the same, bit by bit.
-func TestNexRLLosesProcesses(t *testing.T) {
-	if !*withKills {
-		t.Skip("make soak runs it; python/tests/test_rl_example.py loses processes of a short run")
+// TestNexRLBitByBit makes all updates of the example, once undisturbed and once while each of its processes is killed: the
+// weights are the same.
+func TestNexRLBitByBit(t *testing.T) {
+	if !*whole {
+		t.Skip("it takes minutes: make soak runs it with -nexrl.whole")
 	}
 	weights := map[bool]string{}
 	for _, disturbed := range []bool{false, true} {
@@ -120,24 +120,52 @@ func TestNexRLLosesProcesses(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.apply()
-		stop := s.watch()
 		if disturbed {
-			for _, k := range killed {
-				eventually(t, "the run gets on", func() bool { return s.step() >= k.step })
-				s.killOne(k.what)
-			}
+			s.lose([]loss{
+				{3, []string{"fray.rl", "rollout_worker:0"}},
+				{7, []string{"trajectory_pool:0"}},
+				{12, []string{"fray.rl", "train_worker:0"}},
+				{16, []string{"controller:0"}},
+				{22, []string{"train_service.py"}},
+				{26, []string{"fray.rl", "inference_service:0"}},
+			})
 		}
 		s.finished()
-		stop()
 		matches := s.validations("out/nexrl", "val/exact_match")
 		if matches[60] < 0.95 {
 			t.Errorf("got exact matches %v, want 0.95 at step 60", matches)
 		}
 		weights[disturbed] = s.read("out/nexrl/checkpoints/global_step_60/weights.npz")
-		s.destroy()
+		s.run("destroy", "--auto-approve", s.file)
+		eventually(t, "the controller has ended, too", func() bool { return len(processesOf(t, s.dir)) == 0 })
+		s.gone = true
 	}
 	if weights[true] != weights[false] {
 		t.Error("the weights of the run that lost processes are other ones than those of the run that did not")
+	}
+}
+
+// TestNexRLAgent runs the guide's other example: an agent learns to use its tool over several turns.
+func TestNexRLAgent(t *testing.T) {
+	if !*whole {
+		t.Skip("it takes minutes: make soak runs it with -nexrl.whole; test_n86_the_agent_learns is the same in little")
+	}
+	s := newRLStack(t, "nexrl-agent.hcl")
+	shown := s.follow("nexrl.md", 4)
+	rewards := s.validations("out/nexrl-agent", "val/reward")
+	if rewards[0] > 0.5 || rewards[20] < 0.95 || !strings.Contains(shown, "at step 20") {
+		t.Errorf("got rewards %v, want less than 0.5 at step 0, and 0.95 at step 20; it showed\n%s", rewards, shown)
+	}
+	eventually(t, "the controller has ended, too", func() bool { return len(processesOf(t, s.dir)) == 0 })
+	s.gone = true
+}
+
+// lose kills processes of a run, one after another.
+func (s *stack) lose(all []loss) {
+	s.t.Helper()
+	for _, l := range all {
+		eventually(s.t, fmt.Sprintf("step %d is trained", l.step), func() bool { return s.step() >= l.step })
+		s.killOne(l.what)
 	}
 }
 

@@ -43,7 +43,7 @@ func checkedBy() map[string]map[string]string {
 		"iris.md":          {"    FRAY_CLIENT_SPEC": "not run: it needs a cluster; tests/engines/programs", "```python": "test_engine_guides.py"},
 		"modules.md":       {"```": "TestModulesGuide"},
 		"nexrl-modules.md": {"```python": "test_rl_guides.py"},
-		"nexrl.md":         {"    ": examples, "```hcl": "rl/config: TestTheGuidesCallIsRight", "```python": "test_rl_guides.py"},
+		"nexrl.md":         {"    ": examples, "```\nmodule": "not run: what package examples' TestNexRL shows", "```\nval/": "not run: what package examples' TestNexRL shows", "```hcl": "rl/config: TestTheGuidesCallIsRight", "```python": "test_rl_guides.py"},
 		"quickstart.md":    {"    ": "TestQuickstartGuide"},
 		"ray-capacity.md": {
 			"```hcl": "not run: it needs nodes with TPUs; TestTrainingOnRay runs one like it",
