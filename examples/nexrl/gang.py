@@ -10,12 +10,21 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, NoReturn, Protocol
 
 from fray.rl.wire import pack, unpack
 
 CONNECT_SECONDS = 300  # processes start at different times on a busy machine
 HELLO_SECONDS = 10  # in which a process that has connected sends its rank
+
+
+class Peer(Protocol):
+    """The connection to another process of the gang."""
+
+    def read(self, size: int, /) -> bytes: ...
+    def write(self, data: bytes, /) -> int: ...
+    def flush(self) -> None: ...
+    def close(self) -> None: ...
 
 
 def end_process(reason: str) -> NoReturn:
@@ -37,7 +46,7 @@ class Gang:
         self.rank = int(environ.get("JAX_PROCESS_ID", 0))
         self.size = int(environ.get("JAX_NUM_PROCESSES", 1))
         self._lost = lost
-        self._peers: list[BinaryIO] = []
+        self._peers: list[Peer] = []
         if self.size > 1:
             host, port = environ["JAX_COORDINATOR_ADDRESS"].rsplit(":", 1)
             address = (host.strip("[]"), int(port))
@@ -65,8 +74,8 @@ class Gang:
         for peer in self._peers:
             peer.close()
 
-    def _accept(self, server: socket.socket) -> list[BinaryIO]:
-        ranked: dict[int, BinaryIO] = {}
+    def _accept(self, server: socket.socket) -> list[Peer]:
+        ranked: dict[int, Peer] = {}
         with server:
             server.settimeout(CONNECT_SECONDS)
             while len(ranked) < self.size - 1:
@@ -83,7 +92,7 @@ class Gang:
         return [ranked[rank] for rank in sorted(ranked)]
 
 
-def _connect(address: tuple[str, int], rank: int) -> BinaryIO:
+def _connect(address: tuple[str, int], rank: int) -> Peer:
     deadline = time.monotonic() + CONNECT_SECONDS
     while True:
         try:
@@ -97,7 +106,7 @@ def _connect(address: tuple[str, int], rank: int) -> BinaryIO:
     return _file(connection)
 
 
-def _file(connection: socket.socket) -> BinaryIO:
+def _file(connection: socket.socket) -> Peer:
     connection.settimeout(None)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -105,13 +114,13 @@ def _file(connection: socket.socket) -> BinaryIO:
         return connection.makefile("rwb")
 
 
-def _send(peer: BinaryIO, value: Any) -> None:
+def _send(peer: Peer, value: Any) -> None:
     payload = pack(value)
     peer.write(len(payload).to_bytes(8, "big") + payload)
     peer.flush()
 
 
-def _receive_or_end(peer: BinaryIO) -> Any:
+def _receive_or_end(peer: Peer) -> Any:
     """The next value, None if the peer has closed."""
     head = peer.read(8)
     size = int.from_bytes(head, "big")
@@ -119,7 +128,7 @@ def _receive_or_end(peer: BinaryIO) -> Any:
     return unpack(payload) if len(head) == 8 and len(payload) == size else None
 
 
-def _receive(peer: BinaryIO) -> Any:
+def _receive(peer: Peer) -> Any:
     value = _receive_or_end(peer)
     if value is None:
         raise ConnectionError("its connection is closed")

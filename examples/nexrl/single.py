@@ -25,6 +25,7 @@ from fray.rl.algorithms.advantage import grpo_outcome_advantage, last_token_rewa
 PROMPTS, ROLLOUTS = 32, 8
 RATE = 0.05
 SEED = 0
+COLUMNS = ("prompts", "answers", "mask", "advantages", "old_log_probs")
 
 Answers = Callable[[str, float, int], tuple[list[int], list[float]]]  # of prompt, temperature and seed
 
@@ -117,7 +118,9 @@ def learn(
         first = (step - 1) * PROMPTS % len(train)
         batch = rollout(answer, train[first : first + PROMPTS], step)
         rewards = batch.pop("rewards")
-        _, gradient = policy.loss_and_gradient(weights, **batch, total=batch["mask"].sum())
+        total = float(batch["mask"].sum())
+        prompts, answers, mask, advantages, old = (batch[name] for name in COLUMNS)
+        _, gradient = policy.loss_and_gradient(weights, prompts, answers, mask, advantages, old, total)
         optimizer.update(weights, gradient)
         update(weights, step)
         if step % 10 == 0 or step == steps:

@@ -37,7 +37,7 @@ openai = pytest.importorskip("openai")
 
 @pytest.fixture
 def served() -> Iterator[Any]:
-    made = inference.Policy(policy.Weights.initial(0))
+    made: Any = inference.Policy(policy.Weights.initial(0))
     server = inference.serve_http(made)
     made.url = f"http://127.0.0.1:{server.server_port}"
     yield made
@@ -308,7 +308,7 @@ def worker_at(kind: Any, served: Any, model: str) -> tuple[Any, Sink]:
 
 @pytest.fixture
 def calculating() -> Iterator[Any]:
-    made = agent.CalculatorService({"out": "/nonexistent"})
+    made: Any = agent.CalculatorService({"out": "/nonexistent"})
     made.url = f"http://127.0.0.1:{made.http.server_port}"
     yield made
     made.http.shutdown()
