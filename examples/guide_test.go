@@ -30,7 +30,13 @@ func (s *stack) shell(script string) *exec.Cmd {
 	cmd := s.command(s.t.Context(), "")
 	cmd.Path, cmd.Args = "/bin/sh", []string{"sh", "-c", "set -eu\n" + script}
 	cmd.Dir = filepath.Dir(s.dir)
-	cmd.Env = append(cmd.Env, "NO_COLOR=1", "PATH="+filepath.Dir(fray)+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	search := os.Getenv("PATH")
+	for _, variable := range s.env {
+		if own, ok := strings.CutPrefix(variable, "PATH="); ok {
+			search = own
+		}
+	}
+	cmd.Env = append(cmd.Env, "NO_COLOR=1", "PATH="+filepath.Dir(fray)+string(filepath.ListSeparator)+search)
 	return cmd
 }
 
