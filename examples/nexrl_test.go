@@ -152,6 +152,7 @@ func TestNexRLAgent(t *testing.T) {
 	}
 	s := newRLStack(t, "nexrl-agent.hcl")
 	shown := s.follow("nexrl.md", 4)
+	t.Log(shown)
 	rewards := s.validations("out/nexrl-agent", "val/reward")
 	if rewards[0] > 0.5 || rewards[20] < 0.95 || !strings.Contains(shown, "at step 20") {
 		t.Errorf("got rewards %v, want less than 0.5 at step 0, and 0.95 at step 20; it showed\n%s", rewards, shown)

@@ -58,18 +58,6 @@ func TestCurves(t *testing.T) {
 	}
 }
 
-// What is kept of jobs is bounded.
-func TestMetricsOfFewJobsAreKept(t *testing.T) {
-	m := metricReader{logs: &memory{}}
-	for i := range 3 * maxMetricJobs {
-		m.job(fmt.Sprint(i))
-		m.job("always")
-	}
-	if len(m.jobs) != maxMetricJobs || m.jobs[maxMetricJobs-1].id != "always" {
-		t.Errorf("got %d jobs, the last one %q", len(m.jobs), m.jobs[len(m.jobs)-1].id)
-	}
-}
-
 // The page draws the curves of a job, and others as they come.
 func TestCurvesInABrowser(t *testing.T) {
 	logs := &memory{}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/controller/actors"
+	"github.com/fray-ml/fray/controller/metriclog"
 	"github.com/fray-ml/fray/controller/usage"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
@@ -83,7 +84,7 @@ type Server struct {
 	current  atomic.Pointer[frame]
 	journal  journal
 	used     usage.Recorder
-	metrics  metricReader
+	metrics  metriclog.Reader
 }
 
 // New returns a Server that answers from what there is now. It keeps up with the
@@ -96,7 +97,10 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	s := &Server{cfg: cfg, metrics: metricReader{logs: cfg.Logs}}
+	s := &Server{cfg: cfg}
+	s.metrics.Read = func(ctx context.Context, job string, attempt int, from int64) (store.LogPart, error) {
+		return cfg.Logs.Read(ctx, LogStream{Job: job, Attempt: attempt}, from)
+	}
 	s.current.Store(newFrame(cfg.Source.Snapshot(), 1))
 	files, err := fs.Sub(static, "static")
 	if err != nil {

@@ -98,7 +98,7 @@ def test_one_process_learns_to_reverse(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_an_inference_server_answers_as_the_process_itself(capsys: pytest.CaptureFixture[str]) -> None:
-    """The same learning: seeds are of the requests, whoever answers them."""
+    """The same learning, up to the noise of other seeds."""
     found = []
     for other_process in (False, True):
         single.main(2, other_process)

@@ -5,7 +5,7 @@ import { fill, h, svg } from "./dom.js";
 const pace = 3000, slowPace = 15000; // with curves, and while there are none
 const after = 3; // so often it is asked again once the job has ended: its last lines may come later
 const size = { width: 320, height: 120 };
-const pad = { left: 44, right: 8, top: 8, bottom: 18 };
+const pad = { left: 54, right: 8, top: 8, bottom: 18 };
 const first = 6; // so many are shown at once, the others on demand
 
 // curvesView is a card with the curves of a job, hidden where there are none.
@@ -44,7 +44,7 @@ export function curvesView() {
   };
 }
 
-export const number = (v) => String(Number(v.toPrecision(4)));
+const number = (v, digits = 4) => String(Number(v.toPrecision(digits)));
 
 // chart draws one curve with its axes; a share has one from 0 to 1.
 function chart(c) {
@@ -63,7 +63,7 @@ function chart(c) {
     svg("svg", { viewBox: `0 0 ${size.width} ${size.height}`, role: "img", "aria-label": label },
       svg("title", null, label),
       [lo, hi].map((v) => svg("path", { class: "rule", d: `M${pad.left} ${y(v).toFixed(1)}H${size.width - pad.right}` })),
-      [lo, hi].map((v) => text({ x: pad.left - 6, y: y(v) + 4, "text-anchor": "end" }, number(v))),
+      [lo, hi].map((v) => text({ x: pad.left - 6, y: y(v) + 4, "text-anchor": "end" }, number(v, 3))),
       text({ x: pad.left, y: size.height - 3 }, String(from)),
       text({ x: size.width - pad.right, y: size.height - 3, "text-anchor": "end" }, to > from ? `step ${to}` : ""),
       svg("path", { class: "curve", d: c.steps.map((_, i) => `${i ? "L" : "M"}${at(i)}`).join("") }),
