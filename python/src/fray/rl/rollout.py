@@ -35,7 +35,7 @@ from fray.rl.wire import Origin, Outcome, Task, TaskOutcome
 _log = logging.getLogger("fray.rl")
 _T = TypeVar("_T")
 
-_FIRST_IDLE, _LONGEST_IDLE = 0.02, 0.25  # seconds between two questions for a task
+_FIRST_IDLE, _LONGEST_IDLE = 0.01, 0.05  # seconds between two questions for a task
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0  # seconds before a task is rolled out again
 _NOT_OF_THE_TASK: tuple[type[Exception], ...] = (
     WeightSyncTimeoutError,
