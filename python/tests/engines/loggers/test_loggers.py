@@ -75,7 +75,7 @@ def test_n88_wandb_has_what_was_posted(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def records_of(path: Path) -> Iterator[Any]:
-    """Return the records of a file of wandb, which has the format of LevelDB's logs behind 7 bytes of its own."""
+    """Return the records of a file of wandb: the format of LevelDB's logs, behind 7 bytes of its own."""
     from wandb.proto import wandb_internal_pb2
 
     content, at, whole = path.read_bytes(), 7, b""
