@@ -97,6 +97,19 @@ class BatchStates:
         self._kept = kept
 
 
+def as_json(state: State) -> State:
+    """Return a state as it is read again.
+
+    Raises:
+        TypeError: it has what JSON has not, such as a number of numpy.
+    """
+    try:
+        found: dict[str, Any] = json.loads(json.dumps(dict(state)))
+    except TypeError as err:
+        raise TypeError(f"the state of an algorithm processor is not as JSON has it: {err}") from err
+    return found
+
+
 def with_state(batch: Batch, name: str, state: State) -> Batch:
     """Return a training batch that carries the state of its processor, itself if that has none."""
     if not state:
