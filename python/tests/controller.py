@@ -238,6 +238,7 @@ class Controller(
                 TerminationCause.CALLABLE_INVALID: pb.TERMINATION_CAUSE_CALLABLE_INVALID,
                 TerminationCause.PROGRAM_MISSING: pb.TERMINATION_CAUSE_PROGRAM_MISSING,
                 TerminationCause.PACKAGE_MISSING: pb.TERMINATION_CAUSE_PACKAGE_MISSING,
+                TerminationCause.FINAL: pb.TERMINATION_CAUSE_FINAL,
             }[end.cause]
             end_sent = pb.Termination(cause=cause, message=end.message, type=end.type, trace=end.trace)
             job.info.tasks[0].termination.CopyFrom(end_sent)

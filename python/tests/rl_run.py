@@ -171,9 +171,9 @@ class Tracker:
         self.history: list[tuple[str, str, str]] = []
         self.step, self._count = 0, 0
 
-    def start(self, module: str, work: str, incarnation: str) -> str:
+    def start(self, module: str, work: str, incarnation: str, token: str = "") -> str:
         self._count += 1
-        token = f"token-{self._count}"
+        token = token or f"token-{self._count}"
         self.open[token] = module, work
         self.history.append((module, work, incarnation))
         return token
@@ -181,8 +181,9 @@ class Tracker:
     def end(self, token: str) -> None:
         self.open.pop(token, None)
 
-    def beat(self, module: str, incarnation: str, doing: dict[str, str]) -> None:
+    def beat(self, module: str, incarnation: str, doing: dict[str, str], following: str = "") -> None:
         self.beats.add((module, incarnation, doing))
+        self.following = following
 
     def is_quiescent(self) -> bool:
         return not self.open

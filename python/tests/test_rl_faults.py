@@ -56,7 +56,7 @@ class Controller:
     def wait_ended(self, seconds: float) -> dict[str, Any]:
         self.asked.set()
         self.ended.wait(min(seconds, PATIENCE))
-        return {"phase": "ended" if self.ended.is_set() else "running", "reason": "finished: 3 steps"}
+        return {"ended": self.ended.is_set(), "reason": "finished: 3 steps"}
 
 
 def test_a_process_ends_with_its_run(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,6 +80,7 @@ def test_a_process_ends_with_its_run(run: Run, monkeypatch: pytest.MonkeyPatch) 
     waiting.join(PATIENCE)
     assert not waiting.is_alive()
     assert hosted.failure is None
+    assert hosted.has_ended
     controllers[0].ended.set()
 
 

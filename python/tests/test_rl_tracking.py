@@ -63,6 +63,26 @@ def test_n87_everything_is_forwarded(run: Run, proxy: ActivityTrackerProxy) -> N
     )
 
 
+def test_a_start_without_an_answer_ends_with_the_next_heartbeat(
+    run: Run, proxy: ActivityTrackerProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tracker may have begun the work: the heartbeat does not list its token, which was chosen before."""
+    begin = run.tracker.start
+
+    def lose(module: str, work: str, incarnation: str, token: str) -> str:
+        begin(module, work, incarnation, token)
+        raise ValueError("lost")
+
+    monkeypatch.setattr(run.tracker, "start", lose)
+    with pytest.raises(ValueError, match="lost"):
+        proxy.start("m", "w")
+    (token,) = run.tracker.open
+    name, _, number = token.rpartition("-")
+    proxy.beat("m")
+    assert run.tracker.beats.values == [("m", "life-1", {})]
+    assert run.tracker.following == f"{name}-{int(number) + 1}"
+
+
 def test_n77_n87_track_reports_and_raises_again(run: Run, proxy: ActivityTrackerProxy) -> None:
     with proxy.track("m", "fine"):
         assert list(run.tracker.open.values()) == [("m", "fine")]

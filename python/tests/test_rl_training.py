@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -224,6 +226,46 @@ def test_n99_earlier_checkpoints_go_once_a_newer_one_is_there(tmp_path: Path) ->
         checkpoints.remove_previous(tmp_path, 6)
     checkpoints.remove_previous(tmp_path, 4)
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["global_step_10", "global_step_4"]
+
+
+def test_n99_a_checkpoint_is_there_whenever_its_replacement_is_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kill before the first rename, between the two, behind them, and amid the removal."""
+
+    class Killed(BaseException):
+        pass
+
+    def killed_at(moment: int) -> Any:
+        count = 0
+
+        def counted(call: Any) -> Any:
+            def run(*args: Any, **kwargs: Any) -> Any:
+                nonlocal count
+                count += 1
+                if count > moment:
+                    raise Killed
+                return call(*args, **kwargs)
+
+            return run
+
+        return counted
+
+    for moment in range(4):
+        folder = tmp_path / str(moment)
+        for name, content in (("global_step_4", "former"), (".global_step_4.tmp-1", "new")):
+            (folder / name).mkdir(parents=True)
+            (folder / name / "run.json").write_text(content)
+        with monkeypatch.context() as patched:
+            dies = killed_at(moment)
+            patched.setattr(Path, "rename", dies(Path.rename))
+            patched.setattr(shutil, "rmtree", dies(shutil.rmtree))
+            with contextlib.suppress(Killed):
+                checkpoints.publish(folder / ".global_step_4.tmp-1", folder, 4)
+        checkpoints.clean(folder)
+        assert [entry.name for entry in folder.iterdir()] == ["global_step_4"]
+        expected = "former" if moment < 2 else "new"
+        assert (folder / "global_step_4" / "run.json").read_text() == expected
 
 
 def test_a_worker_that_is_killed_at_any_write_ends_with_the_same_weights(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from fray.rl.wire import PoolBatch
 _log = logging.getLogger("fray.rl")
 
 DEFAULT_UPDATE_FN = "update_actor"
-_FIRST_IDLE, _LONGEST_IDLE = 0.01, 0.25  # seconds between two questions for a batch
+_FIRST_IDLE, _LONGEST_IDLE = 0.01, 0.05  # seconds between two questions for a batch
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0  # seconds between two tries to reach an actor
 _JOIN = 25.0  # seconds that stop waits for the current batch
 _TRIES = 3  # of a batch for which _fit raises

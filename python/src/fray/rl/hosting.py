@@ -25,9 +25,11 @@ from fray.rl.config import (
     section_of,
     setting,
 )
+from fray.rl.ended import end_of
 from fray.rl.hosts import actor_of
 from fray.rl.nexrl_types import NexRLRole
 from fray.rl.references import (
+    RESOLVE_TIMEOUT,
     TrainBatchPool,
     TrajectoryPool,
     WeightSyncController,
@@ -241,6 +243,9 @@ class Hosting:
 
         self._config = config
         self._over = threading.Event()
+        self._run = str(setting(config, "run", ""))  # else as the controller's answer has it
+        self.has_ended = False
+        """Whether the run has ended, and not this process alone."""
         self.failure: Exception | None = None
         wiring = Wiring(config, ClusterResolver(cluster))
         self._modules = [self._made(place, wiring) for place in places]
@@ -253,7 +258,9 @@ class Hosting:
             if role not in OTHERS:
                 value = actor_of(NexRLRole(role), value, section)
             self._server.register(module.name, value, max_concurrency=_CONCURRENCY)
-        self._controller = wiring.handle("controller").options(idempotent=True)
+        self._controller = wiring.handle("controller").options(
+            idempotent=True, resolve_timeout=RESOLVE_TIMEOUT
+        )
         for work in (self._announce, self._beat, self._await_end):
             threading.Thread(target=work, name=f"fray.rl {work.__name__}", daemon=True).start()
 
@@ -330,7 +337,7 @@ class Hosting:
                     _log.info("%s: no heartbeat at the activity tracker: %s", module.name, err)
 
     def _await_end(self) -> None:
-        """End once the controller answers that the run has ended.
+        """End once the controller answers that the run has ended, or its end is recorded.
 
         A controller that does not answer was killed, or is not there yet: the run goes on with the next one.
         """
@@ -340,13 +347,33 @@ class Hosting:
                 status = self._controller.wait_ended(_WAIT)
             except Exception as err:
                 _log.debug("whether the run has ended is not known: %s", err)
+                if self._is_recorded():
+                    return
                 self._over.wait(pause)
                 pause = min(_LONGEST_PAUSE, pause * 2)
                 continue
             pause = _FIRST_PAUSE
-            if status.get("phase") == "ended":
-                _log.info("the run has ended: %s", status.get("reason") or "")
-                self.end()
+            self._run = status.get("run") or self._run
+            if status.get("ended"):
+                self._end_with_run(status.get("reason") or "")
+            else:
+                self._over.wait(pause)  # a controller that ends answers at once
+
+    def _is_recorded(self) -> bool:
+        """End if the end of the run is recorded, and return whether it is."""
+        try:
+            end = end_of(self._config, self._run)
+        except ConfigError as err:
+            _log.warning("%s", err)
+            return False
+        if end is not None:
+            self._end_with_run(end.reason)
+        return end is not None
+
+    def _end_with_run(self, reason: str) -> None:
+        _log.info("the run has ended: %s", reason)
+        self.has_ended = True
+        self.end()
 
     def _rejected(self, err: Exception) -> None:
         self.failure = err

@@ -150,6 +150,12 @@ class TrajectoryPoolHost(_Host):
         with self._lock:
             return not len(self._taken) and bool(self._object.is_empty(model_tag))
 
+    def unlock_for_weight_sync(self, model_tag: ModelTag, floor: int = 0) -> None:
+        """Let trajectories of a model be stored again. The object bounds their staleness by itself."""
+        del floor
+        with self._lock:
+            self._object.unlock_for_weight_sync(model_tag)
+
     def rewind(self, epoch: int) -> None:
         """Forget everything, as the run goes back to a checkpoint; later trajectories are of this epoch.
 
@@ -251,6 +257,7 @@ class ValidatorHost(_Host):
     def __init__(self, value: Any, config: Any = None) -> None:
         super().__init__(value, config)
         self._seen = _Once()
+        self._last: tuple[str, dict[str, float]] | None = None
 
     def put_trajectory(self, header: Mapping[str, Any], payload: bytes | None = None) -> str:
         """Keep a trajectory: header and payload, or the trajectory itself."""
@@ -263,18 +270,20 @@ class ValidatorHost(_Host):
                     self._seen.add(task)
         return "success"
 
-    def compute_and_log_metrics(self) -> dict[str, float]:
-        """Return the metrics of the validation, which is over then."""
+    def compute_and_log_metrics(self, validation: str = "") -> dict[str, float]:
+        """Return the metrics of the validation, which is over then; by its name the same ones again."""
         with self._lock:
+            if validation and self._last is not None and self._last[0] == validation:
+                return dict(self._last[1])
             metrics = dict(self._object.compute_and_log_metrics())
-            self._seen = _Once()
+            self._seen, self._last = _Once(), (validation, metrics)
             return metrics
 
     def clear(self) -> None:
-        """Forget all trajectories."""
+        """Forget all trajectories and metrics: another validation begins."""
         with self._lock:
             self._object.clear()
-            self._seen = _Once()
+            self._seen, self._last = _Once(), None
 
 
 class WeightSyncControllerHost(_Host):
@@ -285,8 +294,11 @@ class WeightSyncControllerHost(_Host):
         self._known = _Once()
         self._running: dict[tuple[str, ...], threading.Lock] = {}
 
-    def trajectory_pool_notify_batch_ready(self, model_tag: ModelTag, batch_id: str = "") -> None:
-        """Note that a pool is about to give a batch."""
+    def trajectory_pool_notify_batch_ready(
+        self, model_tag: ModelTag, batch_id: str = "", oldest: int | None = None
+    ) -> None:
+        """Note that a pool is about to give a batch. The object bounds its staleness by itself."""
+        del oldest
         self._once(("batch", batch_id), self._object.trajectory_pool_notify_batch_ready, model_tag)
 
     def train_worker_notify_weight_update(
@@ -295,6 +307,10 @@ class WeightSyncControllerHost(_Host):
         """Note that a worker trained a model."""
         known = ("update", worker_name, model_tag, update_id) if update_id else ("update", "")
         self._once(known, self._object.train_worker_notify_weight_update, worker_name, model_tag)
+
+    def end_validate(self, model_tag: ModelTag, validation: str = "") -> None:
+        """Note that a validation has ended; once, if it has a name."""
+        self._once(("validation", validation), self._object.end_validate, model_tag)
 
     def set_model_version(self, model_tag: ModelTag, version: int) -> None:
         """Begin at the version of a checkpoint, where the object has the method."""

@@ -10,6 +10,7 @@ import copy
 import logging
 import threading
 import time
+import uuid
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -18,6 +19,7 @@ from fray.rl import references
 from fray.rl.config import DEFAULT_LEASE_TTL, setting
 from fray.rl.errors import ErrorSeverity
 from fray.rl.execution import execute
+from fray.rl.leases import LeasedLoader
 from fray.rl.llm import (
     LLMServiceAwayError,
     LLMServiceClient,
@@ -33,13 +35,14 @@ from fray.rl.wire import Origin, Outcome, Task, TaskOutcome
 _log = logging.getLogger("fray.rl")
 _T = TypeVar("_T")
 
-_FIRST_IDLE, _LONGEST_IDLE = 0.02, 0.25  # seconds between two questions for a task
+_FIRST_IDLE, _LONGEST_IDLE = 0.01, 0.05  # seconds between two questions for a task
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0  # seconds before a task is rolled out again
 _NOT_OF_THE_TASK: tuple[type[Exception], ...] = (
     WeightSyncTimeoutError,
     LLMServiceAwayError,
     *references.UNREACHABLE,
 )
+_BY_ID = (references.RemoteDataLoader, LeasedLoader)  # they know by its id an item that is added again
 _JOIN = 25.0  # seconds that stop waits for the current task
 
 
@@ -245,7 +248,8 @@ class BaseRolloutWorker(NexRLModule):
         current = self._task
         if current is not None and _same(current.item, task):
             return self._put_back(current)
-        self._reach(lambda: self._dataloader.add_item_front(task) or True)
+        known = (uuid.uuid4().hex,) if isinstance(self._dataloader, _BY_ID) else ()
+        self._reach(lambda: self._dataloader.add_item_front(task, *known) or True)
         return True
 
     # The loop.
