@@ -224,7 +224,7 @@ class BaseAlgorithmProcessor(NexRLModule):
             self._acknowledge()
 
     def _attempt(self, batch: Batch, before: State) -> State:
-        """Have `_fit` process a batch once, and return the state after it. Only the subclass' exceptions pass."""
+        """Have `_fit` process a batch once, and return the state after it. Only its exceptions pass."""
         self._put, token = 0, ""
         # Without a tracker it goes on: the batch is not acknowledged, which shows that the run is not idle.
         with contextlib.suppress(*references.UNREACHABLE):
