@@ -72,7 +72,7 @@ class BatchStates:
             return (self._kept.before if again else self._kept.after), self._life
 
     def keep(self, source: str, before: State, after: State, life: int) -> None:
-        """Keep the states before and after a batch; the last thing before it is acknowledged.
+        """Keep the states before and after a batch, before it is acknowledged.
 
         Raises:
             ReplacedError: `reset` was called since `begin`.
