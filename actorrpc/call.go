@@ -120,7 +120,7 @@ func (c *call) decode(into any) error {
 		return nil
 	}
 	memory := wire.DecodedLimit(c.actor.config.MaxMessageBytes, c.resultSize())
-	err := codec.DecodeResult(kind, c.reply.GetResult(), c.results, memory, into)
+	err := c.actor.shapes.DecodeResult(kind, c.reply.GetResult(), c.results, memory, into)
 	if e, ok := errors.AsType[*codec.TooLargeError](err); ok {
 		return bad(rpcerror.CodeTooLarge, "", e.Error())
 	}

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"weak"
 
+	"github.com/fray-ml/fray/actorrpc/codec"
 	"github.com/fray-ml/fray/actorrpc/internal/tasks"
 	"github.com/fray-ml/fray/actorrpc/resolver"
 	"github.com/fray-ml/fray/actorrpc/wire"
@@ -30,7 +31,7 @@ type Client struct {
 // NewClient makes a client that finds actors by a resolver of names. Close ends it.
 func NewClient(names resolver.Resolver, config Config) *Client {
 	c := &Client{config: config.complete(), resolver: names, tasks: tasks.New(), actors: map[actorKey]weak.Pointer[actor]{}}
-	c.transports = newTransports(shared{config: c.config, tasks: c.tasks, dial: dialTCP, room: wire.NewMemory(c.config.TransferMemory)})
+	c.transports = newTransports(shared{config: c.config, tasks: c.tasks, dial: dialTCP, room: wire.NewMemory(c.config.TransferMemory), shapes: new(codec.Shapes)})
 	c.unwatch = names.Watch(c.moved)
 	return c
 }

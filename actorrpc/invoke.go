@@ -54,7 +54,7 @@ func (h Handle) encode(method string, args []any) (*call, error) {
 	given := argumentsOf(args, h.options.withDefaults(h.client.config.Options))
 	c := newCall(h.actor, request{name: h.Name(), method: method, options: given.options, codec: codec.Msgpack})
 	var err error
-	if c.args, c.buffers, err = codec.EncodeArgs(c.codec, given.positional, given.named); err != nil {
+	if c.args, c.buffers, err = h.actor.shapes.EncodeArgs(c.codec, given.positional, given.named); err != nil {
 		return nil, encodingError(c.name, method, err)
 	}
 	if err := c.measure(h.client.config.MaxMessageBytes); err != nil {

@@ -1,6 +1,7 @@
 package actorrpc
 
 import (
+	"github.com/fray-ml/fray/actorrpc/codec"
 	"github.com/fray-ml/fray/actorrpc/internal/tasks"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
@@ -11,4 +12,5 @@ type shared struct {
 	tasks  *tasks.Group
 	dial   dialFunc
 	room   *wire.Memory // for results that come in parts
+	shapes *codec.Shapes
 }

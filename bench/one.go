@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/fray-ml/fray/bench/rlroles"
 )
 
 // oneArg makes this program take a single measurement in this process, whose
@@ -19,16 +21,17 @@ const oneArg = "one"
 
 // result is what a measurement found out about itself, written as JSON.
 type result struct {
-	World  time.Duration `json:",omitzero"` // in simulated calls
-	Took   time.Duration `json:",omitzero"`
-	Steps  int           `json:",omitzero"`
-	Saves  int           `json:",omitzero"` // of the state
-	Apart  time.Duration `json:",omitzero"` // the least between two saves
-	Load   time.Duration `json:",omitzero"`
-	Save   time.Duration `json:",omitzero"`
-	Bytes  int           `json:",omitzero"` // of the state
-	Idle   requests      `json:",omitzero"`
-	Change requests      `json:",omitzero"`
+	World  time.Duration   `json:",omitzero"` // in simulated calls
+	Took   time.Duration   `json:",omitzero"`
+	Steps  int             `json:",omitzero"`
+	Saves  int             `json:",omitzero"` // of the state
+	Apart  time.Duration   `json:",omitzero"` // the least between two saves
+	Load   time.Duration   `json:",omitzero"`
+	Save   time.Duration   `json:",omitzero"`
+	Bytes  int             `json:",omitzero"` // of the state
+	Idle   requests        `json:",omitzero"`
+	Change requests        `json:",omitzero"`
+	Roles  *rlroles.Result `json:",omitempty"`
 	// Of a cloud.
 	CPU     time.Duration `json:",omitzero"` // of a step with nothing to do
 	Calls   int           `json:",omitzero"` // for one observation
@@ -47,6 +50,7 @@ const (
 	oneSteady = "steady"
 	oneServe  = "cloud-server"
 	oneEcho   = "echo"
+	oneRoles  = "rl"
 )
 
 // runOne takes a measurement: a verb with directory and mailbox location, or
@@ -72,6 +76,8 @@ func runOne(ctx context.Context, args []string, out io.Writer) error {
 		r, err = steadyWatch(ctx, n)
 	case oneEcho:
 		return serveEcho(ctx, echoKind(args[1]), os.Stdin, out)
+	case oneRoles:
+		r, err = measureRoles(ctx, rlroles.Measurement(args[1]), rlroles.Journal(args[2]))
 	case oneServe:
 		return serveCloud(ctx, os.Stdin, out)
 	default:
@@ -81,6 +87,36 @@ func runOne(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	return json.NewEncoder(out).Encode(r)
+}
+
+// measureRoles takes a measurement of the roles of an RL run.
+func measureRoles(ctx context.Context, what rlroles.Measurement, kind rlroles.Journal) (result, error) {
+	sizes, err := rlroles.SizesOf(os.Getenv)
+	if err != nil {
+		return result{}, err
+	}
+	r, err := rlroles.Measure(ctx, what, kind, sizes)
+	return result{Roles: &r}, err
+}
+
+// roles measures the roles of an RL run, each time in a process of its own.
+func (b *bench) roles() error {
+	sizes, err := rlroles.SizesOf(os.Getenv)
+	if err != nil {
+		return err
+	}
+	rows, err := rlroles.Rows(sizes, func(what rlroles.Measurement, kind rlroles.Journal) (rlroles.Result, error) {
+		c, r, err := b.one(oneRoles, string(what), string(kind))
+		if err != nil {
+			return rlroles.Result{}, err
+		}
+		r.Roles.Peak = c.peak
+		return *r.Roles, nil
+	})
+	for _, row := range rows {
+		b.row(row.What, row.Measured, row.Target, row.Beside)
+	}
+	return err
 }
 
 // one takes a measurement in a process of its own.

@@ -53,7 +53,7 @@ type Header struct {
 	Epoch       int                `json:"epoch,omitempty"`
 	Tokens      int                `json:"tokens,omitempty"`
 	Temperature *float64           `json:"temperature,omitempty"`
-	Version     int64              `json:"version,omitempty"`     // of the weights that rolled it out
+	Version     *int64             `json:"version,omitempty"`     // of the weights that rolled it out; nil: not known
 	DataSource  string             `json:"data_source,omitempty"` // validation means are also made per source
 }
 
@@ -75,6 +75,20 @@ func (h *Header) UnmarshalJSON(text []byte) error {
 		}
 	}
 	return nil
+}
+
+// BatchVerdict is what weight sync answers to a batch that a pool is about to give.
+type BatchVerdict struct {
+	Counted bool  `json:"counted"` // it is trained on next; else it has trajectories of weights before Floor
+	Floor   int64 `json:"floor"`   // the version of weights before which no trajectory may be in the next batch; 0: any may
+}
+
+// TaskAgain is a task whose trajectory a pool had accepted and does not use, since its weights are too old. A pool numbers
+// these, from 1 on.
+type TaskAgain struct {
+	Number int64  `json:"number"`
+	TaskID string `json:"task_id"`
+	Epoch  int    `json:"epoch"` // of its lease
 }
 
 // Batch is what a trajectory pool gives: Payloads and Headers of the same length, metadata "batch_size".

@@ -45,10 +45,10 @@ func TestActorNames(t *testing.T) {
 
 // A header is the same by the codec of calls and by JSON, where the journal has it.
 func TestHeaderIsCarried(t *testing.T) {
-	hot := 0.5
+	hot, version := 0.5, int64(0)
 	want := rl.Header{
 		Keys: map[string]any{"group_id": "g", "run": int64(7)}, Fields: []string{"prompt", "response"}, Scores: map[string]float64{"reward": 1},
-		TaskID: rl.TaskID(0, 3, 1), Temperature: &hot, Version: 2,
+		TaskID: rl.TaskID(0, 3, 1), Temperature: &hot, Version: &version,
 	}
 	data, buffers, err := codec.EncodeResult(codec.Msgpack, want)
 	if err != nil {

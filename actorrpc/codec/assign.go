@@ -10,14 +10,14 @@ import (
 
 // assign makes the value of v's type of a tree. Paths of its errors begin at the value.
 // What it allocates is taken from the memory first.
-func assign(tree any, v reflect.Value, memory *budget) error {
-	a := assigning{memory: memory}
+func (s *Shapes) assign(tree any, v reflect.Value, memory *budget) error {
+	a := assigning{shapes: s, memory: memory}
 	return a.value(tree, v)
 }
 
-// assigning remembers the fields of the structs that one value has.
+// assigning is the making of one value.
 type assigning struct {
-	fields fieldCache
+	shapes *Shapes
 	memory *budget
 }
 
@@ -319,12 +319,13 @@ func (a *assigning) record(tree any, v reflect.Value) error {
 	if !ok {
 		return mismatch(tree, v.Type())
 	}
-	fields, err := a.fields.of(v.Type())
-	if err != nil {
-		return err
+	known := a.shapes.of(v.Type())
+	if known.err != nil {
+		return known.err
 	}
 	met := 0
-	for _, f := range fields {
+	for i := range known.fields {
+		f := &known.fields[i]
 		row, ok := rows[f.name]
 		if !ok {
 			continue
@@ -341,7 +342,7 @@ func (a *assigning) record(tree any, v reflect.Value) error {
 	if met == len(rows) {
 		return nil
 	}
-	return unknownField(rows, fields, v.Type())
+	return unknownField(rows, known.fields, v.Type())
 }
 
 // reach is a field; embedded pointers on the way to it are made.

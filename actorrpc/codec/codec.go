@@ -1,7 +1,6 @@
 package codec
 
 import (
-	"cmp"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -57,9 +56,14 @@ func (e *Error) Error() string {
 // EncodeArgs writes the arguments of a call. The buffers alias the arguments.
 // Errors are *Error.
 func EncodeArgs(kind Kind, positional []any, named map[string]any) (args []byte, buffers [][]byte, err error) {
+	return new(Shapes).EncodeArgs(kind, positional, named)
+}
+
+// EncodeArgs is the function of the name, and keeps shapes.
+func (s *Shapes) EncodeArgs(kind Kind, positional []any, named map[string]any) (args []byte, buffers [][]byte, err error) {
 	list := make([]any, len(positional))
 	for i, v := range positional {
-		if list[i], err = lower(v); err != nil {
+		if list[i], err = s.lower(v); err != nil {
 			return nil, nil, within(err, "args"+indexStep(i))
 		}
 	}
@@ -67,7 +71,7 @@ func EncodeArgs(kind Kind, positional []any, named map[string]any) (args []byte,
 	if len(named) > 0 {
 		table = make(map[string]any, len(named))
 		for k, v := range named {
-			if table[k], err = lower(v); err != nil {
+			if table[k], err = s.lower(v); err != nil {
 				return nil, nil, within(err, "kwargs"+keyStep(k))
 			}
 		}
@@ -78,7 +82,12 @@ func EncodeArgs(kind Kind, positional []any, named map[string]any) (args []byte,
 // EncodeResult writes what a method returned. The buffers alias the value.
 // Errors are *Error.
 func EncodeResult(kind Kind, value any) (data []byte, buffers [][]byte, err error) {
-	tree, err := lower(value)
+	return new(Shapes).EncodeResult(kind, value)
+}
+
+// EncodeResult is the function of the name, and keeps shapes.
+func (s *Shapes) EncodeResult(kind Kind, value any) (data []byte, buffers [][]byte, err error) {
+	tree, err := s.lower(value)
 	if err != nil {
 		return nil, nil, within(err, "result")
 	}
@@ -91,18 +100,24 @@ type Arguments struct {
 	Positional []any
 	Named      map[string]any
 	memory     *budget // what Into may still take
+	shapes     *Shapes
 }
 
 // DecodeArgs reads the arguments of a call. They and what Into makes of them take
 // at most so many bytes of memory, beside the message; 0: [DefaultMemory]. Errors
 // are *Error and *TooLargeError.
 func DecodeArgs(kind Kind, args []byte, buffers [][]byte, memory uint64) (*Arguments, error) {
+	return new(Shapes).DecodeArgs(kind, args, buffers, memory)
+}
+
+// DecodeArgs is the function of the name, and keeps shapes.
+func (s *Shapes) DecodeArgs(kind Kind, args []byte, buffers [][]byte, memory uint64) (*Arguments, error) {
 	left := newBudget(memory)
-	s, err := read(kind, true, args, buffers, left)
+	found, err := s.read(kind, true, args, buffers, left)
 	if err != nil {
 		return nil, err
 	}
-	return &Arguments{Positional: s.positional, Named: s.named, memory: left}, nil
+	return &Arguments{Positional: found.positional, Named: found.named, memory: left, shapes: s}, nil
 }
 
 // Into makes values of the given types of the positional arguments. Methods of Go
@@ -125,7 +140,10 @@ func (a *Arguments) into(n int, typeOf func(i int) reflect.Type) ([]reflect.Valu
 	if err := a.fit(n); err != nil {
 		return nil, err
 	}
-	memory := cmp.Or(a.memory, newBudget(0))
+	memory, shapes := a.memory, a.shapes
+	if memory == nil { // made by hand
+		memory, shapes = newBudget(0), new(Shapes)
+	}
 	if err := memory.times(n, reflect.TypeFor[reflect.Value]().Size()); err != nil {
 		return nil, err
 	}
@@ -136,7 +154,7 @@ func (a *Arguments) into(n int, typeOf func(i int) reflect.Type) ([]reflect.Valu
 			return nil, err
 		}
 		values[i] = reflect.New(t).Elem()
-		if err := assign(a.Positional[i], values[i], memory); err != nil {
+		if err := shapes.assign(a.Positional[i], values[i], memory); err != nil {
 			return nil, within(err, "args"+indexStep(i))
 		}
 	}
@@ -158,16 +176,21 @@ func (a *Arguments) fit(want int) error {
 // [DefaultMemory]. Errors are *Error and *TooLargeError, but for an into that is no
 // pointer.
 func DecodeResult(kind Kind, data []byte, buffers [][]byte, memory uint64, into any) error {
+	return new(Shapes).DecodeResult(kind, data, buffers, memory, into)
+}
+
+// DecodeResult is the function of the name, and keeps shapes.
+func (s *Shapes) DecodeResult(kind Kind, data []byte, buffers [][]byte, memory uint64, into any) error {
 	target := reflect.ValueOf(into)
 	if target.Kind() != reflect.Pointer || target.IsNil() {
 		return fmt.Errorf("decode a result: want a pointer, got %T", into)
 	}
 	left := newBudget(memory)
-	s, err := read(kind, false, data, buffers, left)
+	found, err := s.read(kind, false, data, buffers, left)
 	if err != nil {
 		return err
 	}
-	if err := assign(s.result, target.Elem(), left); err != nil {
+	if err := s.assign(found.result, target.Elem(), left); err != nil {
 		return within(err, "result")
 	}
 	return nil
@@ -193,11 +216,11 @@ func write(kind Kind, s scope) ([]byte, [][]byte, error) {
 	return nil, nil, refused(kind)
 }
 
-func read(kind Kind, args bool, data []byte, buffers [][]byte, memory *budget) (scope, error) {
+func (s *Shapes) read(kind Kind, args bool, data []byte, buffers [][]byte, memory *budget) (scope, error) {
 	reclaim.Before(uint64(len(data))) // values take about as much as their bytes
 	switch kind {
 	case Msgpack, 0:
-		return readMsgpack(args, data, buffers, memory)
+		return s.readMsgpack(args, data, buffers, memory)
 	case JSON:
 		return readJSON(args, data, memory)
 	case Pickle:

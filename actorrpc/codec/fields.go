@@ -2,8 +2,12 @@ package codec
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 	"unicode"
 )
@@ -15,16 +19,66 @@ type field struct {
 	omitEmpty bool
 }
 
-// fieldCache keeps the fields of struct types while one value is converted.
-type fieldCache map[reflect.Type][]field
+// Shapes keeps the fields of the struct types that were carried: finding them takes longer than the rest of a call. The zero
+// value is ready, and may be used concurrently. EncodeArgs, EncodeResult, DecodeArgs and DecodeResult without one find
+// the fields each time.
+type Shapes struct {
+	known sync.Map // shape, by reflect.Type
+	names atomic.Pointer[map[string]string]
+}
 
-// of are the exported fields of a struct, those of embedded structs among them as
+// shape is what is carried of a struct type.
+type shape struct {
+	fields []field // in their order
+	sorted []int   // their places, by name
+	err    error
+}
+
+// of is the shape of a struct type.
+func (s *Shapes) of(t reflect.Type) shape {
+	if known, ok := s.known.Load(t); ok {
+		return known.(shape)
+	}
+	var found shape
+	found.fields, found.err = fieldsOf(t)
+	for i := range found.fields {
+		found.sorted = append(found.sorted, i)
+	}
+	slices.SortFunc(found.sorted, func(a, b int) int { return strings.Compare(found.fields[a].name, found.fields[b].name) })
+	s.known.Store(t, found)
+	s.learn(found.fields)
+	return found
+}
+
+// fieldNames are the names of all fields, each as one string. The map does not change.
+func (s *Shapes) fieldNames() map[string]string {
+	if names := s.names.Load(); names != nil {
+		return *names
+	}
+	return nil
+}
+
+// learn adds the names of fields.
+func (s *Shapes) learn(fields []field) {
+	for {
+		known := s.names.Load()
+		names := map[string]string{}
+		if known != nil {
+			maps.Copy(names, *known)
+		}
+		for _, f := range fields {
+			names[f.name] = f.name
+		}
+		if s.names.CompareAndSwap(known, &names) {
+			return
+		}
+	}
+}
+
+// fieldsOf are the exported fields of a struct, those of embedded structs among them as
 // Go promotes them. A name is that of the tag msgpack, else of json, else the
 // field's in snake case; "-" leaves a field out.
-func (c *fieldCache) of(t reflect.Type) ([]field, error) {
-	if fields, ok := (*c)[t]; ok {
-		return fields, nil
-	}
+func fieldsOf(t reflect.Type) ([]field, error) {
 	fields := make([]field, 0, t.NumField())
 	owner := map[string]string{}
 	for _, f := range reflect.VisibleFields(t) {
@@ -38,10 +92,6 @@ func (c *fieldCache) of(t reflect.Type) ([]field, error) {
 		owner[name] = f.Name
 		fields = append(fields, field{name: name, index: f.Index, omitEmpty: strings.Contains(options, "omitempty")})
 	}
-	if *c == nil {
-		*c = fieldCache{}
-	}
-	(*c)[t] = fields
 	return fields, nil
 }
 

@@ -62,6 +62,12 @@ func (p *printer) value(tree any) error {
 		return p.table(v)
 	case map[any]any:
 		return &Error{Problem: "a map key that is no string is not carried by JSON; send msgpack"}
+	case rows:
+		table := make(map[string]any, len(v))
+		for _, r := range v {
+			table[r.name] = r.value
+		}
+		return p.table(table)
 	case time.Time:
 		p.form(formTime, func() { p.text(v.Format(time.RFC3339Nano)) })
 	case NDArray:

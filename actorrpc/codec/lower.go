@@ -13,14 +13,23 @@ import (
 const tooDeep = "nested deeper than 100 levels, or contains itself"
 
 // lower makes a tree of a value of Go. Paths of its errors begin at the value.
-func lower(v any) (any, error) {
-	var l lowering
+func (s *Shapes) lower(v any) (any, error) {
+	l := lowering{shapes: s}
 	return l.value(v, 0)
 }
 
+// row is one of the rows of a struct.
+type row struct {
+	name  string
+	value any
+}
+
+// rows are a map of a struct, by name. They are in trees that are written only; readers make map[string]any of them.
+type rows []row
+
 // lowering is the making of one tree.
 type lowering struct {
-	fields   fieldCache
+	shapes   *Shapes
 	pointers int // that the value at hand is behind
 }
 
@@ -55,9 +64,17 @@ func (l *lowering) value(v any, depth int) (any, error) {
 		if v == nil {
 			return nil, nil
 		}
-		return l.list(len(v), func(i int) any { return v[i] }, depth)
+		return l.list(len(v), func(i int) (any, error) { return l.value(v[i], depth+1) }, depth)
 	}
 	return l.reflected(reflect.ValueOf(v), depth)
+}
+
+// part is value for what is within another value. What is plain does not become an interface on the way.
+func (l *lowering) part(v reflect.Value, depth int) (any, error) {
+	if v.Kind() == reflect.String && v.Type().NumMethod() == 0 {
+		return text(v.String())
+	}
+	return l.value(v.Interface(), depth)
 }
 
 func (l *lowering) reflected(v reflect.Value, depth int) (any, error) {
@@ -114,7 +131,7 @@ func (l *lowering) target(v reflect.Value, depth int) (any, error) {
 
 func (l *lowering) sequence(v reflect.Value, depth int) (any, error) {
 	if v.Type().Elem().Kind() != reflect.Uint8 {
-		return l.list(v.Len(), func(i int) any { return v.Index(i).Interface() }, depth)
+		return l.list(v.Len(), func(i int) (any, error) { return l.part(v.Index(i), depth+1) }, depth)
 	}
 	if v.Kind() == reflect.Slice {
 		return v.Bytes(), nil
@@ -124,14 +141,14 @@ func (l *lowering) sequence(v reflect.Value, depth int) (any, error) {
 	return data, nil
 }
 
-func (l *lowering) list(n int, element func(i int) any, depth int) (any, error) {
+func (l *lowering) list(n int, element func(i int) (any, error), depth int) (any, error) {
 	if depth >= MaxDepth {
 		return nil, &Error{Problem: tooDeep}
 	}
 	list := make([]any, n)
 	for i := range list {
 		var err error
-		if list[i], err = l.value(element(i), depth+1); err != nil {
+		if list[i], err = element(i); err != nil {
 			return nil, within(err, indexStep(i))
 		}
 	}
@@ -149,7 +166,7 @@ func (l *lowering) table(v reflect.Value, depth int) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		value, err := l.value(rows.Value().Interface(), depth+1)
+		value, err := l.part(rows.Value(), depth+1)
 		if err != nil {
 			return nil, within(err, anyKeyStep(key))
 		}
@@ -195,21 +212,22 @@ func (l *lowering) record(v reflect.Value, depth int) (any, error) {
 	if depth >= MaxDepth {
 		return nil, &Error{Problem: tooDeep}
 	}
-	fields, err := l.fields.of(v.Type())
-	if err != nil {
-		return nil, err
+	known := l.shapes.of(v.Type())
+	if known.err != nil {
+		return nil, known.err
 	}
-	table := make(map[string]any, len(fields))
-	for _, f := range fields {
+	table := make(rows, 0, len(known.fields))
+	for _, i := range known.sorted {
+		f := &known.fields[i]
 		field, err := v.FieldByIndexErr(f.index)
 		if err != nil || f.omitEmpty && field.IsZero() {
 			continue // behind an embedded pointer that is nil, or left out when empty
 		}
-		value, err := l.value(field.Interface(), depth+1)
+		value, err := l.part(field, depth+1)
 		if err != nil {
 			return nil, within(err, keyStep(f.name))
 		}
-		table[f.name] = value
+		table = append(table, row{f.name, value})
 	}
 	return table, nil
 }

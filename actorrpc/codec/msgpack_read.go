@@ -40,20 +40,23 @@ type unpacker struct {
 	within  bool   // an extension
 	room    int    // for elements: each is a byte at least
 	memory  *budget
+	names   map[string]string // strings that need not be made
 }
 
-func readMsgpack(args bool, data []byte, buffers [][]byte, memory *budget) (scope, error) {
-	u := unpacker{dec: msgpack.GetDecoder(), data: data, in: bytes.NewReader(data), buffers: buffers, room: len(data), memory: memory}
+func (s *Shapes) readMsgpack(args bool, data []byte, buffers [][]byte, memory *budget) (scope, error) {
+	u := unpacker{
+		dec: msgpack.GetDecoder(), data: data, in: bytes.NewReader(data), buffers: buffers, room: len(data), memory: memory, names: s.fieldNames(),
+	}
 	defer msgpack.PutDecoder(u.dec)
 	u.dec.ResetReader(u.in)
-	s, err := u.scope(args)
+	found, err := u.scope(args)
 	if err != nil {
 		return scope{}, err
 	}
 	if u.in.Len() > 0 {
 		return scope{}, bad(trailing)
 	}
-	return s, nil
+	return found, nil
 }
 
 func (u *unpacker) scope(args bool) (scope, error) {
@@ -148,15 +151,26 @@ func whole(err error) error {
 }
 
 func (u *unpacker) text() (any, error) {
-	data, err := u.bytes()
+	word, err := u.word()
 	if err != nil {
 		return nil, err
 	}
+	return word, nil
+}
+
+func (u *unpacker) word() (string, error) {
+	data, err := u.bytes()
+	if err != nil {
+		return "", err
+	}
 	if !utf8.Valid(data) {
-		return nil, bad(badText)
+		return "", bad(badText)
 	}
 	if err := u.memory.take(textSize(len(data))); err != nil {
-		return nil, err
+		return "", err
+	}
+	if name, ok := u.names[string(data)]; ok {
+		return name, nil
 	}
 	return string(data), nil
 }
@@ -219,7 +233,7 @@ func (u *unpacker) table(depth int) (any, error) {
 	words := make(map[string]any, n)
 	var numbers map[any]any
 	for range n {
-		key, err := u.value(depth + 1)
+		word, key, err := u.key(depth + 1)
 		if err != nil {
 			return nil, err
 		}
@@ -228,8 +242,8 @@ func (u *unpacker) table(depth int) (any, error) {
 			return nil, err
 		}
 		switch key := key.(type) {
-		case string:
-			words[key] = value
+		case nil:
+			words[word] = value
 		case int64, uint64:
 			if numbers == nil {
 				if err := u.memory.take(tableSize(n, rowSize)); err != nil {
@@ -243,6 +257,18 @@ func (u *unpacker) table(depth int) (any, error) {
 		}
 	}
 	return merged(words, numbers), nil
+}
+
+// key is that of a row: a word, or a value that is none.
+func (u *unpacker) key(depth int) (word string, key any, err error) {
+	if u.in.Len() > 0 && msgpcode.IsString(u.data[len(u.data)-u.in.Len()]) {
+		word, err = u.word()
+		return word, nil, err
+	}
+	if key, err = u.value(depth); err == nil && key == nil {
+		err = bad(badKey)
+	}
+	return "", key, err
 }
 
 // merged is one map of the rows with a string and those with an int, which may be nil.

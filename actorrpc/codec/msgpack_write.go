@@ -28,7 +28,7 @@ type packer struct {
 func writeMsgpack(s scope) ([]byte, [][]byte, error) {
 	p := packer{enc: msgpack.GetEncoder()}
 	defer msgpack.PutEncoder(p.enc)
-	p.out.Grow(64)
+	p.out.Grow(64 + room(s.positional) + room(s.named) + room(s.result))
 	p.enc.Reset(&p.out)
 	var err error
 	if s.args {
@@ -40,6 +40,41 @@ func writeMsgpack(s scope) ([]byte, [][]byte, error) {
 		return nil, nil, fmt.Errorf("write msgpack: %w", err)
 	}
 	return p.out.Bytes(), p.buffers, nil
+}
+
+// room is about how many bytes a tree takes, so that they are allocated once.
+func room(tree any) int {
+	const number, head = 9, 5
+	n := number
+	switch v := tree.(type) {
+	case string:
+		n = head + len(v)
+	case []byte:
+		if len(v) < OutOfBand {
+			n = head + len(v)
+		}
+	case []any:
+		for _, each := range v {
+			n += room(each)
+		}
+	case map[string]any:
+		for name, each := range v {
+			n += head + len(name) + room(each)
+		}
+	case map[any]any:
+		for name, each := range v {
+			n += room(name) + room(each)
+		}
+	case rows:
+		for _, r := range v {
+			n += head + len(r.name) + room(r.value)
+		}
+	case NDArray:
+		if n += 32 + number*len(v.Shape); len(v.Data) < OutOfBand {
+			n += len(v.Data)
+		}
+	}
+	return n
 }
 
 func (p *packer) value(tree any) error {
@@ -64,6 +99,8 @@ func (p *packer) value(tree any) error {
 		return p.table(v)
 	case map[any]any:
 		return p.mixed(v)
+	case rows:
+		return p.rows(v)
 	case time.Time:
 		return p.enc.EncodeTime(v)
 	case NDArray:
@@ -109,6 +146,22 @@ func (p *packer) table(table map[string]any) error {
 			return err
 		}
 		if err := p.value(table[k]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rows writes a struct as the map that it is.
+func (p *packer) rows(table rows) error {
+	if err := p.enc.EncodeMapLen(len(table)); err != nil {
+		return err
+	}
+	for _, r := range table {
+		if err := p.enc.EncodeString(r.name); err != nil {
+			return err
+		}
+		if err := p.value(r.value); err != nil {
 			return err
 		}
 	}

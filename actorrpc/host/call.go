@@ -161,7 +161,7 @@ func (c *call) invoke(ran *bool) *answer {
 	if c.method.result {
 		result = results[0].Interface()
 	}
-	data, buffers, err := codec.EncodeResult(kind, result)
+	data, buffers, err := c.method.shapes.EncodeResult(kind, result)
 	if err != nil {
 		e := codecError(rpcerror.CodeEncoding, err)
 		e.Ran = true

@@ -33,11 +33,13 @@ type method struct {
 	streams      bool // the result is an iterator
 	fails        bool // the last result is an error
 	signature    string
+	shapes       *codec.Shapes // of the class
 }
 
 // classOf describes a type. Exported methods that cannot be called are not in it.
 func classOf(t reflect.Type) (*class, error) {
 	c := &class{name: t.String(), methods: map[string]*method{}, goNames: map[string]*method{}}
+	shapes := new(codec.Shapes)
 	for exported := range t.Methods() {
 		m, ok := methodOf(exported)
 		if !ok {
@@ -46,6 +48,7 @@ func classOf(t reflect.Type) (*class, error) {
 		if other, taken := c.methods[m.name]; taken {
 			return nil, fmt.Errorf("%s: methods %s and %s are both called %q; rename one", t, other.goName, m.goName, m.name)
 		}
+		m.shapes = shapes
 		c.methods[m.name], c.goNames[m.goName] = m, m
 	}
 	if len(c.methods) == 0 {
@@ -139,7 +142,7 @@ func (c *class) find(name string) (*method, *rpcerror.Error) {
 // values are the arguments of a call as the method takes them. They may take so many bytes
 // of memory when they are decoded; names are those of the parameters.
 func (m *method) values(call *wire.Call, buffers [][]byte, memory uint64, names []string) ([]reflect.Value, error) {
-	in, err := codec.DecodeArgs(codec.Kind(call.GetCodec()), call.GetArgs(), buffers, memory)
+	in, err := m.shapes.DecodeArgs(codec.Kind(call.GetCodec()), call.GetArgs(), buffers, memory)
 	if err != nil {
 		return nil, err
 	}

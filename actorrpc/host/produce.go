@@ -106,7 +106,7 @@ func (c *call) produce(ctx context.Context, result reflect.Value) *answer {
 
 // item encodes one result.
 func (c *call) item(value any) (item, *rpcerror.Error) {
-	data, buffers, err := codec.EncodeResult(codec.Kind(c.in.GetCodec()), value)
+	data, buffers, err := c.method.shapes.EncodeResult(codec.Kind(c.in.GetCodec()), value)
 	if err != nil {
 		e := codecError(rpcerror.CodeEncoding, err)
 		e.Ran = true

@@ -22,6 +22,7 @@ from gang import Gang
 
 from fray.rl.__main__ import main as host
 from fray.rl.config import VARIABLE, load
+from fray.rl.ended import end_of
 from fray.rl.nexrl_types import Batch
 from fray.rl.train.service import TrainService
 
@@ -91,6 +92,8 @@ def gradient_of_part(part: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def main() -> int:
+    if end_of(load()) is not None:  # started again after the end of its run
+        return 0
     if int(os.environ.get("JAX_PROCESS_ID", "0")):
         Gang().follow(gradient_of_part)
         return 0

@@ -22,6 +22,7 @@ type Grant struct {
 func (l *Loader) Next(worker, incarnation string, now time.Time) (Grant, bool) {
 	if held := l.leases[worker]; held != nil {
 		if held.Incarnation == incarnation {
+			held.Renewed = now // it lives, and asks again since it did not get the answer
 			return l.grant(held, false), true
 		}
 		l.PutBack(held.ID)
@@ -82,6 +83,11 @@ func (l *Loader) Complete(id string) bool {
 		return false
 	}
 	l.drop(held)
+	if held.Again {
+		l.state.Buffer = slices.Insert(l.state.Buffer, 0, held.Entry)
+		return true
+	}
+	l.done(held.Entry)
 	return true
 }
 

@@ -2,6 +2,7 @@ package loader
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -85,6 +86,7 @@ type lease struct {
 	Incarnation string    `json:"incarnation"`
 	Entry       Entry     `json:"entry"`
 	Renewed     time.Time `json:"renewed"`
+	Again       bool      `json:"again,omitempty"` // its trajectory is not used: the task comes next once it is done
 }
 
 // State is a loader as JSON can hold it.
@@ -96,11 +98,15 @@ type State struct {
 	Position rl.Position `json:"position"`
 	Locked   bool        `json:"locked"`
 	Started  bool        `json:"started"`
-	Begun    bool        `json:"begun"` // a task of the batch that was loaded last was leased
-	Added    int         `json:"added"` // how many items were
-	Last     int64       `json:"last"`  // lease
+	Begun    bool        `json:"begun"`               // a task of the batch that was loaded last was leased
+	Added    int         `json:"added"`               // how many items were
+	AddedIDs []string    `json:"added_ids,omitempty"` // of late, as their callers name them
+	Last     int64       `json:"last"`                // lease
 	Buffer   []Entry     `json:"buffer"`
 	Leases   []lease     `json:"leases"` // in the order in which they were given
+	// Again is how far it is with the tasks that each pool has it give again, and Done the added ones that are done, of late.
+	Again map[string]mark `json:"again,omitempty"`
+	Done  []Entry         `json:"done,omitempty"`
 }
 
 // Loader gives each task to one worker at a time.
@@ -279,10 +285,25 @@ func (l *Loader) Add(item []byte, front bool) Entry {
 	return e
 }
 
+// rememberedItems is how many of the last added items are known by their IDs: more than can be on their way.
+const rememberedItems = 1024
+
+// AddOnce is Add of an item with an ID. An item of the same ID, from a caller that did not get its answer, is not added again.
+func (l *Loader) AddOnce(id string, item []byte, front bool) {
+	if id != "" {
+		if slices.Contains(l.state.AddedIDs, id) {
+			return
+		}
+		ids := append(slices.Clone(l.state.AddedIDs), id)
+		l.state.AddedIDs = ids[max(0, len(ids)-rememberedItems):]
+	}
+	l.Add(item, front)
+}
+
 // Snapshot is the state now.
 func (l *Loader) Snapshot() State {
 	state := l.state
-	state.Buffer = slices.Clone(l.state.Buffer)
+	state.Buffer, state.Done, state.Again = slices.Clone(l.state.Buffer), slices.Clone(l.state.Done), maps.Clone(l.state.Again)
 	for _, held := range l.inOrder() {
 		state.Leases = append(state.Leases, *held)
 	}
@@ -304,7 +325,7 @@ func (l *Loader) Restore(state State) error {
 		return &ChangedError{Have: l.cfg.Length, Snapshot: state.Length}
 	}
 	l.state = state
-	l.state.Buffer = slices.Clone(state.Buffer)
+	l.state.Buffer, l.state.Done, l.state.Again = slices.Clone(state.Buffer), slices.Clone(state.Done), maps.Clone(state.Again)
 	l.state.Leases = nil
 	l.state.Seed = l.cfg.Seed
 	clear(l.leases)
@@ -325,6 +346,7 @@ func (l *Loader) Rewind(state State, epoch int) error {
 	l.putBack(func(*lease) bool { return true })
 	l.state.Instance, l.state.Last = instance, max(last, state.Last)
 	l.state.Epoch = max(epoch, former, state.Epoch)
+	l.state.Again = nil // the pools number their tasks anew
 	if len(l.state.Buffer) == 0 {
 		l.state.Locked = false
 	}

@@ -33,21 +33,26 @@ func TestN34_ABatchThatIsReportedAgainWaitsForTheLocks(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	tended := make(chan error, 1)
 	go func() { tended <- w.Tend(ctx) }()
-	defer func() { cancel(); <-tended }()
+	defer func() {
+		cancel()
+		if err := <-tended; err != nil {
+			t.Error(err)
+		}
+	}()
 	lost, give := context.WithCancel(t.Context())
 	go func() { <-g.asked; give() }() // the pool is being locked; the pool that reported dies
-	if err := w.TrajectoryPoolNotifyBatchReady(lost, "default", "b1"); err == nil {
+	if _, err := w.TrajectoryPoolNotifyBatchReady(lost, "default", "b1"); err == nil {
 		t.Fatal("the first report ends before the pool is locked")
 	}
 	gone, end := context.WithCancel(t.Context())
 	end()
 	for range 50 { // of an answer and the end of its context, which are both there, select takes either
-		if err := w.TrajectoryPoolNotifyBatchReady(gone, "default", "b1"); err == nil {
+		if _, err := w.TrajectoryPoolNotifyBatchReady(gone, "default", "b1"); err == nil {
 			t.Fatal("a further report ends before the pool is locked")
 		}
 	}
 	close(g.open)
-	if err := w.TrajectoryPoolNotifyBatchReady(t.Context(), "default", "b1"); err != nil {
+	if _, err := w.TrajectoryPoolNotifyBatchReady(t.Context(), "default", "b1"); err != nil {
 		t.Error(err)
 	}
 }

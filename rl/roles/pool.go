@@ -2,7 +2,6 @@ package roles
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -19,16 +18,23 @@ type LoaderStatus interface {
 	Status(ctx context.Context) (rl.LoaderStatus, error)
 }
 
-// BatchNotifier tells the weight sync controller of a batch, before the batch is given. After a crash one may be
-// reported again, under the same ID.
+// TaskReturner has the data loader give tasks again. Calls may be repeated.
+type TaskReturner interface {
+	// RollOutAgain returns the tasks whose content the loader does not know any more.
+	RollOutAgain(ctx context.Context, pool string, epoch int, tasks []rl.TaskAgain) (lost []string, err error)
+}
+
+// BatchNotifier reports a batch to the weight sync controller, before the batch is given. After a crash one may be
+// reported again, under the same ID. Oldest is the first of the versions that its trajectories are of; nil: none is known.
 type BatchNotifier interface {
-	BatchReady(ctx context.Context, tag rl.ModelTag, batchID string) error
+	BatchReady(ctx context.Context, tag rl.ModelTag, batchID string, oldest *int64) (rl.BatchVerdict, error)
 }
 
 // PoolConfig is of the actor trajectory_pool.
 type PoolConfig struct {
 	Pool    trajectory.Config
 	Loader  LoaderStatus
+	Tasks   TaskReturner // of the same loader; nil: weight sync bounds no staleness
 	Weights BatchNotifier
 	Journal Journal  // nil: nothing outlives the process
 	Records [][]byte // of the journal, as it was opened
@@ -38,12 +44,14 @@ type PoolConfig struct {
 
 // Pool is the actor of a trajectory pool. Its exported methods are what can be called.
 type Pool struct {
+	name    string
 	loader  LoaderStatus
+	tasks   TaskReturner
 	weights BatchNotifier
 	now     func() time.Time
 	log     *slog.Logger
-	ready   rl.Readiness
 	taking  chan struct{} // has room for the one who takes a batch
+	evicted chan struct{} // has room for one: the loader is to give tasks again
 
 	mu      sync.Mutex
 	machine *trajectory.Pool
@@ -60,7 +68,9 @@ type poolCommand struct {
 	ID     string              `json:"id,omitempty"` // of a batch, a consumer or a model
 	Policy rl.IncompletePolicy `json:"policy,omitempty"`
 	Epoch  int                 `json:"epoch,omitempty"`
-	Now    time.Time           `json:"now,omitzero"`
+	// Number is the version of a floor, or of a task that the loader gives again.
+	Number int64     `json:"number,omitempty"`
+	Now    time.Time `json:"now,omitzero"`
 }
 
 // poolOp is a kind of change.
@@ -70,6 +80,9 @@ const (
 	opPut         poolOp = "put"
 	opTake        poolOp = "take"
 	opNotified    poolOp = "notified"
+	opReject      poolOp = "reject"
+	opFloor       poolOp = "floor"
+	opReturned    poolOp = "returned"
 	opAck         poolOp = "ack"
 	opReleaseOf   poolOp = "release"
 	opLock        poolOp = "lock"
@@ -88,7 +101,7 @@ func NewPool(cfg PoolConfig) (*Pool, error) {
 		return nil, err
 	}
 	p := &Pool{
-		loader: cfg.Loader, weights: cfg.Weights, now: cfg.Now, log: cfg.Log, ready: cfg.Pool.Ready, taking: make(chan struct{}, 1),
+		name: cfg.Pool.Name, loader: cfg.Loader, tasks: cfg.Tasks, weights: cfg.Weights, now: cfg.Now, log: cfg.Log, taking: make(chan struct{}, 1), evicted: make(chan struct{}, 1),
 		machine: machine, changed: make(chan struct{}), record: recorder{journal: cfg.Journal, slack: 128 << 20},
 	}
 	if err := replay(cfg.Records, p.machine.Restore, p.apply); err != nil {
@@ -117,6 +130,12 @@ func (p *Pool) apply(c poolCommand, payload []byte) error {
 		return ignoreFields(err)
 	case opNotified:
 		p.machine.NoteNotified(c.ID)
+	case opReject:
+		p.machine.Reject(c.ID, c.Number)
+	case opFloor:
+		p.machine.SetFloor(c.ID, c.Number)
+	case opReturned:
+		p.machine.Returned(c.Number)
 	case opAck:
 		p.machine.Ack(c.ID)
 	case opReleaseOf:
@@ -124,7 +143,7 @@ func (p *Pool) apply(c poolCommand, payload []byte) error {
 	case opLock:
 		p.machine.Lock(c.ID)
 	case opUnlockModel:
-		p.machine.Unlock(c.ID, c.Now)
+		p.machine.Unlock(c.ID, c.Number, c.Now)
 	case opFlush:
 		p.machine.Flush(c.ID, c.Policy)
 	case opRewindPool:
@@ -135,18 +154,18 @@ func (p *Pool) apply(c poolCommand, payload []byte) error {
 	return nil
 }
 
-// note records a change that was carried out. Trajectories that wait are tried again.
-func (p *Pool) note(c poolCommand, payload []byte) (journal.Position, error) {
-	if c.Op != opPut {
-		close(p.changed)
-		p.changed = make(chan struct{})
+// encode is the record of a change; nil without a journal. A change that no record can have is not to be carried out.
+func (p *Pool) encode(c poolCommand, payload []byte) ([]byte, error) {
+	if p.record.journal == nil {
+		return nil, nil
 	}
+	return commandRecord(c, payload)
+}
+
+// append adds the record of a change that was carried out.
+func (p *Pool) append(record []byte) (journal.Position, error) {
 	if p.record.journal == nil {
 		return 0, nil
-	}
-	record, err := commandRecord(c, payload)
-	if err != nil {
-		return 0, err
 	}
 	p.record.add(record)
 	if p.record.isLong(p.machine.Bytes()) {
@@ -157,15 +176,41 @@ func (p *Pool) note(c poolCommand, payload []byte) (journal.Position, error) {
 	return p.record.last, nil
 }
 
+// note carries a change out and records it. Trajectories that wait for room are tried again.
+func (p *Pool) note(c poolCommand) (journal.Position, error) {
+	record, err := p.encode(c, nil)
+	if err != nil {
+		return 0, err
+	}
+	if err := p.apply(c, nil); err != nil {
+		return 0, err
+	}
+	p.roomier()
+	if len(p.machine.Evicted()) > 0 {
+		select {
+		case p.evicted <- struct{}{}:
+		default:
+		}
+	}
+	return p.append(record)
+}
+
+// roomier has trajectories that wait for room tried again.
+func (p *Pool) roomier() {
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// begin carries a change out and records it.
+func (p *Pool) begin(c poolCommand) (journal.Position, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.note(c)
+}
+
 // change carries a change out, records it and waits until it is durable.
 func (p *Pool) change(c poolCommand) error {
-	p.mu.Lock()
-	err := p.apply(c, nil)
-	var at journal.Position
-	if err == nil {
-		at, err = p.note(c, nil)
-	}
-	p.mu.Unlock()
+	at, err := p.begin(c)
 	if err != nil {
 		return err
 	}
@@ -213,141 +258,23 @@ func (p *Pool) put(header rl.Header, payload []byte) (putResult, error) {
 		return putResult{outcome: verdict.Outcome, at: p.record.last}, nil
 	}
 	now := p.now()
+	record, err := p.encode(poolCommand{Op: opPut, Header: &header, Now: now}, payload)
+	if err != nil {
+		return putResult{}, err // nothing is stored that the journal does not have
+	}
 	p.machine.Store(header, payload, now)
 	p.puts++
-	at, err := p.note(poolCommand{Op: opPut, Header: &header, Now: now}, payload)
+	at, err := p.append(record)
 	return putResult{outcome: rl.Success, at: at}, err
-}
-
-// GetBatch gives a batch, or nil if none is ready. Its options are batch_size, model_tag and consumer, in this order.
-// With a consumer the batch stays until Ack, and the same consumer gets it again until then.
-func (p *Pool) GetBatch(ctx context.Context, options ...any) (*rl.Batch, error) {
-	size, err := optional(options).number(0, "batch_size")
-	if err != nil {
-		return nil, err
-	}
-	tag, err := optional(options).text(1, "model_tag")
-	if err != nil {
-		return nil, err
-	}
-	consumer, err := optional(options).text(2, "consumer")
-	if err != nil {
-		return nil, err
-	}
-	return p.take(ctx, trajectory.Query{BatchSize: size, Tag: tag, Consumer: consumer})
-}
-
-// GetBatchAny is GetBatch of any model. Its options are batch_size and consumer.
-func (p *Pool) GetBatchAny(ctx context.Context, options ...any) (*rl.Batch, error) {
-	size, err := optional(options).number(0, "batch_size")
-	if err != nil {
-		return nil, err
-	}
-	consumer, err := optional(options).text(1, "consumer")
-	if err != nil {
-		return nil, err
-	}
-	return p.take(ctx, trajectory.Query{BatchSize: size, Consumer: consumer})
-}
-
-// take finds a batch, has the weight sync controller know of it, and gives it.
-func (p *Pool) take(ctx context.Context, q trajectory.Query) (*rl.Batch, error) {
-	select {
-	case p.taking <- struct{}{}:
-		defer func() { <-p.taking }()
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-	acknowledged := q.Consumer == ""
-	if acknowledged {
-		q.Consumer = anonymous
-	}
-	answer, at, err := p.find(ctx, q)
-	if err == nil {
-		err = p.record.wait(at)
-	}
-	if err != nil || answer.Batch == nil {
-		return nil, err
-	}
-	b := answer.Batch
-	if !answer.Notified {
-		tag, _ := b.Metadata["model_tag"].(string)
-		if err := p.weights.BatchReady(ctx, tag, b.ID); err != nil {
-			return nil, fmt.Errorf("notify weight_sync_controller of batch %s: %w", b.ID, err)
-		}
-	}
-	settled := poolCommand{Op: opNotified, ID: b.ID}
-	if acknowledged {
-		settled.Op = opAck
-	}
-	if acknowledged || !answer.Notified {
-		if err := p.change(settled); err != nil {
-			return nil, err
-		}
-	}
-	return b, nil
-}
-
-// find takes a batch out of the machine. Whether the loader is quiet counts only if nothing was put while it was asked:
-// then all that was loaded is here.
-func (p *Pool) find(ctx context.Context, q trajectory.Query) (trajectory.Answer, journal.Position, error) {
-	for {
-		p.mu.Lock()
-		answer, err := p.takeNow(q)
-		puts, at := p.puts, p.record.last
-		mayAsk := err == nil && answer.Batch == nil && p.machine.Status(q.Tag).Samples > 0
-		p.mu.Unlock()
-		if !mayAsk {
-			return answer, at, err
-		}
-		status, err := p.loader.Status(ctx)
-		if err != nil {
-			return trajectory.Answer{}, 0, fmt.Errorf("read the data loader's status: %w", err)
-		}
-		if !status.Quiet() {
-			return trajectory.Answer{}, at, nil
-		}
-		quiet := q
-		quiet.Quiet, quiet.Finished = true, status.Finished
-		p.mu.Lock()
-		if p.puts != puts {
-			p.mu.Unlock()
-			continue
-		}
-		answer, err = p.takeNow(quiet)
-		at = p.record.last
-		p.mu.Unlock()
-		return answer, at, err
-	}
-}
-
-func (p *Pool) takeNow(q trajectory.Query) (trajectory.Answer, error) {
-	q.Now = p.now()
-	answer, err := p.machine.Take(q)
-	if answer.Changed {
-		if _, failed := p.note(poolCommand{Op: opTake, Query: &q}, nil); failed != nil {
-			return answer, failed
-		}
-	}
-	return answer, err
-}
-
-// ignoreFields drops a FieldsError, which the caller of the first Take got.
-func ignoreFields(err error) error {
-	if _, ok := errors.AsType[*trajectory.FieldsError](err); ok {
-		return nil
-	}
-	return err
 }
 
 // Ack forgets a batch that was given, and reports whether there was one of the ID.
 func (p *Pool) Ack(batchID string) (bool, error) {
 	p.mu.Lock()
-	known := p.machine.Ack(batchID)
-	at := p.record.last
+	known, at := p.machine.Has(batchID), p.record.last
 	var err error
 	if known {
-		at, err = p.note(poolCommand{Op: opAck, ID: batchID}, nil)
+		at, err = p.note(poolCommand{Op: opAck, ID: batchID})
 	}
 	p.mu.Unlock()
 	if err != nil {
@@ -407,9 +334,14 @@ func (p *Pool) NotifyWeightSyncStarting(modelTag string) error {
 	return p.change(poolCommand{Op: opLock, ID: modelTag})
 }
 
-// UnlockForWeightSync accepts trajectories of a model again.
-func (p *Pool) UnlockForWeightSync(modelTag string) error {
-	return p.change(poolCommand{Op: opUnlockModel, ID: modelTag, Now: p.now()})
+// UnlockForWeightSync accepts trajectories of a model again. A version of weights may follow: trajectories of earlier ones
+// are rolled out again.
+func (p *Pool) UnlockForWeightSync(modelTag string, more ...any) error {
+	floor, err := optional(more).number(0, "floor")
+	if err != nil {
+		return err
+	}
+	return p.change(poolCommand{Op: opUnlockModel, ID: modelTag, Number: int64(floor), Now: p.now()})
 }
 
 // Flush releases a model's incomplete groups as they are ("flush"), or drops them ("drop").

@@ -123,14 +123,14 @@ type notified struct {
 	err error
 }
 
-func (n *notified) BatchReady(_ context.Context, _ rl.ModelTag, id string) error {
+func (n *notified) BatchReady(_ context.Context, _ rl.ModelTag, id string, _ *int64) (rl.BatchVerdict, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.err != nil {
-		return n.err
+		return rl.BatchVerdict{}, n.err
 	}
 	n.ids = append(n.ids, id)
-	return nil
+	return rl.BatchVerdict{Counted: true}, nil
 }
 
 func (n *notified) all() []string {

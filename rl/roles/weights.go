@@ -4,13 +4,14 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/fray-ml/fray/actorrpc/host"
 	"github.com/fray-ml/fray/rl"
+	"github.com/fray-ml/fray/rl/journal"
 	"github.com/fray-ml/fray/rl/weights"
-	"github.com/fray-ml/fray/sleep"
 )
 
 // Copier copies weights to all that answer prompts.
@@ -41,12 +42,14 @@ type Weights struct {
 	mu      sync.Mutex
 	machine *weights.Machine
 	queue   []step
+	saved   journal.Position // of the newest state
 	changed signal
 }
 
 // step is an action that is to be carried out; done is closed then, or nil.
 type step struct {
 	weights.Action
+	at   journal.Position // of the state that asks for it
 	done chan struct{}
 }
 
@@ -80,7 +83,7 @@ func (w *Weights) enqueue(actions []weights.Action, done chan struct{}) {
 		}
 	}
 	for i, action := range actions {
-		s := step{Action: action}
+		s := step{Action: action, at: w.saved}
 		if i == last {
 			s.done = done
 		}
@@ -91,22 +94,34 @@ func (w *Weights) enqueue(actions []weights.Action, done chan struct{}) {
 	case len(w.queue) == 0:
 		close(done)
 	default: // a batch that is reported again is not given before the locks that the first report asked for
-		w.queue = append(w.queue, step{done: done})
+		w.queue = append(w.queue, step{at: w.saved, done: done})
 	}
 	w.changed.notify()
+}
+
+// decide changes the machine and has its actions carried out once its state is durable. done is closed after those that are
+// no copies.
+func (w *Weights) decide(change func(*weights.Machine) []weights.Action, done chan struct{}) (journal.Position, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	actions := change(w.machine)
+	at, err := w.keep.put(w.machine.Models())
+	if err != nil {
+		return 0, err
+	}
+	w.saved = at
+	w.enqueue(actions, done)
+	return at, nil
 }
 
 // change changes the machine, keeps its state, and has its actions carried out; it returns once they are, except for
 // copies.
 func (w *Weights) change(ctx context.Context, decide func(*weights.Machine) []weights.Action) error {
-	w.mu.Lock()
 	done := make(chan struct{})
-	actions := decide(w.machine)
-	err := w.keep.save(w.machine.Models())
+	at, err := w.decide(decide, done)
 	if err == nil {
-		w.enqueue(actions, done)
+		err = w.keep.wait(at)
 	}
-	w.mu.Unlock()
 	if err != nil {
 		return err
 	}
@@ -118,11 +133,11 @@ func (w *Weights) change(ctx context.Context, decide func(*weights.Machine) []we
 	}
 }
 
-// await waits until the state of a model fulfils a condition.
-func (w *Weights) await(ctx context.Context, tag rl.ModelTag, fulfilled func(weights.Model) bool) error {
+// await waits until a condition is fulfilled, which is called with the lock.
+func (w *Weights) await(ctx context.Context, fulfilled func() bool) error {
 	for {
 		w.mu.Lock()
-		ok, changed := fulfilled(w.machine.Of(tag)), w.changed.changed
+		ok, changed := fulfilled(), w.changed.changed
 		w.mu.Unlock()
 		if ok {
 			return nil
@@ -139,6 +154,15 @@ func (w *Weights) await(ctx context.Context, tag rl.ModelTag, fulfilled func(wei
 func (w *Weights) CheckRolloutServiceStatus(tag string) rl.RolloutStatus {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	return w.rolloutStatus(tag)
+}
+
+// rolloutStatus blocks rollouts also until the pools are unlocked: they would roll out again what they put before.
+func (w *Weights) rolloutStatus(tag rl.ModelTag) rl.RolloutStatus {
+	unlocks := func(s step) bool { return s.Verb == weights.UnlockPools && s.Tag == rl.TagOf(tag) }
+	if slices.ContainsFunc(w.queue, unlocks) {
+		return rl.Block
+	}
 	return w.machine.RolloutStatus(tag)
 }
 
@@ -146,20 +170,33 @@ func (w *Weights) CheckRolloutServiceStatus(tag string) rl.RolloutStatus {
 func (w *Weights) WaitRolloutService(ctx context.Context, tag string, seconds float64) rl.RolloutStatus {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(seconds*float64(time.Second)))
 	defer cancel()
-	if w.await(ctx, tag, func(m weights.Model) bool { return m.Phase == weights.Running }) != nil {
+	if w.await(ctx, func() bool { return w.rolloutStatus(tag) == rl.Continue }) != nil {
 		return rl.Block
 	}
 	return rl.Continue
 }
 
-// TrajectoryPoolNotifyBatchReady is called by a pool before it gives a batch; its ID may follow. When it returns the
-// pools are locked, if they are to be.
-func (w *Weights) TrajectoryPoolNotifyBatchReady(ctx context.Context, tag string, more ...any) error {
+// TrajectoryPoolNotifyBatchReady is called by a pool before it gives a batch; its ID may follow, and the first of the versions
+// of weights that its trajectories are of. A batch that is too old for its update is not counted. When it returns the pools
+// are locked, if they are to be.
+func (w *Weights) TrajectoryPoolNotifyBatchReady(ctx context.Context, tag string, more ...any) (rl.BatchVerdict, error) {
 	id, err := optional(more).text(0, "batch_id")
 	if err != nil {
-		return err
+		return rl.BatchVerdict{}, err
 	}
-	return w.change(ctx, func(m *weights.Machine) []weights.Action { return m.BatchReady(tag, id) })
+	oldest, err := optional(more).version(1, "oldest")
+	if err != nil {
+		return rl.BatchVerdict{}, err
+	}
+	var verdict rl.BatchVerdict
+	err = w.change(ctx, func(m *weights.Machine) (actions []weights.Action) {
+		if verdict.Counted = m.Takes(tag, id, oldest); verdict.Counted {
+			actions = m.BatchReady(tag, id)
+		}
+		verdict.Floor = m.Floor(tag)
+		return actions
+	})
+	return verdict, err
 }
 
 // TrainWorkerNotifyWeightUpdate is called by a train worker whose new weights are in the sync buffer; an ID of the update may
@@ -173,7 +210,14 @@ func (w *Weights) TrainWorkerNotifyWeightUpdate(ctx context.Context, worker, tag
 	if err := w.change(ctx, func(m *weights.Machine) []weights.Action { return m.Updated(tag, worker, id) }); err != nil {
 		return err
 	}
-	return w.await(ctx, tag, func(m weights.Model) bool { return !m.InCopy && m.Failure == "" })
+	synced := func() bool { m := w.machine.Of(tag); return !m.InCopy && m.Failure == "" }
+	if err := w.await(ctx, synced); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	at := w.saved
+	w.mu.Unlock()
+	return w.keep.wait(at) // else the next process may copy from the buffer again
 }
 
 // SyncWeightToRolloutService copies the newest weights. Its error is that not all inference services have them; rollouts
@@ -183,7 +227,7 @@ func (w *Weights) SyncWeightToRolloutService(ctx context.Context, tag string) er
 		return err
 	}
 	failure := ""
-	err := w.await(ctx, tag, func(m weights.Model) bool { failure = m.Failure; return !m.InCopy })
+	err := w.await(ctx, func() bool { m := w.machine.Of(tag); failure = m.Failure; return !m.InCopy })
 	if err == nil && failure != "" {
 		return &SyncError{Tag: rl.TagOf(tag), Why: failure}
 	}
@@ -219,9 +263,14 @@ func (w *Weights) IsWaitingForValidation() bool {
 	return len(w.machine.Waiting()) > 0
 }
 
-// EndValidate ends a validation: training goes on.
-func (w *Weights) EndValidate(ctx context.Context, tag string) error {
-	return w.change(ctx, func(m *weights.Machine) []weights.Action { return m.Validated(tag) })
+// EndValidate ends a validation: training goes on. A name of the validation may follow, by which it ends once: asked again
+// since an answer was lost, it does not end the next one.
+func (w *Weights) EndValidate(ctx context.Context, tag string, more ...any) error {
+	name, err := optional(more).text(0, "validation")
+	if err != nil {
+		return err
+	}
+	return w.change(ctx, func(m *weights.Machine) []weights.Action { return m.ValidatedAs(tag, name) })
 }
 
 // SetModelVersion begins at a version: that of a checkpoint. A copy is to follow.
@@ -264,138 +313,4 @@ func WeightsOptions() host.Options {
 		"check_rollout_service_status": once, "wait_rollout_service": once, "get_rollout_model_version": once, "get_train_model_version": once,
 		"is_waiting_for_validation": once, "status": once, "health_check": once, "sync_weight_to_rollout_service": once, "end_validate": once,
 	}}
-}
-
-// Tend carries actions out, in their order, until ctx ends. Copies run beside the others.
-func (w *Weights) Tend(ctx context.Context) error {
-	var copies sync.WaitGroup
-	defer copies.Wait()
-	for {
-		w.mu.Lock()
-		changed := w.changed.changed
-		if len(w.queue) == 0 {
-			w.mu.Unlock()
-			select {
-			case <-changed:
-				continue
-			case <-ctx.Done():
-				return nil
-			}
-		}
-		next := w.queue[0]
-		w.mu.Unlock()
-		if next.Verb == weights.Copy {
-			copies.Go(func() { w.copy(ctx, next.Action) })
-		} else if !w.carryOut(ctx, next.Action) {
-			return nil
-		}
-		w.mu.Lock()
-		w.queue = w.queue[1:]
-		w.changed.notify()
-		w.mu.Unlock()
-		if next.done != nil {
-			close(next.done)
-		}
-	}
-}
-
-// The waits between attempts.
-const (
-	firstWait   = 100 * time.Millisecond
-	longestWait = 5 * time.Second
-)
-
-// carryOut locks or unlocks, as often as it takes: a pool that is being restarted is there again some time. It
-// reports whether that was done before ctx ended.
-func (w *Weights) carryOut(ctx context.Context, action weights.Action) bool {
-	for wait := firstWait; ; wait = min(2*wait, longestWait) {
-		err := w.attempt(ctx, action)
-		if err == nil {
-			return true
-		}
-		if ctx.Err() != nil {
-			return false
-		}
-		w.log.Warn("weight sync waits for an actor", "action", action.Verb, "model", action.Tag, "error", err)
-		if !sleep.For(ctx, wait) {
-			return false
-		}
-	}
-}
-
-func (w *Weights) attempt(ctx context.Context, action weights.Action) error {
-	switch action.Verb {
-	case weights.LockPools:
-		return partsError("notify_weight_sync_starting", callAll(ctx, w.peers, w.pools, "notify_weight_sync_starting", action.Tag))
-	case weights.UnlockPools:
-		return partsError("unlock_for_weight_sync", callAll(ctx, w.peers, w.pools, "unlock_for_weight_sync", action.Tag))
-	case weights.UnlockLoader:
-		return w.unlockLoader(ctx, action)
-	case weights.Copy:
-	}
-	return nil
-}
-
-func (w *Weights) unlockLoader(ctx context.Context, action weights.Action) error {
-	name := string(rl.DataLoader)
-	if action.Again {
-		status, err := ask[rl.LoaderStatus](ctx, w.peers, name, "status")
-		if err != nil {
-			return err
-		}
-		if !status.Quiet() || !status.Locked {
-			return w.unlocked(action.Tag)
-		}
-	}
-	if _, err := w.peers.Call(ctx, name, "unlock_for_next_batch"); err != nil {
-		return fmt.Errorf("%s.unlock_for_next_batch: %w", name, err)
-	}
-	return w.unlocked(action.Tag)
-}
-
-func (w *Weights) unlocked(tag rl.ModelTag) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.machine.Unlocked(tag)
-	return w.keep.save(w.machine.Models())
-}
-
-// copy copies a version, and tries again until all inference services have the newest one.
-func (w *Weights) copy(ctx context.Context, action weights.Action) {
-	err := w.copier.Copy(ctx, action.Tag, action.Version)
-	if ctx.Err() != nil {
-		return
-	}
-	if err == nil {
-		w.ended(func(m *weights.Machine) []weights.Action { return m.Copied(action.Tag, action.Version) })
-		return
-	}
-	w.log.Error("weight sync has failed; rollouts stay blocked", "model", action.Tag, "version", action.Version, "error", err)
-	w.ended(func(m *weights.Machine) []weights.Action {
-		return m.CopyFailed(action.Tag, action.Version, err.Error())
-	})
-	report := map[string]any{"type": "SyncError", "message": err.Error(), "traceback": ""}
-	_, problem := w.peers.Call(ctx, string(rl.ActivityTracker), "report_exception", string(rl.WeightSyncController), "weight sync", report, string(rl.SeverityWarning))
-	if problem != nil {
-		w.log.Warn("the failed weight sync could not be reported", "error", problem)
-	}
-	if sleep.For(ctx, longestWait/5) {
-		w.ended(func(m *weights.Machine) []weights.Action {
-			if m.Of(action.Tag).Failure == "" {
-				return nil
-			}
-			return m.Sync(action.Tag)
-		})
-	}
-}
-
-// ended changes the machine after a copy; what cannot be kept is kept with the next change.
-func (w *Weights) ended(decide func(*weights.Machine) []weights.Action) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	actions := decide(w.machine)
-	if err := w.keep.save(w.machine.Models()); err != nil {
-		w.log.Error("the state of weight sync is not kept", "error", err)
-	}
-	w.enqueue(actions, nil)
 }

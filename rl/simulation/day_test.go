@@ -3,6 +3,7 @@
 package simulation
 
 import (
+	"flag"
 	"fmt"
 	"testing"
 	"time"
@@ -24,36 +25,42 @@ const (
 	steps     = items * passes * groupSize / batch
 )
 
+// seeds is how many days are simulated in each mode; `make soak` simulates more.
+var seeds = flag.Int("simulation.seeds", 1, "days that are simulated in each mode")
+
 // settings are of one simulation.
 type settings struct {
-	mode      rl.SyncMode
-	threshold int64
-	lag       int64 // how many updates a trajectory's weights may be behind those that it trains; -1: any number
+	mode       rl.SyncMode
+	threshold  int64
+	processors int           // of batches
+	processing time.Duration // that one takes at most
+	lag        int64         // how many updates a trajectory's weights may be behind those that are trained with it; -1: any number
 }
 
 // TestADayOfARun has 200 workers, of which one is preempted every minute, and restarts of every stateful role. The run
 // ends, each task is trained on once, each group is whole, and staleness is bounded as its mode says.
 func TestADayOfARun(t *testing.T) {
 	for name, given := range map[string]settings{
-		"sync": {mode: rl.Sync},
-		// A rollout that began before a copy may end after it: then it is behind by what the copy has caught up, too.
-		"batch-async": {mode: rl.BatchAsync, threshold: 2, lag: 2*2 + 1},
-		"fully-async": {mode: rl.FullyAsync, lag: -1},
+		"sync":                        {mode: rl.Sync, processors: 1, processing: time.Minute, lag: 0},
+		"batch-async by 0":            {mode: rl.BatchAsync, processors: 1, processing: time.Minute, lag: 0},
+		"batch-async by 2":            {mode: rl.BatchAsync, threshold: 2, processors: 1, processing: time.Minute, lag: 2},
+		"batch-async, two processors": {mode: rl.BatchAsync, threshold: 2, processors: 2, processing: 30 * time.Minute, lag: 2}, // batches overtake each other
+		"fully-async":                 {mode: rl.FullyAsync, processors: 2, processing: time.Minute, lag: -1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for seed := range uint64(1) {
+			for seed := range uint64(*seeds) {
 				w := newWorld(t, given, seed)
 				w.run()
-				w.check(given.lag)
-				t.Logf("seed %d: %d steps in %s, %d preemptions, %d restarts of roles, %d failed copies, lag at most %d",
-					seed, w.step, w.now.Sub(begin).Round(time.Minute), w.preempted, w.restarted, w.failed, w.worst)
+				w.check(given)
+				t.Logf("seed %d: %d steps in %s, %d preemptions, %d restarts of roles, %d failed copies, lag at most %d, %d tasks rolled out again",
+					seed, w.step, w.now.Sub(begin).Round(time.Minute), w.preempted, w.restarted, w.failed, w.worst, w.evicted)
 			}
 		})
 	}
 }
 
 // check verifies what the run has trained on.
-func (w *world) check(lag int64) {
+func (w *world) check(given settings) {
 	w.t.Helper()
 	if w.step != steps {
 		w.t.Errorf("%d steps, want %d", w.step, steps)
@@ -77,8 +84,11 @@ func (w *world) check(lag int64) {
 			w.t.Errorf("group %s has %d trajectories", group, n)
 		}
 	}
-	if lag >= 0 && w.worst > lag {
-		w.t.Errorf("a trajectory's weights were %d updates behind, want at most %d", w.worst, lag)
+	if given.lag >= 0 && w.worst > given.lag {
+		w.t.Errorf("a trajectory's weights were %d updates behind, want at most %d", w.worst, given.lag)
+	}
+	if given.mode == rl.BatchAsync && (w.evicted == 0 || w.worst < given.lag) {
+		w.t.Errorf("%d tasks were rolled out again, and weights were at most %d updates behind: the bound of %d is not tried", w.evicted, w.worst, given.lag)
 	}
 	if now := w.now.Sub(begin); w.preempted < 100 || w.restarted < 20 || now < 6*time.Hour {
 		w.t.Errorf("%d preemptions and %d restarts in %s: too few to show anything", w.preempted, w.restarted, now)
@@ -92,7 +102,7 @@ func newWorld(t *testing.T, given settings, seed uint64) *world {
 		ready = rl.LoadedBatchFinished
 	}
 	w := &world{
-		t: t, draw: newDraws(seed), now: begin, trained: map[string]int{}, updates: map[string]bool{},
+		t: t, draw: newDraws(seed), processors: given.processors, processing: given.processing, now: begin, trained: map[string]int{}, updates: map[string]bool{}, busy: map[int]bool{},
 		loading: loader.Config{
 			Length: items, BatchSize: batch / groupSize, Repeat: groupSize, Passes: passes, Shuffle: true, Seed: seed, KeepBatchOrder: given.mode == rl.Sync,
 			LeaseTTL: 10 * time.Minute, Instance: "sim",

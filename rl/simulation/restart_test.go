@@ -52,9 +52,6 @@ func (w *world) restart() {
 		if w.weights, err = weights.New(w.syncing); err == nil {
 			w.syncs++ // copies of the former are not heard of
 			w.carryOut(w.weights.Restore(models))
-			for tag := range w.weights.Failed() { // which it would have tried again
-				w.carryOut(w.weights.Sync(tag))
-			}
 		}
 	case 4:
 		state := carried(w.t, w.machine.State())

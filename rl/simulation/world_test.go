@@ -40,11 +40,15 @@ func (e *events) Pop() any {
 
 // world is a run: machines, workers and what befalls them.
 type world struct {
-	t     *testing.T
-	draw  *rand.Rand
-	now   time.Time
-	queue events
-	order int
+	t    *testing.T
+	draw *rand.Rand
+
+	processors int
+	processing time.Duration
+	busy       map[int]bool // processors
+	now        time.Time
+	queue      events
+	order      int
 
 	loading loader.Config
 	pooling trajectory.Config
@@ -63,6 +67,7 @@ type world struct {
 	updates                      map[string]bool // batches that are in the model
 	trained                      map[string]int  // tasks
 	worst                        int64
+	evicted                      int // tasks
 	preempted, restarted, failed int
 }
 
@@ -87,7 +92,10 @@ func (w *world) run() {
 	w.every(time.Minute, w.preempt)
 	w.every(time.Minute, func() { w.loader.PutBackAll(w.loader.Expired(w.now)) })
 	w.every(20*time.Minute, w.restart)
-	w.every(2*time.Second, w.process)
+	for i := range w.processors {
+		w.every(2*time.Second, func() { w.process(i) })
+	}
+	w.every(3*time.Second, w.returnTasks)
 	w.every(2*time.Second, w.train)
 	w.every(10*time.Second, w.lead)
 	last, moved := int64(0), begin
@@ -141,7 +149,7 @@ func (w *world) put(i, life int, grant loader.Grant, version int64) {
 		return
 	}
 	header := rl.Header{
-		Keys: map[string]any{"group_id": grant.Entry.GroupID()}, TaskID: grant.Lease.TaskID, Lease: grant.Lease.ID, Epoch: grant.Lease.Epoch, Version: version,
+		Keys: map[string]any{"group_id": grant.Entry.GroupID()}, TaskID: grant.Lease.TaskID, Lease: grant.Lease.ID, Epoch: grant.Lease.Epoch, Version: &version,
 	}
 	payload := []byte(grant.Lease.TaskID)
 	verdict, err := w.pool.Admit(header, payload)
@@ -175,31 +183,68 @@ func (w *world) kill(i int) {
 	w.after(w.between(30*time.Second, 20*time.Minute), func() { w.next(i, life) })
 }
 
-// process makes a batch for training of one of trajectories. It may die on the way: the batch comes again.
-func (w *world) process() {
+// process makes a batch for training of one of trajectories. The processor may die on the way: the batch comes again.
+func (w *world) process(i int) {
+	if w.busy[i] {
+		return
+	}
+	b := w.take(fmt.Sprintf("processor %d", i))
+	if b == nil {
+		return
+	}
+	w.busy[i] = true
+	w.after(w.between(time.Second, w.processing), func() {
+		w.busy[i] = false
+		if w.draw.IntN(20) == 0 {
+			return
+		}
+		var lines []byte
+		for _, h := range b.Headers {
+			lines = fmt.Appendf(lines, "%s %d\n", h.TaskID, *h.Version)
+		}
+		w.batches.Put(rl.TrainHeader{ID: "t-" + b.ID, BatchSize: len(b.Headers)}, lines)
+		if w.draw.IntN(20) != 0 {
+			w.pool.Ack(b.ID)
+		}
+	})
+}
+
+// take is a batch that weight sync counts, nil if there is none.
+func (w *world) take(consumer string) *rl.Batch {
 	status := w.loader.Status()
-	answer, err := w.pool.Take(trajectory.Query{Consumer: "processor", Quiet: status.Quiet(), Finished: status.Finished, Now: w.now})
+	answer, err := w.pool.Take(trajectory.Query{Consumer: consumer, Quiet: status.Quiet(), Finished: status.Finished, Now: w.now})
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	b := answer.Batch
-	if b == nil {
+	if b == nil || answer.Notified {
+		return b
+	}
+	if !w.weights.Takes(rl.DefaultModel, b.ID, answer.Oldest) {
+		w.pool.Reject(b.ID, w.weights.Floor(rl.DefaultModel))
+		return nil
+	}
+	w.carryOut(w.weights.BatchReady(rl.DefaultModel, b.ID))
+	if w.draw.IntN(20) == 0 {
+		return nil // the pool died before it noted that
+	}
+	w.pool.NoteNotified(b.ID)
+	w.pool.SetFloor(rl.DefaultModel, w.weights.Floor(rl.DefaultModel))
+	return b
+}
+
+// returnTasks has the loader give tasks again. The answer may be lost.
+func (w *world) returnTasks() {
+	tasks := w.pool.Evicted()
+	if len(tasks) == 0 {
 		return
 	}
-	if !answer.Notified {
-		w.carryOut(w.weights.BatchReady(rl.DefaultModel, b.ID))
-		if w.draw.IntN(20) == 0 {
-			return // the pool died before it noted that
-		}
-		w.pool.NoteNotified(b.ID)
+	if lost := w.loader.Again("pool", w.pool.Epoch(), tasks); len(lost) > 0 {
+		w.t.Fatalf("the loader does not know %q", lost)
 	}
-	var lines []byte
-	for _, h := range b.Headers {
-		lines = fmt.Appendf(lines, "%s %d\n", h.TaskID, h.Version)
-	}
-	w.batches.Put(rl.TrainHeader{ID: "t-" + b.ID, BatchSize: len(b.Headers)}, lines)
-	if w.draw.IntN(20) != 0 {
-		w.pool.Ack(b.ID)
+	if w.draw.IntN(5) > 0 {
+		w.evicted += len(tasks)
+		w.pool.Returned(tasks[len(tasks)-1].Number)
 	}
 }
 
@@ -249,11 +294,9 @@ func (w *world) carryOut(actions []weights.Action) {
 		case weights.LockPools:
 			w.pool.Lock(action.Tag)
 		case weights.UnlockPools:
-			w.pool.Unlock(action.Tag, w.now)
+			w.pool.Unlock(action.Tag, action.Version, w.now)
 		case weights.UnlockLoader:
-			if status := w.loader.Status(); !action.Again || status.Quiet() && status.Locked {
-				w.loader.Unlock()
-			}
+			w.loader.Unlock()
 			w.weights.Unlocked(action.Tag)
 		case weights.Copy:
 			w.copy(action, w.syncs)

@@ -2,6 +2,7 @@ package trajectory
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -14,8 +15,10 @@ type given struct {
 	tag        rl.ModelTag
 	consumer   string // "": its consumer was released
 	samples    []*sample
-	partial    int           // groups in it that were incomplete
-	rollout    time.Duration // from the unlock, or the batch before, to this one
+	oldest     *int64    // version of weights that a sample is of; nil: none is known
+	partial    []int64   // groups in it that were incomplete
+	since      time.Time // the unlock, or the batch before
+	rollout    time.Duration
 	isNotified bool
 }
 
@@ -33,7 +36,8 @@ type Query struct {
 // Answer is what Take found. Changed is whether the pool is another one now.
 type Answer struct {
 	Batch    *rl.Batch
-	Notified bool // NoteNotified was called for it
+	Oldest   *int64 // version of weights that one of its trajectories is of; nil: none is known
+	Notified bool   // NoteNotified was called for it
 	Changed  bool
 }
 
@@ -41,9 +45,10 @@ type Answer struct {
 func (p *Pool) Take(q Query) (Answer, error) {
 	if q.Consumer != "" {
 		if b, changed := p.again(q); b != nil {
-			return Answer{Batch: b.batch(), Notified: b.isNotified, Changed: changed}, nil
+			return Answer{Batch: b.batch(), Oldest: b.oldest, Notified: b.isNotified, Changed: changed}, nil
 		}
 	}
+	q.Quiet = q.Quiet && len(p.evicted) == 0 // else the loader gets more tasks
 	tags := p.tags
 	if q.Tag != "" {
 		tags = []rl.ModelTag{q.Tag}
@@ -51,7 +56,7 @@ func (p *Pool) Take(q Query) (Answer, error) {
 	changed := false
 	for _, tag := range tags {
 		s := p.stores[tag]
-		if s == nil {
+		if s == nil || p.holdsBack(tag) {
 			continue
 		}
 		if q.Quiet && len(s.open) > 0 {
@@ -70,7 +75,7 @@ func (p *Pool) Take(q Query) (Answer, error) {
 		if err != nil {
 			return Answer{Changed: changed}, err
 		}
-		return Answer{Batch: b.batch(), Changed: true}, nil
+		return Answer{Batch: b.batch(), Oldest: b.oldest, Changed: true}, nil
 	}
 	return Answer{Changed: changed}, nil
 }
@@ -129,11 +134,11 @@ func (p *Pool) give(tag rl.ModelTag, s *store, n int, q Query) (*given, error) {
 	samples := s.pop(n)
 	b := &given{
 		id:  fmt.Sprintf("%s/%d/%d", p.cfg.Name, p.epoch, p.nextBatch),
-		tag: tag, consumer: q.Consumer, samples: samples, partial: s.settle(samples),
+		tag: tag, consumer: q.Consumer, samples: samples, oldest: oldestOf(samples), partial: s.settle(samples), since: p.since[tag],
 	}
 	p.nextBatch++
-	if since := p.since[tag]; !since.IsZero() {
-		b.rollout = q.Now.Sub(since)
+	if !b.since.IsZero() {
+		b.rollout = q.Now.Sub(b.since)
 	}
 	p.since[tag] = q.Now
 	p.forgetUnlessConsumed(b)
@@ -148,10 +153,10 @@ func (p *Pool) forgetUnlessConsumed(b *given) {
 	p.batches = append(p.batches, b)
 }
 
-// settle counts the groups among samples that were incomplete, and forgets that they were.
-func (s *store) settle(samples []*sample) int {
+// settle returns the groups among samples that were incomplete, sorted, and forgets that they were.
+func (s *store) settle(samples []*sample) []int64 {
 	if len(s.partial) == 0 {
-		return 0
+		return nil
 	}
 	groups := map[int64]bool{}
 	for _, x := range samples {
@@ -165,7 +170,7 @@ func (s *store) settle(samples []*sample) int {
 	for number := range groups {
 		delete(s.partial, number)
 	}
-	return len(groups)
+	return slices.Sorted(maps.Keys(groups))
 }
 
 // batch is what goes to the consumer.
@@ -173,7 +178,7 @@ func (b *given) batch() *rl.Batch {
 	out := &rl.Batch{
 		ID: b.id, Payloads: make([][]byte, len(b.samples)), Headers: make([]rl.Header, len(b.samples)),
 		Metadata: map[string]any{
-			"batch_size": len(b.samples), "model_tag": b.tag, "rollout_time": b.rollout.Seconds(), "incomplete_groups": b.partial,
+			"batch_size": len(b.samples), "model_tag": b.tag, "rollout_time": b.rollout.Seconds(), "incomplete_groups": len(b.partial),
 		},
 	}
 	for i, x := range b.samples {
@@ -194,6 +199,11 @@ func (p *Pool) NoteNotified(id string) {
 			b.isNotified = true
 		}
 	}
+}
+
+// Has reports whether a batch is not acknowledged.
+func (p *Pool) Has(id string) bool {
+	return slices.ContainsFunc(p.batches, func(b *given) bool { return b.id == id })
 }
 
 // Ack forgets a batch, and reports whether there was one of the ID.

@@ -59,10 +59,13 @@ type Pool struct {
 	epoch     int
 	nextBatch int64
 	nextGroup int64
+	evictions int64 // tasks so far that are to be rolled out again
 	bytes     int64
 	stores    map[rl.ModelTag]*store
 	tags      []rl.ModelTag // of stores, in the order in which they were made
 	locked    map[rl.ModelTag]bool
+	floors    map[rl.ModelTag]int64     // versions of weights before which trajectories are rolled out again
+	evicted   []Eviction                // that the loader does not know of
 	since     map[rl.ModelTag]time.Time // the last unlock or batch
 	batches   []*given                  // not acknowledged, in the order in which they were given
 	accepted  *accepted
@@ -80,9 +83,10 @@ func New(cfg Config) (*Pool, error) {
 }
 
 func (p *Pool) clear() {
-	p.bytes, p.tags, p.batches = 0, nil, nil
+	p.bytes, p.tags, p.batches, p.evicted = 0, nil, nil, nil
 	p.stores = map[rl.ModelTag]*store{}
 	p.locked = map[rl.ModelTag]bool{}
+	p.floors = map[rl.ModelTag]int64{}
 	p.since = map[rl.ModelTag]time.Time{}
 	p.accepted = newAccepted(p.cfg.Remember)
 }
@@ -115,6 +119,9 @@ func (p *Pool) Admit(h rl.Header, payload []byte) (Verdict, error) {
 	}
 	if p.locked[tag] {
 		return Verdict{Outcome: rl.ReRollout, Reason: fmt.Sprintf("weights of model %q are being synchronized", tag)}, nil
+	}
+	if isBefore(h, p.floors[tag]) {
+		return Verdict{Outcome: rl.ReRollout, Reason: fmt.Sprintf("it is of version %d of model %q, and training takes version %d and later ones", *h.Version, tag, p.floors[tag])}, nil
 	}
 	if err := check(h); err != nil {
 		return Verdict{Outcome: rl.Fail, Reason: err.Error()}, nil
@@ -160,6 +167,11 @@ func (p *Pool) Store(h rl.Header, payload []byte, now time.Time) {
 	p.accepted.add(tag, h, payload)
 	x := &sample{header: h, payload: payload, size: sizeOf(h, payload)}
 	p.bytes += x.size
+	p.join(s, key, x)
+}
+
+// join adds a sample to the open group of a key, which is released once it is complete.
+func (p *Pool) join(s *store, key string, x *sample) {
 	g := s.open[key]
 	if g == nil {
 		g = &group{number: p.nextGroup}
@@ -187,11 +199,12 @@ func (p *Pool) store(tag rl.ModelTag) *store {
 // Lock has trajectories of a model rolled out again until Unlock.
 func (p *Pool) Lock(tag rl.ModelTag) { p.locked[rl.TagOf(tag)] = true }
 
-// Unlock ends Lock.
-func (p *Pool) Unlock(tag rl.ModelTag, now time.Time) {
+// Unlock ends Lock. Trajectories of versions of weights before floor are rolled out again from now on, see SetFloor.
+func (p *Pool) Unlock(tag rl.ModelTag, floor int64, now time.Time) {
 	tag = rl.TagOf(tag)
 	delete(p.locked, tag)
 	p.since[tag] = now
+	p.SetFloor(tag, floor)
 }
 
 // Flush releases a model's incomplete groups as they are, or drops them, and returns how many there were.
@@ -228,10 +241,10 @@ func (p *Pool) Rewind(epoch int) {
 }
 
 // IsEmpty reports whether the pool has nothing of a model, or of any with "": no samples, no incomplete
-// groups, no batch that is not acknowledged.
+// groups, no batch that is not acknowledged, no task that the loader is to give again.
 func (p *Pool) IsEmpty(tag rl.ModelTag) bool {
 	status := p.Status(tag)
-	return status.Samples == 0 && status.Unacked == 0
+	return status.Samples == 0 && status.Unacked == 0 && status.Evicted == 0
 }
 
 // Status is how much of a model a pool has.
@@ -239,6 +252,7 @@ type Status struct {
 	Samples    int   `json:"samples"`    // those of incomplete groups among them
 	Incomplete int   `json:"incomplete"` // groups
 	Unacked    int   `json:"unacked"`    // batches
+	Evicted    int   `json:"evicted"`    // tasks that the loader is to give again, and does not know of
 	Bytes      int64 `json:"bytes"`      // of the pool, with all models
 	Locked     bool  `json:"locked"`
 }
@@ -259,6 +273,11 @@ func (p *Pool) Status(tag rl.ModelTag) Status {
 	for _, b := range p.batches {
 		if tag == "" || b.tag == tag {
 			out.Unacked++
+		}
+	}
+	for _, e := range p.evicted {
+		if tag == "" || e.Tag == tag {
+			out.Evicted++
 		}
 	}
 	return out

@@ -92,7 +92,7 @@ func TestN20_N21_N22_LockedModelIsRolledOutAgain(t *testing.T) {
 	if got := put(t, p, rl.Header{ModelTag: "critic"}, "b"); got != rl.Success {
 		t.Errorf("put of another model: %q, want success", got)
 	}
-	p.Unlock("actor", begin())
+	p.Unlock("actor", 0, begin())
 	if got := put(t, p, rl.Header{ModelTag: "actor"}, "a"); got != rl.Success {
 		t.Errorf("put after the unlock: %q, want success", got)
 	}
@@ -244,7 +244,7 @@ func TestN33_IncompleteGroupsDoNotStay(t *testing.T) {
 
 func TestN35_RolloutTime(t *testing.T) {
 	p := newPool(t, trajectory.Config{BatchSize: 1, Ready: rl.BatchSizeReached})
-	p.Unlock("", begin())
+	p.Unlock("", 0, begin())
 	put(t, p, rl.Header{}, "a")
 	answer, err := p.Take(trajectory.Query{Now: begin().Add(1500 * time.Millisecond)})
 	if err != nil || answer.Batch.Metadata["rollout_time"] != 1.5 {

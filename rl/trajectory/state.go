@@ -9,16 +9,18 @@ import (
 	"github.com/fray-ml/fray/rl"
 )
 
-// State is a pool as JSON can hold it; the payloads stand beside it.
+// State is a pool as JSON can hold it; beside it stand the payloads, and behind them the tasks that were accepted.
 type State struct {
 	Epoch     int                       `json:"epoch"`
 	NextBatch int64                     `json:"next_batch"`
 	NextGroup int64                     `json:"next_group"`
+	Evictions int64                     `json:"evictions,omitempty"`
+	Evicted   []Eviction                `json:"evicted,omitempty"`
+	Floors    map[rl.ModelTag]int64     `json:"floors,omitempty"`
 	Stores    []storeState              `json:"stores"`
 	Batches   []batchState              `json:"batches"`
 	Locked    []rl.ModelTag             `json:"locked"`
 	Since     map[rl.ModelTag]time.Time `json:"since"`
-	Accepted  []*acceptedTask           `json:"accepted"`
 }
 
 type storeState struct {
@@ -38,7 +40,8 @@ type batchState struct {
 	Tag        rl.ModelTag   `json:"tag"`
 	Consumer   string        `json:"consumer"`
 	Samples    []sampleState `json:"samples"`
-	Partial    int           `json:"partial"`
+	Partial    []int64       `json:"partial,omitempty"`
+	Since      time.Time     `json:"since,omitzero"`
 	Rollout    time.Duration `json:"rollout"`
 	IsNotified bool          `json:"notified"`
 }
@@ -48,7 +51,7 @@ type sampleState struct {
 	Group  int64     `json:"group"`
 }
 
-// Snapshot returns the state and, in its order, the payloads, which are not to be changed.
+// Snapshot returns the state, and beside it the payloads in its order, which are not to be changed.
 func (p *Pool) Snapshot() (State, [][]byte) {
 	var payloads [][]byte
 	samples := func(from []*sample) []sampleState {
@@ -59,11 +62,9 @@ func (p *Pool) Snapshot() (State, [][]byte) {
 		}
 		return out
 	}
-	state := State{Epoch: p.epoch, NextBatch: p.nextBatch, NextGroup: p.nextGroup, Since: map[rl.ModelTag]time.Time{}}
-	maps.Copy(state.Since, p.since)
-	state.Locked = slices.Sorted(maps.Keys(p.locked))
-	for _, task := range p.accepted.order {
-		state.Accepted = append(state.Accepted, &acceptedTask{Key: task.Key, Lease: task.Lease, Sums: append([]uint64(nil), task.Sums...)})
+	state := State{
+		Epoch: p.epoch, NextBatch: p.nextBatch, NextGroup: p.nextGroup, Evictions: p.evictions, Evicted: slices.Clone(p.evicted),
+		Floors: maps.Clone(p.floors), Since: maps.Clone(p.since), Locked: slices.Sorted(maps.Keys(p.locked)),
 	}
 	for _, tag := range p.tags {
 		s := p.stores[tag]
@@ -76,16 +77,18 @@ func (p *Pool) Snapshot() (State, [][]byte) {
 	}
 	for _, b := range p.batches {
 		state.Batches = append(state.Batches, batchState{
-			ID: b.id, Tag: b.tag, Consumer: b.consumer, Samples: samples(b.samples), Partial: b.partial, Rollout: b.rollout, IsNotified: b.isNotified,
+			ID: b.id, Tag: b.tag, Consumer: b.consumer, Samples: samples(b.samples), Partial: b.partial, Since: b.since, Rollout: b.rollout, IsNotified: b.isNotified,
 		})
 	}
-	return state, payloads
+	return state, append(payloads, p.accepted.encode())
 }
 
 // Restore makes the pool what it was at Snapshot.
 func (p *Pool) Restore(state State, payloads [][]byte) error {
 	p.clear()
 	p.epoch, p.nextBatch, p.nextGroup = state.Epoch, state.NextBatch, state.NextGroup
+	p.evictions, p.evicted = state.Evictions, slices.Clone(state.Evicted)
+	maps.Copy(p.floors, state.Floors)
 	missing := 0
 	samples := func(from []sampleState) []*sample {
 		out := make([]*sample, 0, len(from))
@@ -104,9 +107,6 @@ func (p *Pool) Restore(state State, payloads [][]byte) error {
 	maps.Copy(p.since, state.Since)
 	for _, tag := range state.Locked {
 		p.locked[tag] = true
-	}
-	for _, task := range state.Accepted {
-		p.accepted.insert(task)
 	}
 	for _, entry := range state.Stores {
 		s := p.store(entry.Tag)
@@ -127,13 +127,15 @@ func (p *Pool) Restore(state State, payloads [][]byte) error {
 		}
 	}
 	for _, entry := range state.Batches {
-		p.batches = append(p.batches, &given{
+		b := &given{
 			id: entry.ID, tag: entry.Tag, consumer: entry.Consumer, samples: samples(entry.Samples),
-			partial: entry.Partial, rollout: entry.Rollout, isNotified: entry.IsNotified,
-		})
+			partial: entry.Partial, since: entry.Since, rollout: entry.Rollout, isNotified: entry.IsNotified,
+		}
+		b.oldest = oldestOf(b.samples)
+		p.batches = append(p.batches, b)
 	}
-	if missing > 0 || len(payloads) > 0 {
-		return fmt.Errorf("restore the trajectories: %d payloads are missing, %d have no header", missing, len(payloads))
+	if missing > 0 || len(payloads) != 1 {
+		return fmt.Errorf("restore the trajectories: %d payloads are missing, %d have no header", missing, max(0, len(payloads)-1))
 	}
-	return nil
+	return p.accepted.decode(payloads[0])
 }

@@ -21,7 +21,7 @@ const (
 // Config configures a Machine.
 type Config struct {
 	Mode rl.SyncMode // "": Sync
-	// StalenessThreshold is how many updates the weights of rollouts may be behind the training that uses them, in
+	// StalenessThreshold is how many updates the weights of a trajectory may be behind those that are trained with it, in
 	// mode batch-async; in mode sync it is 0.
 	StalenessThreshold int64
 	// ValidateFreq is after how many versions of weights a validation is due; 0: never.
@@ -37,7 +37,7 @@ type Verb string
 const (
 	LockPools    Verb = "lock_pools"    // trajectory pools answer re-rollout from now on
 	Copy         Verb = "copy"          // save and copy Version to all inference services, then report
-	UnlockPools  Verb = "unlock_pools"  // trajectory pools take trajectories of Version
+	UnlockPools  Verb = "unlock_pools"  // trajectory pools take trajectories of Version and later ones
 	UnlockLoader Verb = "unlock_loader" // the loader gives its next batch
 )
 
@@ -45,9 +45,7 @@ const (
 type Action struct {
 	Verb    Verb
 	Tag     rl.ModelTag
-	Version int64 // of weights: which are copied, or from which trajectories are taken
-	// Again is that the action may have been carried out before a restart: a loader that is not drained was unlocked.
-	Again bool
+	Version int64 // of weights: which are copied, or from which on trajectories are taken
 }
 
 // Model is the state of one model.
@@ -66,8 +64,11 @@ type Model struct {
 	// Due is that the loader's next batch is to be unlocked with the pools, and Unlocking that it is being unlocked.
 	Due       bool `json:"due,omitempty"`
 	Unlocking bool `json:"unlocking,omitempty"`
+	// UnlockAt is where the loader was before the attempt to unlock it; nil: there was none.
+	UnlockAt *rl.Position `json:"unlock_at,omitempty"`
 	// Waiting is that a validation is due and that locks stay until its end.
-	Waiting bool `json:"waiting_for_validation,omitempty"`
+	Waiting   bool   `json:"waiting_for_validation,omitempty"`
+	Validated string `json:"validated,omitempty"` // the name of the validation that ended last
 	// Failure is why the last copy failed; "": it did not.
 	Failure string   `json:"failure,omitempty"`
 	Batches []string `json:"batches,omitempty"` // of late, by ID: a pool that was restarted may report one again
@@ -114,8 +115,28 @@ func (m *Machine) RolloutStatus(tag rl.ModelTag) rl.RolloutStatus {
 	return rl.Continue
 }
 
-// BatchReady takes notice of a batch that is about to be given to be trained on. An ID that was seen before
-// changes nothing; "" is always new.
+// Floor is the version of weights before which no trajectory may be in the next batch of a model; 0: any may. The batches
+// that were given are trained on in their order, one update each, so that the next one is trained on with
+// Train + Outstanding updates made.
+func (m *Machine) Floor(tag rl.ModelTag) int64 {
+	if m.cfg.Mode == rl.FullyAsync {
+		return 0
+	}
+	model := m.Of(tag)
+	return max(0, model.Train+model.Outstanding-m.cfg.StalenessThreshold)
+}
+
+// Takes reports whether a batch may be given, if oldest is the first of the versions that its trajectories are of; nil: of
+// none is known. What BatchReady has counted stays so.
+func (m *Machine) Takes(tag rl.ModelTag, id string, oldest *int64) bool {
+	if oldest == nil || *oldest >= m.Floor(tag) {
+		return true
+	}
+	return id != "" && slices.Contains(m.Of(tag).Batches, id)
+}
+
+// BatchReady takes notice of a batch that is about to be given to be trained on, and that Takes has admitted. An ID that
+// was seen before changes nothing; "" is always new.
 func (m *Machine) BatchReady(tag rl.ModelTag, id string) []Action {
 	model := m.model(tag)
 	if id != "" && !remember(&model.Batches, id) {
@@ -176,8 +197,8 @@ func (m *Machine) Updated(tag rl.ModelTag, worker, id string) []Action {
 	return nil // batch-async within its threshold; or a copy is under way and its end decides
 }
 
-// Sync has the newest weights copied whatever the mode, with rollouts blocked: the first copy of a run, and that after
-// a copy has failed.
+// Sync has the newest weights copied, with rollouts blocked unless the mode is fully-async: the first copy of a run, that after
+// a copy has failed, and that for an inference service whose process is new.
 func (m *Machine) Sync(tag rl.ModelTag) []Action {
 	model := m.model(tag)
 	if model.InCopy {
@@ -185,9 +206,6 @@ func (m *Machine) Sync(tag rl.ModelTag) []Action {
 	}
 	if m.cfg.Mode == rl.FullyAsync && model.Failure == "" && model.Rollout > 0 {
 		return m.copy(tag, model)
-	}
-	if model.Phase == NeedSync && model.Failure == "" && model.Train == model.Rollout {
-		return nil // the trainer has made nothing yet
 	}
 	var actions []Action
 	if m.cfg.Mode != rl.FullyAsync {
@@ -245,7 +263,7 @@ func (m *Machine) unlock(tag rl.ModelTag, model *Model) []Action {
 	var actions []Action
 	if model.Locked {
 		model.Locked = false
-		actions = append(actions, Action{Verb: UnlockPools, Tag: rl.TagOf(tag), Version: model.Rollout})
+		actions = append(actions, Action{Verb: UnlockPools, Tag: rl.TagOf(tag), Version: m.Floor(tag)})
 	}
 	if model.Due {
 		model.Due, model.Unlocking = false, true
@@ -254,8 +272,15 @@ func (m *Machine) unlock(tag rl.ModelTag, model *Model) []Action {
 	return actions
 }
 
+// UnlockAt notes where the loader is as it is about to be unlocked. It unlocks nothing at another position, so that the
+// attempt may be repeated after a lost answer or a restart.
+func (m *Machine) UnlockAt(tag rl.ModelTag, seen rl.Position) { m.model(tag).UnlockAt = &seen }
+
 // Unlocked takes notice that the loader was unlocked.
-func (m *Machine) Unlocked(tag rl.ModelTag) { m.model(tag).Unlocking = false }
+func (m *Machine) Unlocked(tag rl.ModelTag) {
+	model := m.model(tag)
+	model.Unlocking, model.UnlockAt = false, nil
+}
 
 // CopyFailed takes notice that not all inference services have a version. Nothing is unlocked: some of them may serve
 // newer weights than others. Sync tries again.
@@ -272,7 +297,7 @@ func (m *Machine) CopyFailed(tag rl.ModelTag, version int64, why string) []Actio
 	return nil
 }
 
-// Failed are the models whose last copy failed, sorted, each with the reason.
+// Failed are the models whose last copy failed, each with the reason.
 func (m *Machine) Failed() map[rl.ModelTag]string {
 	failed := map[rl.ModelTag]string{}
 	for tag, model := range m.models {
@@ -292,6 +317,16 @@ func (m *Machine) Waiting() []rl.ModelTag {
 		}
 	}
 	return waiting
+}
+
+// ValidatedAs is Validated of a validation with a name. Again by the same name it changes nothing; "" is always new.
+func (m *Machine) ValidatedAs(tag rl.ModelTag, name string) []Action {
+	model := m.model(tag)
+	if name != "" && model.Validated == name {
+		return nil
+	}
+	model.Validated = name
+	return m.Validated(tag)
 }
 
 // Validated takes notice of the end of a validation: the locks that it kept go.
@@ -346,7 +381,7 @@ func (m *Machine) Models() map[rl.ModelTag]Model {
 }
 
 // Restore replaces all models by those that Models returned, and returns what is to be done again: locks, as a pool may
-// have been restarted too, and copies that were under way.
+// have been restarted too, and copies that were under way or had failed.
 func (m *Machine) Restore(models map[rl.ModelTag]Model) []Action {
 	m.models = map[rl.ModelTag]*Model{}
 	var actions []Action
@@ -360,13 +395,16 @@ func (m *Machine) Restore(models map[rl.ModelTag]Model) []Action {
 		case model.Locked:
 			actions = append(actions, Action{Verb: LockPools, Tag: tag})
 		case m.cfg.Mode != rl.FullyAsync:
-			actions = append(actions, Action{Verb: UnlockPools, Tag: tag, Version: model.Rollout})
+			actions = append(actions, Action{Verb: UnlockPools, Tag: tag, Version: m.Floor(tag)})
 		}
 		if model.Unlocking {
-			actions = append(actions, Action{Verb: UnlockLoader, Tag: tag, Again: true})
+			actions = append(actions, Action{Verb: UnlockLoader, Tag: tag})
 		}
-		if model.InCopy {
+		switch {
+		case model.InCopy:
 			actions = append(actions, Action{Verb: Copy, Tag: tag, Version: model.Copying})
+		case model.Failure != "":
+			actions = append(actions, m.Sync(tag)...)
 		}
 	}
 	return actions

@@ -226,3 +226,67 @@ func TestRestoreGoesOn(t *testing.T) {
 		}
 	}
 }
+
+// The next batch is trained on with all updates made of the batches before it.
+func TestN61_FloorIsThatOfTheNextBatch(t *testing.T) {
+	for mode, want := range map[rl.SyncMode][]int64{rl.Sync: {0, 1, 2, 2}, rl.BatchAsync: {0, 0, 1, 1}, rl.FullyAsync: {0, 0, 0, 0}} {
+		m := machine(t, weights.Config{Mode: mode, StalenessThreshold: 1})
+		got := []int64{m.Floor(tag)}
+		m.BatchReady(tag, "b1")
+		got = append(got, m.Floor(tag))
+		m.BatchReady(tag, "b2")
+		got = append(got, m.Floor(tag))
+		m.Updated(tag, "w", "")
+		if got = append(got, m.Floor(tag)); !slices.Equal(got, want) {
+			t.Errorf("%s: floors %v, want %v", mode, got, want)
+		}
+	}
+}
+
+func TestN61_BatchOfOldTrajectoriesIsNotTaken(t *testing.T) {
+	m := machine(t, weights.Config{Mode: rl.BatchAsync, StalenessThreshold: 1})
+	old, newer := int64(0), int64(1)
+	m.BatchReady(tag, "b1")
+	if !m.Takes(tag, "b2", &old) {
+		t.Error("a batch within the threshold is not taken")
+	}
+	wantVerbs(t, "the second", m.BatchReady(tag, "b2"), weights.LockPools)
+	if m.Takes(tag, "b3", &old) || !m.Takes(tag, "b3", &newer) || !m.Takes(tag, "b3", nil) {
+		t.Error("want the third batch to be taken by version 1, or by one that is not known")
+	}
+	if !m.Takes(tag, "b2", &old) {
+		t.Error("a batch that was counted is not taken any more")
+	}
+	m.Updated(tag, "w", "")
+	m.Updated(tag, "w", "")
+	unlocked := m.Copied(tag, 1)
+	if len(unlocked) == 0 || unlocked[0].Verb != weights.LockPools && unlocked[0].Verb != weights.UnlockPools {
+		t.Fatalf("after the copy: %v", unlocked)
+	}
+	for _, action := range unlocked {
+		if action.Verb == weights.UnlockPools && action.Version != m.Floor(tag) {
+			t.Errorf("pools are unlocked for version %d, want %d", action.Version, m.Floor(tag))
+		}
+	}
+}
+
+// An inference service whose process is new gets its weights also while the trainer makes newer ones.
+func TestSyncWhileTheTrainerWorks(t *testing.T) {
+	m := machine(t, weights.Config{})
+	m.BatchReady(tag, "b1")
+	wantVerbs(t, "sync", m.Sync(tag), weights.Copy)
+	wantVerbs(t, "the update meanwhile", m.Updated(tag, "w", "1"))
+	wantVerbs(t, "copied", m.Copied(tag, 0), weights.Copy)
+	wantVerbs(t, "copied again", m.Copied(tag, 1), weights.UnlockPools, weights.UnlockLoader)
+}
+
+// N65: a copy that had failed is made again by the next process: nothing else would unlock.
+func TestN65_RestoreTriesAFailedCopyAgain(t *testing.T) {
+	m := machine(t, weights.Config{})
+	m.BatchReady(tag, "b1")
+	m.Updated(tag, "w", "1")
+	m.CopyFailed(tag, 1, "a service is gone")
+	next := machine(t, weights.Config{})
+	wantVerbs(t, "restored", next.Restore(m.Models()), weights.LockPools, weights.Copy)
+	wantVerbs(t, "copied", next.Copied(tag, 1), weights.UnlockPools, weights.UnlockLoader)
+}

@@ -97,6 +97,8 @@ type script struct {
 	t     *testing.T
 	dir   string
 	now   *process
+	floor int64 // see orders
+	begun map[string]bool
 	died  bool
 	tasks []string // of the batches that were trained on, in order
 	ids   []string
@@ -104,7 +106,7 @@ type script struct {
 
 func (s *script) start(dieAt int64) {
 	for {
-		p, err := start(s.t.Context(), orders{Dir: s.dir, DieAt: dieAt})
+		p, err := start(s.t.Context(), orders{Dir: s.dir, DieAt: dieAt, Floor: s.floor})
 		if err == nil {
 			s.now = p
 			return
@@ -146,12 +148,27 @@ func (s *script) rollout() {
 			return
 		}
 		group, _ := task.Item["group_id"].(string)
-		h := rl.Header{Keys: map[string]any{"group_id": group}, TaskID: task.Lease.TaskID, Lease: task.Lease.ID}
-		if got := call[string](s, "trajectory_pool", "put_trajectory", h, []byte(task.Lease.TaskID)); got != "success" {
+		h := rl.Header{Keys: map[string]any{"group_id": group}, TaskID: task.Lease.TaskID, Lease: task.Lease.ID, Version: s.version(task)}
+		got := call[string](s, "trajectory_pool", "put_trajectory", h, []byte(task.Lease.TaskID))
+		if got == "re-rollout" && s.floor > 0 {
+			h.Version = s.version(task)
+			got = call[string](s, "trajectory_pool", "put_trajectory", h, []byte(task.Lease.TaskID))
+		}
+		if got != "success" {
 			s.t.Fatalf("put of %s: %s", task.Lease.TaskID, got)
 		}
 		call[bool](s, "data_loader", "complete", task.Lease.ID, "success")
 	}
+}
+
+// version is that of the weights of a task's trajectory: the first repetition of each item is rolled out by old ones at first.
+func (s *script) version(task *rl.Task) *int64 {
+	version := s.floor
+	if id := task.Lease.TaskID; strings.HasSuffix(id, "/0") && !s.begun[id] {
+		s.begun[id] = true
+		version = 0
+	}
+	return &version
 }
 
 // train takes the batch that is there through both pools.
@@ -182,8 +199,11 @@ func (s *script) run(dieAt int64) {
 	s.start(dieAt)
 	for range items / itemsOfBatch {
 		s.rollout()
-		if !s.train() {
-			s.t.Fatalf("no batch though all that was loaded is rolled out; trained on %q", s.tasks)
+		for !s.train() {
+			if s.floor == 0 {
+				s.t.Fatalf("no batch though all that was loaded is rolled out; trained on %q", s.tasks)
+			}
+			s.rollout() // what was too old
 		}
 		call[any](s, "data_loader", "unlock_for_next_batch")
 	}
@@ -204,7 +224,14 @@ func (s *script) run(dieAt int64) {
 
 // The process that hosts loader and pools is killed before any step of a lease, a put, a batch and an acknowledgement, also
 // while it replays its journals; its successor has the run end as if nothing had happened.
-func TestDeathBetweenAnyTwoSteps(t *testing.T) {
+func TestDeathBetweenAnyTwoSteps(t *testing.T) { dieAtAnyStep(t, 0) }
+
+// N61: the same while trajectories are too old for their batch, and their tasks go back to the loader: none is lost, and none is
+// trained on twice.
+func TestN61_DeathWhileTasksGoBack(t *testing.T) { dieAtAnyStep(t, 1) }
+
+func dieAtAnyStep(t *testing.T, floor int64) {
+	t.Helper()
 	var want []string
 	for index := range items {
 		for run := range groupSize {
@@ -213,7 +240,7 @@ func TestDeathBetweenAnyTwoSteps(t *testing.T) {
 	}
 	deaths := 0
 	for dieAt := int64(1); ; dieAt += int64(*stride) {
-		s := &script{t: t, dir: t.TempDir()}
+		s := &script{t: t, dir: t.TempDir(), floor: floor, begun: map[string]bool{}}
 		s.run(dieAt)
 		if !slices.Equal(s.tasks, want) {
 			t.Fatalf("killed at step %d: trained on %q, want %q", dieAt, s.tasks, want)

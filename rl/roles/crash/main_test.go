@@ -31,6 +31,7 @@ const childVariable = "FRAY_TEST_RL_CRASH"
 type orders struct {
 	Dir   string // of its journals
 	DieAt int64  // the step before which it dies; 0: never
+	Floor int64  // the version of weights before which weight sync takes no trajectory
 }
 
 func TestMain(m *testing.M) {
@@ -84,29 +85,43 @@ func (d dying) Wait(at journal.Position) error {
 	return err
 }
 
-// notes keeps, in a file, which batches were reported.
+// notes keeps, in a file, which batches were counted.
 type notes struct {
 	path   string
+	floor  int64
 	killer *killer
 }
 
-func (n notes) BatchReady(_ context.Context, _ rl.ModelTag, id string) error {
+func (n notes) BatchReady(_ context.Context, _ rl.ModelTag, id string, oldest *int64) (rl.BatchVerdict, error) {
 	n.killer.step()
+	verdict := rl.BatchVerdict{Counted: oldest == nil || *oldest >= n.floor, Floor: n.floor}
+	if !verdict.Counted {
+		return verdict, nil
+	}
 	f, err := os.OpenFile(n.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
-		return err
+		return verdict, err
 	}
 	if _, err := fmt.Fprintln(f, id); err != nil {
-		return err
+		return verdict, err
 	}
 	n.killer.step()
-	return f.Close()
+	return verdict, f.Close()
 }
 
-// direct reads the status of the loader in this process.
-type direct struct{ loader *roles.Loader }
+// direct calls the loader in this process.
+type direct struct {
+	loader *roles.Loader
+	killer *killer
+}
 
 func (d direct) Status(context.Context) (rl.LoaderStatus, error) { return d.loader.Status(), nil }
+
+func (d direct) RollOutAgain(_ context.Context, pool string, epoch int, tasks []rl.TaskAgain) ([]string, error) {
+	lost, err := d.loader.RollOutAgain(pool, epoch, tasks)
+	d.killer.step() // the answer is lost
+	return lost, err
+}
 
 // child hosts a loader and both pools, prints its address, and serves until its standard input ends.
 func child(text string) error {
@@ -160,11 +175,13 @@ func (o orders) actors(ctx context.Context) (map[string]any, error) {
 	}
 	pool, err := roles.NewPool(roles.PoolConfig{
 		Pool:   trajectory.Config{Name: "trajectory_pool", KeyList: []string{"group_id"}, GroupSize: groupSize},
-		Loader: direct{from}, Weights: notes{filepath.Join(o.Dir, "notified"), m}, Journal: j, Records: records, Now: time.Now, Log: discard,
+		Loader: direct{from, m}, Tasks: direct{from, m}, Weights: notes{filepath.Join(o.Dir, "notified"), o.Floor, m}, Journal: j, Records: records,
+		Now: time.Now, Log: discard,
 	})
 	if err != nil {
 		return nil, err
 	}
+	go func() { _ = pool.Tend(ctx) }()
 	if j, records, err = open("train_batch_pool"); err != nil {
 		return nil, err
 	}

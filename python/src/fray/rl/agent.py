@@ -152,7 +152,8 @@ def _text(value: Any) -> str:
 
 
 def _schema(name: str, function: Callable[..., Any]) -> dict[str, Any]:
-    parameters = inspect.signature(function).parameters.values()
+    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    parameters = [p for p in inspect.signature(function).parameters.values() if p.kind in named]
     hints = inspect.get_annotations(function, eval_str=True)
     properties = {p.name: {"type": _TYPES.get(hints.get(p.name, str), "string")} for p in parameters}
     required = [p.name for p in parameters if p.default is p.empty]

@@ -12,14 +12,16 @@ import json
 import secrets
 import threading
 import time
-from collections import deque
-from collections.abc import Callable
+from collections import OrderedDict, deque
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from fray.rl.config import DEFAULT_LEASE_TTL
 from fray.rl.data import BaseDataLoader, Item
 from fray.rl.wire import Lease, Route, Task, TaskOutcome
+
+_KEPT = 16_384  # tasks that were done, whose items are known still
 
 
 @dataclass
@@ -30,6 +32,8 @@ class _Given:
     lease: Lease
     worker: str
     incarnation: str
+    again: bool = False
+    """Its trajectory is not used: it comes next once it is done."""
 
 
 class LeasedLoader:
@@ -53,6 +57,7 @@ class LeasedLoader:
         self._loader, self._route, self._ttl, self._clock = loader, route, ttl, clock
         self._lock = threading.RLock()
         self._instance = secrets.token_hex(4)  # leases of an earlier process are none of this one's
+        self._added: deque[str] = deque(maxlen=1024)
         self._returned: deque[tuple[Item, str]] = deque()
         self._given: dict[str, _Given] = {}
         self._heard: dict[str, float] = {}
@@ -60,6 +65,8 @@ class LeasedLoader:
         self._count = self._pass = self._epoch = 0
         self._taken = 0  # items that the loader gave in this pass
         self._indices: dict[str, int] = {}  # of groups whose items have no index
+        self._done: OrderedDict[str, Item] = OrderedDict()  # the last tasks, by their ids
+        self._had: dict[str, tuple[int, int]] = {}  # of pools: the last task that it had come again
 
     def get_next_item(self, worker: str, incarnation: str) -> dict[str, Any] | None:
         """Lease the next item to a worker, while its lease stands the same one; None: there is none now."""
@@ -86,7 +93,43 @@ class LeasedLoader:
         """End a lease with its task. One that is over changes nothing."""
         del outcome
         with self._lock:
-            self._given.pop(lease_id, None)
+            given = self._given.pop(lease_id, None)
+            if given is None:
+                return
+            if given.again:
+                self._returned.appendleft((given.item, given.lease.task_id))
+                return
+            self._done[given.lease.task_id] = given.item
+            if len(self._done) > _KEPT:
+                self._done.popitem(last=False)
+
+    def roll_out_again(self, pool: str, epoch: int, tasks: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Let tasks come next whose trajectories a pool does not use, since their weights are too old.
+
+        Args:
+            pool: Which pool asks. It numbers its tasks, so that the call may be repeated.
+            epoch: Of the run, as the pool knows it.
+            tasks: Each a map of `number`, `task_id` and `epoch`, that of its lease.
+
+        Returns the tasks that were done too long ago, so that they are lost.
+        """
+        lost: list[str] = []
+        with self._lock:
+            had = max(self._had.get(pool, (epoch, 0)), (epoch, 0))
+            for place, task in enumerate(tasks):
+                known, number = str(task["task_id"]), (epoch, int(task["number"]))
+                if number <= had:
+                    continue
+                had = number
+                if int(task["epoch"]) != self._epoch or self._comes_again(known):
+                    continue  # it comes once its worker ends it, or comes next anyhow
+                item = self._done.pop(known, None)
+                if item is None:
+                    lost.append(known)
+                else:
+                    self._returned.insert(place, (item, known))
+            self._had[pool] = had
+        return lost
 
     def put_back(self, lease_id: str) -> bool:
         """End a lease and let its task come next; return whether there was such a lease."""
@@ -142,20 +185,25 @@ class LeasedLoader:
         with self._lock:
             return self._loader[index]
 
-    def add_item(self, item: Item) -> None:
-        """Add an item, which comes last."""
-        with self._lock:
-            self._loader.add_item(item)
+    def add_item(self, item: Item, item_id: str = "") -> None:
+        """Add an item, which comes last; one of the same id is not added again."""
+        self._add(self._loader.add_item, item, item_id)
 
-    def add_item_front(self, item: Item) -> None:
-        """Add an item, which comes next."""
-        with self._lock:
-            self._loader.add_item_front(item)
+    def add_item_front(self, item: Item, item_id: str = "") -> None:
+        """Add an item, which comes next; one of the same id is not added again."""
+        self._add(self._loader.add_item_front, item, item_id)
 
-    def add_item_back(self, item: Item) -> None:
-        """Add an item, which comes last."""
+    def add_item_back(self, item: Item, item_id: str = "") -> None:
+        """Add an item, which comes last; one of the same id is not added again."""
+        self._add(self._loader.add_item_back, item, item_id)
+
+    def _add(self, add: Callable[[Item], None], item: Item, item_id: str) -> None:
         with self._lock:
-            self._loader.add_item_back(item)
+            if item_id and item_id in self._added:
+                return
+            add(item)
+            if item_id:
+                self._added.append(item_id)
 
     def reset(self) -> None:
         """Begin again. Leases end, and what comes of them later counts for nothing."""
@@ -163,6 +211,7 @@ class LeasedLoader:
             self._given.clear()
             self._returned.clear()
             self._indices.clear()
+            self._done.clear()
             self._pass += 1
             self._taken = 0
             self._loader.reset()
@@ -208,16 +257,35 @@ class LeasedLoader:
             loader: Any = self._loader
             return int(loader.skip_batches(count))
 
-    def unlock_for_next_batch(self) -> None:
-        """Let a loader that keeps the order of batches read the next one."""
+    def unlock_for_next_batch(self, at: dict[str, int] | None = None) -> bool:
+        """Let a loader that keeps the order of batches read the next one.
+
+        Args:
+            at: The position in which the caller has seen it. If it has left that, as by a call whose answer
+                was lost, nothing changes.
+
+        Returns:
+            Whether it was there.
+        """
         with self._lock:
+            if at is not None and at != self.status()["position"]:
+                return False
             unlock = getattr(self._loader, "unlock_for_next_batch", None)
             if unlock is not None:
                 unlock()
+            return True
 
     def health_check(self) -> bool:
         """Return whether the loader is well."""
         return self._loader.health_check()
+
+    def _comes_again(self, task: str) -> bool:
+        """Return whether a task comes again: one that a worker has does once the worker ends it."""
+        for each in self._given.values():
+            if each.lease.task_id == task:
+                each.again = True
+                return True
+        return any(known == task for _, known in self._returned)
 
     def _take(self) -> tuple[Item, str] | None:
         return self._returned.popleft() if self._returned else self._next()
