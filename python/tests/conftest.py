@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +21,18 @@ if TYPE_CHECKING:
 def _no_fray_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in os.environ if name.startswith("FRAY_")]:
         monkeypatch.delenv(name)
+
+
+@pytest.fixture(scope="session")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program fray, of this tree unless FRAY_TEST_PROGRAM names one."""
+    if given := os.environ.get("FRAY_TEST_PROGRAM"):
+        return Path(given)
+    built = tmp_path_factory.mktemp("fray") / "fray"
+    environ = {"CGO_ENABLED": "0", "GOFLAGS": "-buildvcs=false -tags=disable_grpc_modules", **os.environ}
+    top = Path(__file__).parents[2]
+    subprocess.run(["go", "build", "-o", built, "./cmd/fray"], cwd=top, env=environ, check=True)
+    return built
 
 
 @pytest.fixture(params=["threads", "processes"])

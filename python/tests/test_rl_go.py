@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -50,16 +49,6 @@ DOCUMENT = {
     "validate": {"data": {"type": "mock", "num_samples": 3}},
     "seed": 3,
 }
-
-
-@pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    if given := os.environ.get("FRAY_TEST_PROGRAM"):
-        return Path(given)
-    built = tmp_path_factory.mktemp("fray") / "fray"
-    environ = {"CGO_ENABLED": "0", "GOFLAGS": "-buildvcs=false -tags=disable_grpc_modules", **os.environ}
-    subprocess.run(["go", "build", "-o", built, "./cmd/fray"], cwd=TOP, env=environ, check=True)
-    return built
 
 
 @pytest.fixture

@@ -16,14 +16,7 @@ from fray.cluster import FrayCluster, LocalCluster, ResourceConfig
 from fray.cluster.ray.reach import Reach
 from fray.rl import Config, ConfigError, NexRLController
 from fray.rl.launching import Process, RunFailedError, become_program, processes_of
-from test_rl_go import TOP, program
 from waiting import eventually
-
-__all__ = ["program"]
-
-needs_program = pytest.mark.skipif(
-    not (TOP / "cmd" / "fray" / "rl.go").exists(), reason="this tree has no command fray rl"
-)
 
 
 def test_processes_are_those_of_the_module() -> None:
@@ -153,7 +146,6 @@ def cluster(
     made.close()
 
 
-@needs_program
 def test_a_whole_run(cluster: FrayCluster, tmp_path: Path) -> None:
     out = tmp_path / "out"
     rl_small.launched(out, cluster).run()
@@ -161,7 +153,6 @@ def test_a_whole_run(cluster: FrayCluster, tmp_path: Path) -> None:
     assert all(job.status.ended for job in cluster.list_jobs())
 
 
-@needs_program
 def test_a_run_that_is_stopped(cluster: FrayCluster, tmp_path: Path) -> None:
     """It has more data than it will ever use."""
     config = rl_small.document(tmp_path / "out")
@@ -189,7 +180,6 @@ def _phase(controller: NexRLController) -> str:
         return ""
 
 
-@needs_program
 def test_a_run_that_fails(cluster: FrayCluster, tmp_path: Path) -> None:
     config = rl_small.document(tmp_path / "out")
     config.resume = {"mode": "from_path", "resume_path": str(tmp_path / "global_step_3")}

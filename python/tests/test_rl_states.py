@@ -328,6 +328,24 @@ def test_subclasses_keep_their_own_state(run: Run, tmp_path: Path) -> None:
     assert second.seen == 4
 
 
+def test_a_state_that_is_no_json_is_an_error_of_its_batch(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from fray.rl import algorithm
+
+    monkeypatch.setattr(algorithm, "_LONGEST_PAUSE", 0.0)
+    run.pool.batches.append(batch_of(1))
+    one = processor_of(run, tmp_path)
+    state = one._state
+    one._state = lambda: {"of_numpy": np.int64(1), **state()}  # type: ignore[method-assign]
+    process(one)
+    assert run.pool.acked.values == ["b1"]
+    messages = [error[2]["message"] for error in run.tracker.errors.values]
+    assert len(messages) == 4
+    assert "not as JSON has it: Object of type int64" in messages[0]
+    assert "batch b1 of 2 trajectories was dropped" in messages[3]
+
+
 def test_a_processor_of_another_base_has_no_state() -> None:
     class Plain:
         def run(self) -> str:

@@ -115,7 +115,7 @@ func TestAFailedRunStaysFailed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, when := range []string{"at first", "again"} {
-		err := error(nil)
+		var err error
 		if when == "again" {
 			err = s.ends("controller")
 		} else {

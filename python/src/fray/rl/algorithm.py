@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fray.rl import references
-from fray.rl.batch_states import BatchStates, ReplacedError, State, state_in, with_state
+from fray.rl.batch_states import BatchStates, ReplacedError, State, as_json, state_in, with_state
 from fray.rl.config import setting
 from fray.rl.module import NexRLModule
 from fray.rl.nexrl_types import Batch
@@ -209,7 +209,7 @@ class BaseAlgorithmProcessor(NexRLModule):
         before, life = self._kept.begin(self._source)
         for _ in range(_TRIES):
             try:
-                self._attempt(batch, before)
+                after = self._attempt(batch, before)
                 break
             except StoppingError:
                 return  # it is not acknowledged, and comes again
@@ -219,14 +219,12 @@ class BaseAlgorithmProcessor(NexRLModule):
                     return
         else:
             self._report("dropping a batch", self._dropped(batch, last))
-            if self._keep(before, before, life):
-                self._acknowledge()
-            return
-        if self._keep(before, self._state(), life):
+            after = before
+        if self._keep(before, after, life):
             self._acknowledge()
 
-    def _attempt(self, batch: Batch, before: State) -> None:
-        """Have `_fit` process a batch once. Only exceptions of `_fit` and `_restore` pass."""
+    def _attempt(self, batch: Batch, before: State) -> State:
+        """Have `_fit` process a batch once, and return the state after it. Only its exceptions pass."""
         self._put, token = 0, ""
         # Without a tracker it goes on: the batch is not acknowledged, which shows that the run is not idle.
         with contextlib.suppress(*references.UNREACHABLE):
@@ -234,6 +232,7 @@ class BaseAlgorithmProcessor(NexRLModule):
         try:
             self._restore(before)
             self._fit(batch.copy(), self._update_fn)
+            return as_json(self._state())
         except StoppingError:
             raise
         except Exception as err:

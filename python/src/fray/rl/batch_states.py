@@ -72,7 +72,7 @@ class BatchStates:
             return (self._kept.before if again else self._kept.after), self._life
 
     def keep(self, source: str, before: State, after: State, life: int) -> None:
-        """Keep the states before and after a batch; the last thing before it is acknowledged.
+        """Keep the states before and after a batch, before it is acknowledged.
 
         Raises:
             ReplacedError: `reset` was called since `begin`.
@@ -95,6 +95,19 @@ class BatchStates:
         if self._file is not None and kept != self._kept:
             write_file(self._file, json.dumps(asdict(kept)).encode())
         self._kept = kept
+
+
+def as_json(state: State) -> State:
+    """Return a state as it is read again.
+
+    Raises:
+        TypeError: it has what JSON has not, such as a number of numpy.
+    """
+    try:
+        found: dict[str, Any] = json.loads(json.dumps(dict(state)))
+    except TypeError as err:
+        raise TypeError(f"the state of an algorithm processor is not as JSON has it: {err}") from err
+    return found
 
 
 def with_state(batch: Batch, name: str, state: State) -> Batch:

@@ -16,6 +16,7 @@ import os
 import shutil
 import sys
 import time
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -135,7 +136,8 @@ class NexRLController:
         """Read a configuration.
 
         Args:
-            config: Of the run, as `fray.rl.config.load` returns it.
+            config: Of the run, as `fray.rl.config.load` returns it. Without a key `run` it is another run for
+                each object: one that has ended in `out` goes on as its section `resume` says.
             cluster: Where to launch; None: the current one, which FRAY_CLIENT_SPEC names.
             resources: What each process of a colocation group, or of a role, needs; by default 1 CPU. Roles
                 of Go are not on preemptible machines by default, which on Ray are nodes with `head_node`.
@@ -147,7 +149,9 @@ class NexRLController:
         """
         from fray.cluster import LocalCluster, current_cluster
 
-        self._config = config if isinstance(config, Config) else Config(json_like(config))
+        self._config = Config(json_like(config))
+        # One that has ended in `out` does not begin again, and this is another one.
+        self._config.setdefault("run", uuid.uuid4().hex)
         self._processes = processes_of(self._config)
         self._cluster: Cluster = cluster if cluster is not None else current_cluster()
         if isinstance(self._cluster, LocalCluster):
