@@ -42,7 +42,7 @@ func checkedBy() map[string]map[string]string {
 		"inference.md":     {"    ": examples + ", with an endpoint for ENDPOINT"},
 		"iris.md":          {"    FRAY_CLIENT_SPEC": "not run: it needs a cluster; tests/engines/programs", "```python": "test_engine_guides.py"},
 		"modules.md":       {"```": "TestModulesGuide"},
-		"nexrl-modules.md": {"```python": "test_rl_guides.py"},
+		"nexrl-modules.md": {"```python": "test_rl_guides.py", "```python\n# FRAY_CLIENT_SPEC": "not run as written: it needs a cluster; test_rl_launching.py launches runs"},
 		"nexrl.md":         {"    ": examples, "```\nmodule": "not run: what package examples' TestNexRL shows", "```\nval/": "not run: what package examples' TestNexRL shows", "```hcl": "rl/config: TestTheGuidesCallIsRight", "```python": "test_rl_guides.py"},
 		"quickstart.md":    {"    ": "TestQuickstartGuide"},
 		"ray-capacity.md": {

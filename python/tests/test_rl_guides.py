@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from fray.cluster import LocalCluster
-from fray.rl import ActivityTrackerProxy
+from fray.rl import ActivityTrackerProxy, MockAlgorithmProcessor
 from fray.rl.config import Config
 from fray.rl.wire import pack, unpack_batch
 from rl_run import Run, inference
@@ -25,6 +25,12 @@ GUIDES = Path(__file__).parents[2] / "docs" / "guides"
 def snippets(guide: str) -> list[str]:
     """Return the Python of a guide."""
     return re.findall(r"```python\n(.*?)```", (GUIDES / guide).read_text(), re.DOTALL)
+
+
+def snippet(guide: str, text: str) -> str:
+    """Return the one Python of a guide that has a text."""
+    (found,) = [each for each in snippets(guide) if text in each]
+    return found
 
 
 def defined(source: str, **names: Any) -> dict[str, Any]:
@@ -58,7 +64,7 @@ def first_trajectory(run: Run, kind: Any, items: list[dict[str, Any]]) -> dict[s
 
 
 def test_the_worker_of_the_guide(run: Run) -> None:
-    kind = defined(snippets("nexrl.md")[1])["MathWorker"]
+    kind = defined(snippet("nexrl.md", "class MathWorker"))["MathWorker"]
     trajectory = first_trajectory(
         run, kind, [{"prompt": "12", "solution": "21", "group_id": "g", "run_id": 0}] * 9
     )
@@ -66,7 +72,7 @@ def test_the_worker_of_the_guide(run: Run) -> None:
 
 
 def test_the_worker_of_the_modules(run: Run) -> None:
-    kind = defined(snippets("nexrl-modules.md")[0])["MyRolloutWorker"]
+    kind = defined(snippet("nexrl-modules.md", "class MyRolloutWorker"))["MyRolloutWorker"]
     trajectory = first_trajectory(
         run, kind, [{"prompt": "12", "answer": "2", "group_id": "g", "run_id": 0}] * 9
     )
@@ -74,7 +80,7 @@ def test_the_worker_of_the_modules(run: Run) -> None:
 
 
 def test_the_algorithm_of_the_modules(run: Run) -> None:
-    kind = defined(snippets("nexrl-modules.md")[1])["MyAlgorithmProcessor"]
+    kind = defined(snippet("nexrl-modules.md", "def _fit"))["MyAlgorithmProcessor"]
     payloads = [pack({"reward": 1.0}), pack({"reward": 0.0})]
     run.pool.batches.append({"id": "b", "metadata": {"batch_size": 2}, "payloads": payloads, "headers": []})
     processor = kind(Config({}))
@@ -87,11 +93,21 @@ def test_the_algorithm_of_the_modules(run: Run) -> None:
     assert unpack_batch(run.train_pool.batches[0]["payload"]).values["advantages"] == [0.5, -0.5]
 
 
+def test_the_state_of_an_algorithm() -> None:
+    kind = defined(snippet("nexrl-modules.md", "def _state"), BaseAlgorithmProcessor=MockAlgorithmProcessor)
+    first, second = (kind["MyAlgorithmProcessor"](Config({})) for _ in range(2))
+    first.baseline = 0.5
+    second._restore(first._state())
+    assert second.baseline == 0.5
+    second._restore({})
+    assert second.baseline == 0.0
+
+
 def printed(program: str, folder: Path, url: str) -> str:
     """Run a program beside the project of the guide, on this machine, and return what it prints."""
     project = folder / "my_project"
     project.mkdir()
-    (project / "rollout.py").write_text(snippets("nexrl.md")[1])
+    (project / "rollout.py").write_text(snippet("nexrl.md", "class MathWorker"))
     service = {"inference_service": {"url": url}}
     (folder / "run.json").write_text(json.dumps({"rollout_worker": service, "validate": {"eval": {}}}))
     environ = {
@@ -108,7 +124,7 @@ def printed(program: str, folder: Path, url: str) -> str:
 
 def test_the_program_with_a_resource_manager(tmp_path: Path) -> None:
     with inference() as service:
-        assert printed(snippets("nexrl.md")[0], tmp_path, service.url) == "[True]\n"
+        assert printed(snippet("nexrl.md", "ResourceManager()"), tmp_path, service.url) == "[True]\n"
 
 
 def test_the_actors_of_the_modules(tmp_path: Path) -> None:
@@ -123,5 +139,7 @@ def test_the_actors_of_the_modules(tmp_path: Path) -> None:
         "except Exception as error:\n    print('set_module_references' in str(error))\n"
     )
     with inference() as service:
-        text = printed(before + snippets("nexrl-modules.md")[2] + after, tmp_path, service.url)
+        text = printed(
+            before + snippet("nexrl-modules.md", "ResourceManager()") + after, tmp_path, service.url
+        )
     assert text == "True 4\nTrue\n"
