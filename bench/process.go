@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/fray-ml/fray/bench/rlexample"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/sleep"
 	"github.com/fray-ml/fray/state"
@@ -40,6 +41,22 @@ func (b *bench) startup() error {
 		}
 	}
 	b.row("fray version, median of 41", ms(ours.wall), "< 20 ms", beside)
+	return nil
+}
+
+// rlExample measures what the coordination of a reinforcement learning run takes.
+func (b *bench) rlExample() error {
+	took, err := rlexample.Bench{Fray: b.fray, Root: b.root, Dir: filepath.Join(b.dir, "rlexample")}.Measure(b.ctx)
+	if err != nil {
+		return err
+	}
+	beyond := func(loop time.Duration) string {
+		return fmt.Sprintf("%.0f %%", 100*(1-loop.Seconds()/took.Run.Seconds()))
+	}
+	b.row(fmt.Sprintf("RL example, %d updates with validations", rlexample.Steps), sec(took.Run), "< 2 min",
+		"one process: "+sec(took.Alone)+"; one that asks an inference server: "+sec(took.Served))
+	b.row("RL example: part of its time beyond the loop that asks an inference server", beyond(took.Served), "< 10 %",
+		"beyond the loop without one: "+beyond(took.Alone))
 	return nil
 }
 

@@ -265,6 +265,7 @@ const (
 	TerminationCause_TERMINATION_CAUSE_PACKAGE_MISSING  TerminationCause = 4 // its Python does not have the package fray
 	TerminationCause_TERMINATION_CAUSE_ACTOR_INVALID    TerminationCause = 5 // it can never be registered: its class, its options or its name are wrong
 	TerminationCause_TERMINATION_CAUSE_CALLABLE_INVALID TerminationCause = 6 // the callable can never run there: it is of another Python, or a module is missing
+	TerminationCause_TERMINATION_CAUSE_FINAL            TerminationCause = 7 // as the program itself states: what it was to do has failed for good
 )
 
 // Enum value maps for TerminationCause.
@@ -277,6 +278,7 @@ var (
 		4: "TERMINATION_CAUSE_PACKAGE_MISSING",
 		5: "TERMINATION_CAUSE_ACTOR_INVALID",
 		6: "TERMINATION_CAUSE_CALLABLE_INVALID",
+		7: "TERMINATION_CAUSE_FINAL",
 	}
 	TerminationCause_value = map[string]int32{
 		"TERMINATION_CAUSE_UNSPECIFIED":      0,
@@ -286,6 +288,7 @@ var (
 		"TERMINATION_CAUSE_PACKAGE_MISSING":  4,
 		"TERMINATION_CAUSE_ACTOR_INVALID":    5,
 		"TERMINATION_CAUSE_CALLABLE_INVALID": 6,
+		"TERMINATION_CAUSE_FINAL":            7,
 	}
 )
 
@@ -5400,7 +5403,7 @@ const file_clusterapi_cluster_proto_rawDesc = "" +
 	"\x13CHOICE_REASON_FIRST\x10\x01\x12\x19\n" +
 	"\x15CHOICE_REASON_BLOCKED\x10\x02\x12\x16\n" +
 	"\x12CHOICE_REASON_IDLE\x10\x03\x12\x17\n" +
-	"\x13CHOICE_REASON_FOUND\x10\x04*\x9c\x02\n" +
+	"\x13CHOICE_REASON_FOUND\x10\x04*\xb9\x02\n" +
 	"\x10TerminationCause\x12!\n" +
 	"\x1dTERMINATION_CAUSE_UNSPECIFIED\x10\x00\x12\"\n" +
 	"\x1eTERMINATION_CAUSE_ACTOR_UNMADE\x10\x01\x12&\n" +
@@ -5408,7 +5411,8 @@ const file_clusterapi_cluster_proto_rawDesc = "" +
 	"!TERMINATION_CAUSE_PROGRAM_MISSING\x10\x03\x12%\n" +
 	"!TERMINATION_CAUSE_PACKAGE_MISSING\x10\x04\x12#\n" +
 	"\x1fTERMINATION_CAUSE_ACTOR_INVALID\x10\x05\x12&\n" +
-	"\"TERMINATION_CAUSE_CALLABLE_INVALID\x10\x062\x87\n" +
+	"\"TERMINATION_CAUSE_CALLABLE_INVALID\x10\x06\x12\x1b\n" +
+	"\x17TERMINATION_CAUSE_FINAL\x10\a2\x87\n" +
 	"\n" +
 	"\aCluster\x12I\n" +
 	"\x06Launch\x12\x1e.fray.cluster.v1.LaunchRequest\x1a\x1f.fray.cluster.v1.LaunchResponse\x12X\n" +

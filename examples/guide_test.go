@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -16,7 +17,8 @@ func guideBlock(t *testing.T, guide string, block int) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	blocks := regexp.MustCompile(`(?m)(?:^    [^\n]*\n)+`).FindAllString(string(data), -1)
+	blocks := regexp.MustCompile("(?ms)^```[^\n]*\n.*?^```$|(?:^    [^\n]*\n)+").FindAllString(string(data), -1)
+	blocks = slices.DeleteFunc(blocks, func(block string) bool { return strings.HasPrefix(block, "```") })
 	if block >= len(blocks) {
 		t.Fatalf("%s has %d blocks of commands", guide, len(blocks))
 	}
@@ -28,7 +30,13 @@ func (s *stack) shell(script string) *exec.Cmd {
 	cmd := s.command(s.t.Context(), "")
 	cmd.Path, cmd.Args = "/bin/sh", []string{"sh", "-c", "set -eu\n" + script}
 	cmd.Dir = filepath.Dir(s.dir)
-	cmd.Env = append(cmd.Env, "NO_COLOR=1", "PATH="+filepath.Dir(fray)+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	search := os.Getenv("PATH")
+	for _, variable := range s.env {
+		if own, ok := strings.CutPrefix(variable, "PATH="); ok {
+			search = own
+		}
+	}
+	cmd.Env = append(cmd.Env, "NO_COLOR=1", "PATH="+filepath.Dir(fray)+string(filepath.ListSeparator)+search)
 	return cmd
 }
 

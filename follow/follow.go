@@ -32,6 +32,9 @@ type Query struct {
 	Follow, Bare  bool
 	outputs       []actors.Output // of the actors
 	Timestamps    bool            // each line has the time at which it was written
+	// Plot are metrics whose curves are drawn instead of the lines. Those of all attempts are one curve.
+	Plot []string
+	all  bool // attempts
 }
 
 func (q *Query) wants(job schema.Address) bool {
@@ -61,6 +64,9 @@ func (q *Query) status() string {
 
 // Print prints the logs that a query asks for.
 func Print(ctx context.Context, a *terminal.Terminal, l *configuration.Loaded, q Query) error {
+	if len(q.Plot) > 0 {
+		return plot(ctx, a, l, q)
+	}
 	p := newLogPrinter(a, l.Stack.Store, q)
 	p.live = newLiveLogs(ctx, l, p)
 	defer p.live.close()
@@ -125,7 +131,7 @@ func (q *Query) open(doc *state.Document, p *logPrinter) (bool, error) {
 		ended = ended && j.Status.Ended()
 		for i := range j.Attempts {
 			t := &j.Attempts[i]
-			if t.Number == q.Attempt || q.Attempt == 0 && (t.Number == j.Attempt || q.Follow && p.has(addr, t.Number)) {
+			if t.Number == q.Attempt || q.Attempt == 0 && (q.all || t.Number == j.Attempt || q.Follow && p.has(addr, t.Number)) {
 				tasks += len(t.Tasks)
 				q.openAttempt(addr, j, t, p)
 			}

@@ -100,7 +100,7 @@ func Afterwards(j *state.Job, outcome schema.TaskState) string {
 	retries := j.Spec.Retries
 	switch outcome {
 	case schema.TaskFailed:
-		if lacksSoftware(j.Last()) {
+		if isFinal(j.Last()) {
 			return "a retry would end alike"
 		}
 		if !Within(j.Failures+1, retries.Failure) {

@@ -96,7 +96,7 @@ func Settle(j *state.Job, now time.Time) {
 		retrySoon(j, now)
 	case schema.TaskFailed:
 		j.Failures++
-		if !Within(j.Failures, retries.Failure) || lacksSoftware(a) {
+		if !Within(j.Failures, retries.Failure) || isFinal(a) {
 			j.Status, j.Reason = schema.JobFailed, a.Reason
 			return
 		}
@@ -119,9 +119,9 @@ func Settle(j *state.Job, now time.Time) {
 	}
 }
 
-// lacksSoftware reports whether a task of the attempt failed because something is not
-// installed: trying again does not help.
-func lacksSoftware(a *state.Attempt) bool {
+// isFinal reports whether a task of the attempt failed in a way in which each further
+// attempt would: something is not installed, or it states that it has failed for good.
+func isFinal(a *state.Attempt) bool {
 	return slices.ContainsFunc(a.Tasks, func(t state.Task) bool {
 		return t.State == schema.TaskFailed && t.Termination != nil && t.Termination.Cause.Permanent()
 	})

@@ -8,8 +8,8 @@ import (
 	"github.com/fray-ml/fray/state"
 )
 
-// Missing software uses one attempt, whatever budget is left; other failures use it.
-func TestNoRetryWithoutSoftware(t *testing.T) {
+// Missing software, and an end that is stated to be final, use one attempt, whatever budget is left; other failures use it.
+func TestNoRetryAfterAFinalEnd(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for _, test := range []struct {
 		cause   schema.TerminationCause // "": none is recorded
@@ -22,6 +22,7 @@ func TestNoRetryWithoutSoftware(t *testing.T) {
 		{schema.TerminationCallableInvalid, false},
 		{schema.TerminationProgramMissing, false},
 		{schema.TerminationPackageMissing, false},
+		{schema.TerminationFinal, false},
 	} {
 		failed := state.Task{State: schema.TaskFailed}
 		if test.cause != "" {

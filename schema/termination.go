@@ -16,13 +16,14 @@ const (
 	TerminationCallableInvalid TerminationCause = "callable_invalid" // the pickled callable can never run there: it is of another Python, or a module is missing
 	TerminationProgramMissing  TerminationCause = "program_missing"  // its host does not have the program, or may not execute it
 	TerminationPackageMissing  TerminationCause = "package_missing"  // its Python does not have the package fray
+	TerminationFinal           TerminationCause = "final"            // as the program itself states: what it was to do has failed for good, such as a run of fray rl
 )
 
 // Valid reports whether it is one of the causes.
 func (c TerminationCause) Valid() bool {
 	switch c {
 	case TerminationActorUnmade, TerminationActorInvalid, TerminationCallableRefused, TerminationCallableInvalid,
-		TerminationProgramMissing, TerminationPackageMissing:
+		TerminationProgramMissing, TerminationPackageMissing, TerminationFinal:
 		return true
 	}
 	return false
@@ -32,7 +33,7 @@ func (c TerminationCause) Valid() bool {
 // be installed or corrected first.
 func (c TerminationCause) Permanent() bool {
 	switch c {
-	case TerminationActorInvalid, TerminationCallableInvalid, TerminationProgramMissing, TerminationPackageMissing:
+	case TerminationActorInvalid, TerminationCallableInvalid, TerminationProgramMissing, TerminationPackageMissing, TerminationFinal:
 		return true
 	case TerminationActorUnmade, TerminationCallableRefused: // a constructor may have waited for a service in vain
 	}

@@ -113,6 +113,16 @@ func (a *Terminal) Width(w io.Writer) int {
 	return 80
 }
 
+// Height is the number of lines of a stream, 24 where there is no terminal.
+func (a *Terminal) Height(w io.Writer) int {
+	if f, ok := w.(*os.File); ok {
+		if _, rows, err := term.GetSize(int(f.Fd())); err == nil && rows > 0 {
+			return rows
+		}
+	}
+	return 24
+}
+
 // Diagnostics prints the diagnostics of the files and returns ErrReported
 // if any of it is an error.
 func (a *Terminal) Diagnostics(files map[string]*hcl.File, diags hcl.Diagnostics) error {

@@ -17,6 +17,13 @@ const (
 	maxChain     = 16 // errors that it was made from
 )
 
+// maybeExecutedError is an error that is no answer: whether the call took effect is not known, as where a journal cannot be
+// written and the process is to end. The caller asks again, or is to know that it may have run.
+type maybeExecutedError interface {
+	error
+	MaybeExecuted() bool
+}
+
 // methodError is what a method returned. ctx is its context, nil if it took none.
 func methodError(ctx context.Context, err error) *rpcerror.Error {
 	if ctx != nil && ctx.Err() != nil {
@@ -26,6 +33,9 @@ func methodError(ctx context.Context, err error) *rpcerror.Error {
 		case errors.Is(err, context.Canceled), errors.Is(err, context.Cause(ctx)):
 			return cancelled(ctx)
 		}
+	}
+	if unknown, ok := errors.AsType[maybeExecutedError](err); ok && unknown.MaybeExecuted() {
+		return &rpcerror.Error{Code: rpcerror.CodeMaybeExecuted, Message: clip(err.Error(), maxMessage), Ran: true}
 	}
 	e := chain(err, maxChain)
 	e.Ran = true

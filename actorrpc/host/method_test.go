@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"testing"
@@ -69,6 +70,12 @@ func TestClassOf(t *testing.T) {
 	new(forms).hidden()
 }
 
+// unwritten is an error after which it is not known whether the call took effect.
+type unwritten struct{}
+
+func (unwritten) Error() string       { return "the disk is full" }
+func (unwritten) MaybeExecuted() bool { return true }
+
 func TestErrorsOfMethods(t *testing.T) {
 	ended, cancel := context.WithCancelCause(t.Context())
 	cancel(cancelledByCaller())
@@ -85,6 +92,7 @@ func TestErrorsOfMethods(t *testing.T) {
 		{"cancelled by its caller", ended, ended.Err(), rpcerror.Error{Code: rpcerror.CodeCancelled, Message: "the caller cancelled the call"}},
 		{"the cause of that", ended, context.Cause(ended), rpcerror.Error{Code: rpcerror.CodeCancelled, Message: "the caller cancelled the call"}},
 		{"another after it was cancelled", ended, errors.New("no"), rpcerror.Error{Code: rpcerror.CodeApplication, Message: "no", Type: "*errors.errorString"}},
+		{"no answer", t.Context(), fmt.Errorf("put: %w", unwritten{}), rpcerror.Error{Code: rpcerror.CodeMaybeExecuted, Message: "put: the disk is full"}},
 		{"two at once", t.Context(), errors.Join(errors.New("one"), inner), rpcerror.Error{
 			Code: rpcerror.CodeApplication, Message: "one\nlater", Type: "*errors.joinError", Bases: []string{"*errors.errorString", "*rpcerror.Error"},
 			Cause: &rpcerror.Error{Code: rpcerror.CodeApplication, Message: "one", Type: "*errors.errorString"},

@@ -61,6 +61,7 @@ func Of(s Setting) ([]string, error) {
 		return nil, err
 	}
 	addGPU(env, s)
+	addCoordinator(env, s)
 	for name, text := range s.Run.Spec.Environment.Env {
 		value, err := text.Reveal(s.Sealer)
 		if err != nil {
@@ -173,7 +174,6 @@ func addTPU(env map[string]string, s Setting) error {
 	if s.Simulated {
 		env["JAX_PLATFORMS"] = "cpu"
 	}
-	addCoordinator(env, s)
 	if args := shape.LibtpuInitArgs(); args != "" {
 		env["LIBTPU_INIT_ARGS"] = args
 	}

@@ -109,8 +109,12 @@ func TestTaskEnvVariants(t *testing.T) {
 		}},
 		{"megascale without a port", func(s *Setting) { s.Run.Megascale = "127.1.0.1" }, map[string]string{"MEGASCALE_PORT": "8081"}},
 		{"no TPU", func(s *Setting) { s.Run.Accelerator = "" }, map[string]string{
-			"JAX_PLATFORMS": "-", "JAX_COORDINATOR_ADDRESS": "-", "TPU_NAME": "-", "MEGASCALE_PORT": "-", "FRAY_TASK_INDEX": "3",
+			"JAX_PLATFORMS": "-", "TPU_NAME": "-", "MEGASCALE_PORT": "-", "FRAY_TASK_INDEX": "3",
+			"JAX_COORDINATOR_ADDRESS": "127.1.0.1:4000", "JAX_NUM_PROCESSES": "4", "JAX_PROCESS_ID": "3", // a gang
 		}},
+		{"one task without a TPU", func(s *Setting) {
+			s.Run.Accelerator, s.Run.Peers, s.Task = "", s.Run.Peers[:1], 0
+		}, map[string]string{"JAX_PLATFORMS": "-", "JAX_COORDINATOR_ADDRESS": "-", "JAX_NUM_PROCESSES": "-", "JAX_PROCESS_ID": "-"}},
 		{"GPUs", func(s *Setting) { s.Run.Accelerator, s.GPUs = "", []int{1, 3} }, map[string]string{
 			"CUDA_VISIBLE_DEVICES": "1,3", "NVIDIA_VISIBLE_DEVICES": "1,3", "CUDA_DEVICE_ORDER": "PCI_BUS_ID", "JAX_PLATFORMS": "-",
 			"JAX_COORDINATOR_ADDRESS": "127.1.0.1:4000", "JAX_NUM_PROCESSES": "4", "JAX_PROCESS_ID": "3", "TPU_NAME": "-",

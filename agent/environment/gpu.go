@@ -16,7 +16,6 @@ func addGPU(env map[string]string, s Setting) {
 		env[VisibleDevices] = strings.Join(VisibleGPUs(s.GPUs, env[VisibleDevices], s.Simulated), ",")
 		env["NVIDIA_VISIBLE_DEVICES"] = env[VisibleDevices]
 		env["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID" // else CUDA numbers the fastest first, unlike all others
-		addCoordinator(env, s)
 	case s.Simulated || run.Spec.Resources.Packed:
 		env[VisibleDevices] = ""
 		env["NVIDIA_VISIBLE_DEVICES"] = "void"
@@ -69,8 +68,12 @@ func within(listed []string, gpus []int) []string {
 	return slices.Clip(visible)
 }
 
-// addCoordinator sets what jax.distributed.initialize() reads of a gang.
+// addCoordinator sets what jax.distributed.initialize() reads: of a gang, whatever its processes compute on, and of a task
+// with a TPU or a GPU.
 func addCoordinator(env map[string]string, s Setting) {
+	if s.Run.Accelerator == "" && len(s.GPUs) == 0 && len(s.Run.Peers) < 2 {
+		return
+	}
 	env["JAX_COORDINATOR_ADDRESS"] = s.Run.Coordinator
 	env["JAX_NUM_PROCESSES"] = strconv.Itoa(len(s.Run.Peers))
 	env["JAX_PROCESS_ID"] = strconv.Itoa(s.Task)

@@ -34,7 +34,7 @@ func terminated(end *schema.Termination, exit hostdir.ExitRecord) string {
 		return unmade + ": " + end.String()
 	case schema.TerminationCallableRefused, schema.TerminationCallableInvalid:
 		return fmt.Sprintf("%s: the callable cannot be run: %s", exitText(&exit), end)
-	case schema.TerminationProgramMissing, schema.TerminationPackageMissing:
+	case schema.TerminationProgramMissing, schema.TerminationPackageMissing, schema.TerminationFinal:
 		return fmt.Sprintf("%s: %s", exitText(&exit), end)
 	}
 	return exitText(&exit)

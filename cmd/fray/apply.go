@@ -8,9 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/proposal"
 	"github.com/fray-ml/fray/rollout"
 	"github.com/fray-ml/fray/savedplan"
+	"github.com/fray-ml/fray/sleep"
 	"github.com/fray-ml/fray/terminal"
 )
 
@@ -35,7 +37,8 @@ func applyCommand(a *terminal.Terminal) *cobra.Command {
 		Long: `Make it so. apply shows the plan, asks, and returns once everything declared is
 running and healthy or has ended. What cannot be placed is named with its
 reason; after --timeout it is left pending and apply exits with 3. With
---wait=complete it follows jobs to their end and exits with 1 if one failed.
+--wait=complete it follows jobs to their end and exits with 1 if one failed; if
+the files have a controller block, it starts that once all is ready.
 
 Ctrl-C starts nothing new, saves and leaves; a second one leaves at once. Either
 way the next apply picks up.
@@ -82,5 +85,35 @@ func applyChange(ctx context.Context, a *terminal.Terminal, args []string, flags
 	if r.Loaded, r.Change, err = proposal.Read(ctx, a, args, &flags.ChangeOptions, true); err != nil {
 		return err
 	}
+	if flags.Wait == rollout.WaitComplete && r.Loaded.Desired.Controller != nil && r.Change.Mode == plan.ModeApply && !flags.JSON {
+		if r, err = readied(ctx, r, args); err != nil {
+			return err
+		}
+	}
 	return r.Apply(ctx)
+}
+
+// readied applies until all is ready, unless a controller leads already, and returns what follows it from there, with the
+// controller leading: programs may need that in order to end, as actors need its registry.
+func readied(ctx context.Context, r *rollout.Rollout, args []string) (*rollout.Rollout, error) {
+	if _, serves := r.Loaded.Stack.Served(ctx); serves {
+		return r, nil
+	}
+	first, rest := *r.Options, *r.Options
+	first.Wait, r.Options = rollout.WaitReady, &first
+	if err := r.Apply(ctx); err != nil {
+		return nil, err
+	}
+	within, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for serves := false; !serves; _, serves = r.Loaded.Stack.Served(ctx) {
+		if !sleep.For(within, 100*time.Millisecond) {
+			return nil, fmt.Errorf("wait for the controller to lead: %w; its log is watch.log in %s", within.Err(), r.Loaded.Stack.Root)
+		}
+	}
+	rest.AutoApprove, rest.Replace = true, nil
+	follows := &rollout.Rollout{Terminal: r.Terminal, Options: &rest}
+	var err error
+	follows.Loaded, follows.Change, err = proposal.Read(ctx, r.Terminal, args, &rest.ChangeOptions, true)
+	return follows, err
 }

@@ -23,7 +23,13 @@ func logsCommand(a *terminal.Terminal) *cobra.Command {
 its task where there are several. ADDR names a job, an instance of it, a group or a
 module; without one it is the whole stack. Without --attempt, the last attempt. With -f
 what is written comes from the tasks' hosts at once, and through the store where they
-cannot be reached.`,
+cannot be reached.
+
+--plot draws the curve of a metric instead, over all attempts, of lines such as
+"step 10  loss 0.5  reward 0.8": two spaces, a name, a space and a number for each metric.
+With -f it is drawn again as values come.
+
+  fray logs -f --plot val/exact_match`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
@@ -48,6 +54,7 @@ cannot be reached.`,
 	cmd.Flags().IntVarP(&q.Tail, "tail", "n", -1, "only the last `N` lines of each task")
 	cmd.Flags().DurationVar(&q.Since, "since", 0, "only what was written in the last `TIME`, such as 10m")
 	cmd.Flags().BoolVarP(&q.Timestamps, "timestamps", "t", false, "print when each line was written, in UTC")
+	cmd.Flags().StringArrayVar(&q.Plot, "plot", nil, "draw the curve of metric `NAME`; may be repeated")
 	cmd.Flags().BoolVar(&q.Bare, "no-prefix", false, "print lines without the name of their task")
 	cmd.Flags().StringVarP(&dir, "chdir", "C", ".", "use the stack of `DIR` (or of one file)")
 	return cmd

@@ -114,6 +114,8 @@ func terminationInfo(end *schema.Termination) *clusterapi.Termination {
 		info.Cause = clusterapi.TerminationCause_TERMINATION_CAUSE_PROGRAM_MISSING
 	case schema.TerminationPackageMissing:
 		info.Cause = clusterapi.TerminationCause_TERMINATION_CAUSE_PACKAGE_MISSING
+	case schema.TerminationFinal:
+		info.Cause = clusterapi.TerminationCause_TERMINATION_CAUSE_FINAL
 	}
 	return info
 }

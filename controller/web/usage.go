@@ -10,6 +10,7 @@ import (
 
 	"github.com/fray-ml/fray/controller/actors"
 	"github.com/fray-ml/fray/controller/usage"
+	"github.com/fray-ml/fray/curves"
 	"github.com/fray-ml/fray/state"
 )
 
@@ -91,6 +92,42 @@ func taskUsage(task int, s usage.Series) TaskUsage {
 		out.Calls = calls
 	}
 	return out
+}
+
+// CurvesAnswer is the answer of /api/v1/jobs/{id}/curves: the metrics that lines of a job's first task have, over all
+// attempts that are kept.
+type CurvesAnswer struct {
+	Curves []Curve `json:"curves"` // those of validation first, then by name
+}
+
+// Curve is the values of a metric. A step has one value.
+type Curve struct {
+	Name   string    `json:"name"`
+	Steps  []int64   `json:"steps"` // rising
+	Values []float64 `json:"values"`
+}
+
+func (s *Server) curves(w http.ResponseWriter, r *http.Request) {
+	e := s.current.Load().look().find(r.PathValue("id"))
+	if e == nil {
+		fail(w, http.StatusNotFound, "there is no job \""+r.PathValue("id")+"\", or it was forgotten after its end")
+		return
+	}
+	out := CurvesAnswer{Curves: []Curve{}}
+	err := s.metrics.Of(r.Context(), e.job, func(set *curves.Set) {
+		for _, name := range set.Names() {
+			c := Curve{Name: name}
+			for _, p := range set.Points(name) {
+				c.Steps, c.Values = append(c.Steps, p.Step), append(c.Values, p.Value)
+			}
+			out.Curves = append(out.Curves, c)
+		}
+	})
+	if err != nil {
+		fail(w, http.StatusBadGateway, err.Error())
+		return
+	}
+	answer(w, http.StatusOK, out)
 }
 
 // ActorList is the answer of /api/v1/actors.

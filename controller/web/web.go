@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/controller/actors"
+	"github.com/fray-ml/fray/controller/metriclog"
 	"github.com/fray-ml/fray/controller/usage"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
@@ -83,6 +84,7 @@ type Server struct {
 	current  atomic.Pointer[frame]
 	journal  journal
 	used     usage.Recorder
+	metrics  metriclog.Reader
 }
 
 // New returns a Server that answers from what there is now. It keeps up with the
@@ -96,6 +98,9 @@ func New(cfg Config) (*Server, error) {
 		cfg.Now = time.Now
 	}
 	s := &Server{cfg: cfg}
+	s.metrics.Read = func(ctx context.Context, job string, attempt int, from int64) (store.LogPart, error) {
+		return cfg.Logs.Read(ctx, LogStream{Job: job, Attempt: attempt}, from)
+	}
 	s.current.Store(newFrame(cfg.Source.Snapshot(), 1))
 	files, err := fs.Sub(static, "static")
 	if err != nil {
@@ -118,6 +123,7 @@ func (s *Server) routes(files fs.FS) *http.ServeMux {
 	mux.HandleFunc("GET /api/v1/jobs/{id}", s.job)
 	mux.HandleFunc("GET /api/v1/jobs/{id}/logs", s.logs)
 	mux.HandleFunc("GET /api/v1/jobs/{id}/usage", s.usage)
+	mux.HandleFunc("GET /api/v1/jobs/{id}/curves", s.curves)
 	mux.HandleFunc("GET /api/v1/actors", s.actors)
 	mux.HandleFunc("GET /api/v1/slices", s.slices)
 	mux.HandleFunc("GET /api/v1/reservations", s.reservations)

@@ -1,18 +1,24 @@
-"""A calculator: the tool that an agent may call, and a model that calls it for one operation at a time.
+"""The task of the agent: work out an expression of three numbers with a calculator.
 
-The model is a program, since a policy of this size learns no arithmetic. What
-it shows is the conversation: messages, calls of tools, their results, an answer.
+The calculator does one operation a call.
+
+`python calculator.py DIRECTORY` writes its tasks: sums.jsonl and, of other
+expressions, sums_validate.jsonl.
 """
 
-import ast
+import itertools
 import json
 import operator
-import secrets
+import random
+import sys
 from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 
 OPERATIONS: dict[str, Callable[[int, int], int]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
-SYMBOLS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*"}
+TIGHT = {"+": 1, "-": 1, "*": 2}
 MOST = 10**12  # the largest number that the tool takes
+TASKS, VALIDATION = 640, 100
 
 
 def calculate(left: int, operator: str, right: int) -> int:
@@ -24,36 +30,64 @@ def calculate(left: int, operator: str, right: int) -> int:
     return OPERATIONS[operator](left, right)
 
 
-def reply(messages: list[dict], tools: list[dict]) -> tuple[dict, str]:
-    """The model's next message, and why it ends: a call of the tool for the next operation, or the answer."""
-    # What it has asked before are results in the order of the operations.
-    question = next(m["content"] for m in messages if m["role"] == "user")
-    results = [m["content"] for m in messages if m["role"] == "tool"]
-    try:
-        value = _work_out(ast.parse(question, mode="eval").body, results)
-    except (SyntaxError, ValueError) as error:
-        return {"role": "assistant", "content": f"I cannot work that out: {error}"}, "stop"
-    if isinstance(value, int):
-        return {"role": "assistant", "content": str(value)}, "stop"
-    if not any(tool.get("function", {}).get("name") == "calculate" for tool in tools):
-        return {"role": "assistant", "content": "I have no calculator."}, "stop"
-    function = {"name": "calculate", "arguments": json.dumps(value)}
-    call = {"id": f"call_{secrets.token_hex(8)}", "type": "function", "function": function}
-    return {"role": "assistant", "content": None, "tool_calls": [call]}, "tool_calls"
+@dataclass
+class Expression:
+    """What is left of an expression: numbers, and the operators between them."""
+
+    numbers: list[int]
+    operators: list[str]
+
+    @classmethod
+    def parse(cls, text: str) -> "Expression":
+        """Read "12 + 3 * 4": integers and operators in turn, with blanks between. Else a ValueError."""
+        words = text.split()
+        numbers, operators = [int(word) for word in words[::2]], words[1::2]
+        if len(numbers) != len(operators) + 1 or not set(operators) <= set(OPERATIONS):
+            raise ValueError(f"want integers with one of {' '.join(OPERATIONS)} between, got {text!r}")
+        return cls(numbers, operators)
+
+    def operation(self, place: int) -> tuple[int, str, int]:
+        return self.numbers[place], self.operators[place], self.numbers[place + 1]
+
+    def replace(self, place: int, result: int) -> None:
+        """Put the result of an operation in its place."""
+        self.numbers[place : place + 2] = [result]
+        del self.operators[place]
+
+    def value(self) -> int:
+        """The right answer: what binds tighter comes first, else what is on the left."""
+        rest = Expression(list(self.numbers), list(self.operators))
+        while rest.operators:
+            place = max(range(len(rest.operators)), key=lambda i: (TIGHT[rest.operators[i]], -i))
+            rest.replace(place, calculate(*rest.operation(place)))
+        return rest.numbers[0]
 
 
-def _work_out(expression: ast.expr, results: list[str]):
-    """The value as far as results of earlier calls, which are consumed, give it; else the next operation."""
-    if isinstance(expression, ast.Constant) and isinstance(expression.value, int):
-        return expression.value
-    if not isinstance(expression, ast.BinOp) or type(expression.op) not in SYMBOLS:
-        raise ValueError("want integers, +, -, * and parentheses")
-    left = _work_out(expression.left, results)
-    if not isinstance(left, int):
-        return left
-    right = _work_out(expression.right, results)
-    if not isinstance(right, int):
-        return right
-    if results:
-        return int(results.pop(0))
-    return {"left": left, "operator": SYMBOLS[type(expression.op)], "right": right}
+def split() -> tuple[list[str], list[str]]:
+    """Expressions to train with, and others to validate with.
+
+    The two orders in which one may be worked out give different values.
+    """
+    rng = random.Random(11)
+    found: dict[str, None] = {}
+    for first, second in itertools.cycle(itertools.product(OPERATIONS, repeat=2)):
+        left, middle, right = (rng.randint(2, 20) for _ in range(3))
+        other = calculate(left, first, calculate(middle, second, right))
+        if other == calculate(calculate(left, first, middle), second, right):
+            continue
+        found[f"{left} {first} {middle} {second} {right}"] = None
+        if len(found) == TASKS + VALIDATION:
+            break
+    return list(found)[VALIDATION:], list(found)[:VALIDATION]
+
+
+def write(directory: Path) -> None:
+    for name, expressions in zip(("sums", "sums_validate"), split(), strict=True):
+        lines = [
+            json.dumps({"prompt": text, "answer": Expression.parse(text).value()}) for text in expressions
+        ]
+        (directory / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]))

@@ -10,6 +10,7 @@ table prefers each digit for itself. Gradients are written out below, and
 test_gradients compares them with finite differences.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -44,9 +45,11 @@ class Weights:
 
     @classmethod
     def initial(cls, seed: int) -> "Weights":
-        """Random, of a policy that knows a little: it repeats digits of its prompt, and answers end after three."""
+        """Random, of a policy that knows a little: it repeats digits of its prompt, and ends after three."""
         rng = np.random.default_rng(seed)
-        weights = cls(**{name: 0.1 * rng.standard_normal(array.shape) for name, array in cls.zeros().arrays().items()})
+        weights = cls(
+            **{name: 0.1 * rng.standard_normal(array.shape) for name, array in cls.zeros().arrays().items()}
+        )
         weights.table[:END, :END] += PRIOR * np.eye(END)
         weights.bias[PROMPT_LENGTH, END] += PRIOR
         return weights
@@ -60,7 +63,7 @@ def encode(text: str) -> np.ndarray:
     return np.array(tokens + [PAD] * (PROMPT_LENGTH - len(tokens)))
 
 
-def decode(tokens) -> str:
+def decode(tokens: Iterable[int]) -> str:
     return "".join(TOKENS[token] for token in tokens if 0 <= token < END)
 
 
@@ -84,8 +87,10 @@ def log_softmax(values: np.ndarray) -> np.ndarray:
 Seed = int | list[int] | None
 
 
-def answer(weights: Weights, prompt: np.ndarray, temperature: float, seed: Seed, most: int = ANSWER_LENGTH):
-    """One answer: its tokens, END among them if it comes, and their log probabilities. Greedy at temperature 0."""
+def answer(
+    weights: Weights, prompt: np.ndarray, temperature: float, seed: Seed, most: int = ANSWER_LENGTH
+) -> tuple[list[int], list[float]]:
+    """One answer: its tokens, with END if it comes, and their log probabilities. Greedy at temperature 0."""
     values = logits(weights, prompt[None])[0][0]
     scaled = log_softmax(values / temperature if temperature > 0 else values)
     rng = np.random.default_rng(seed)
@@ -109,12 +114,22 @@ def log_probabilities(weights: Weights, prompts: np.ndarray, answers: np.ndarray
     return np.where(answers == PAD, 0.0, chosen)
 
 
-def loss_and_gradient(weights: Weights, prompts, answers, mask, advantages, old_log_probs, total, clip=0.2):
+def loss_and_gradient(
+    weights: Weights,
+    prompts: np.ndarray,
+    answers: np.ndarray,
+    mask: np.ndarray,
+    advantages: np.ndarray,
+    old_log_probs: np.ndarray,
+    total: float,
+    clip: float = 0.2,
+) -> tuple[float, Weights]:
     """The clipped surrogate objective as a loss, and its gradient.
 
-    J. Schulman et al., "Proximal Policy Optimization Algorithms", 2017 (https://arxiv.org/abs/1707.06347), equation 7:
-    with ratio = exp(log p - old log p), the loss of a token is -min(ratio * A, clip(ratio, 1 - c, 1 + c) * A).
-    Its sum is divided by total, the number of tokens of the whole batch, of which these may be a part.
+    J. Schulman et al., "Proximal Policy Optimization Algorithms", 2017 (https://arxiv.org/abs/1707.06347),
+    equation 7: with ratio = exp(log p - old log p), the loss of a token is
+    -min(ratio * A, clip(ratio, 1 - c, 1 + c) * A). Its sum is divided by total, the number of tokens of the
+    whole batch, of which these may be a part.
     """
     width = answers.shape[1]  # of the longest answer of the batch
     values, attended = (each[:, :width] for each in logits(weights, prompts))

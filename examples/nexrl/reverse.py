@@ -19,7 +19,7 @@ def target(prompt: str) -> str:
 def scores(prompt: str, response: str) -> dict[str, float]:
     """The share of places that are right, half of it where the length is not, and whether all is."""
     wanted = target(prompt)
-    right = sum(a == b for a, b in zip(wanted, response)) / len(wanted)
+    right = sum(a == b for a, b in zip(wanted, response, strict=False)) / len(wanted)
     whole = len(response) == len(wanted)
     return {"reward": right if whole else right / 2, "exact_match": float(response == wanted)}
 
@@ -32,7 +32,7 @@ def split() -> tuple[list[str], list[str]]:
 
 
 def write(directory: Path) -> None:
-    for name, prompts in zip(("train", "validate"), split()):
+    for name, prompts in zip(("train", "validate"), split(), strict=True):
         lines = [json.dumps({"prompt": prompt, "data_source": "reverse"}) for prompt in prompts]
         (directory / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
 

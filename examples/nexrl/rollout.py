@@ -39,10 +39,14 @@ class ReverseRolloutWorker(BaseRolloutWorker):
 
 
 class CalculatorRolloutWorker(AgentRolloutWorker):
-    """Has an expression worked out with the calculator; the reward is 1 for the right number."""
+    """Has an expression worked out with the calculator; the reward is 1 for its value."""
 
     def tools(self) -> dict[str, Any]:
         return {"calculate": calculator.calculate}
 
+    def parameters(self) -> dict[str, Any]:
+        options: dict[str, Any] = {"logprobs": True, "extra_body": {"return_token_ids": True}}
+        return options | ({"temperature": 0} if self._is_running_validate else {})
+
     def reward(self, task: dict[str, Any], trajectory: dict[str, Any]) -> float:
-        return float(trajectory["response"].strip() == str(task["answer"]))
+        return float(trajectory["response"] == str(task["answer"]))

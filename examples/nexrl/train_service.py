@@ -13,6 +13,8 @@ give the same weights, bit by bit, in every run of a gang of this size.
 import json
 import os
 import sys
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import policy
@@ -20,6 +22,7 @@ from gang import Gang
 
 from fray.rl.__main__ import main as host
 from fray.rl.config import VARIABLE, load
+from fray.rl.ended import end_of
 from fray.rl.nexrl_types import Batch
 from fray.rl.train.service import TrainService
 
@@ -30,11 +33,11 @@ COLUMNS = ("prompts", "responses", "response_mask", "advantages", "old_log_probs
 class ReverseTrainService(TrainService):
     """Trains policy.Weights with Adam on the clipped surrogate objective."""
 
-    def __init__(self, _config=None, gang: Gang | None = None):
+    def __init__(self, _config: Any = None, gang: Gang | None = None):
         super().__init__()
         self._gang = gang or Gang()
 
-    def build(self, config) -> None:
+    def build(self, config: Mapping[str, Any]) -> None:
         given = config.get("config") or {}
         self._clip = float(given.get("clip_ratio", 0.2))
         self._weights = policy.Weights.initial(int(config.get("seed", 0)))
@@ -42,9 +45,11 @@ class ReverseTrainService(TrainService):
 
     def update(self, batch: Batch) -> dict[str, float]:
         columns = [np.asarray(batch.values[name]) for name in COLUMNS]
-        shards = zip(*(np.array_split(column, self._gang.size) for column in columns))
+        shards = zip(*(np.array_split(column, self._gang.size) for column in columns), strict=True)
         total, weights = float(columns[2].sum()), self._weights.arrays()
-        parts = [{"weights": weights, "shard": list(shard), "total": total, "clip": self._clip} for shard in shards]
+        parts = [
+            {"weights": weights, "shard": list(shard), "total": total, "clip": self._clip} for shard in shards
+        ]
         answers = self._gang.each(parts, gradient_of_part)
         gradient = policy.Weights.zeros()
         for answer in answers:
@@ -54,31 +59,41 @@ class ReverseTrainService(TrainService):
         norm = sum(float((value**2).sum()) for value in gradient.arrays().values()) ** 0.5
         return {"actor/pg_loss": sum(answer["loss"] for answer in answers), "actor/grad_norm": norm}
 
-    def state(self):
+    def state(self) -> Mapping[str, Any]:
         moments = {"first": self._optimizer.first, "second": self._optimizer.second, "weights": self._weights}
-        arrays = {f"{owner}.{name}": array for owner, each in moments.items() for name, array in each.arrays().items()}
+        arrays = {
+            f"{owner}.{name}": array
+            for owner, each in moments.items()
+            for name, array in each.arrays().items()
+        }
         return {**arrays, "count": np.int64(self._optimizer.count)}
 
-    def restore(self, state) -> None:
+    def restore(self, state: Mapping[str, Any]) -> None:
         def part(owner: str) -> policy.Weights:
-            return policy.Weights(**{name: state[f"{owner}.{name}"] for name in policy.Weights.zeros().arrays()})
+            return policy.Weights(
+                **{name: state[f"{owner}.{name}"] for name in policy.Weights.zeros().arrays()}
+            )
 
         self._weights = part("weights")
         self._optimizer.first, self._optimizer.second = part("first"), part("second")
         self._optimizer.count = int(state["count"])
 
-    def weights(self):
+    def weights(self) -> Mapping[str, Any]:
         return self._weights.arrays()
 
 
-def gradient_of_part(part):
+def gradient_of_part(part: Mapping[str, Any]) -> dict[str, Any]:
     weights, total, clip = policy.Weights(**part["weights"]), part["total"], part["clip"]
     prompts, answers, mask, advantages, sampled = part["shard"]
-    loss, gradient = policy.loss_and_gradient(weights, prompts, answers, mask, advantages, sampled, total, clip)
+    loss, gradient = policy.loss_and_gradient(
+        weights, prompts, answers, mask, advantages, sampled, total, clip
+    )
     return {"loss": loss, "gradient": gradient.arrays()}
 
 
 def main() -> int:
+    if end_of(load()) is not None:  # started again after the end of its run
+        return 0
     if int(os.environ.get("JAX_PROCESS_ID", "0")):
         Gang().follow(gradient_of_part)
         return 0

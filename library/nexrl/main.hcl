@@ -21,6 +21,7 @@ locals {
 
   absolute = { for name, path in {
     out             = coalesce(var.out, "out/${var.name}")
+    journal         = var.journal
     dump            = var.dump.path
     data            = var.data.data_path
     validation_data = var.validate.data.data_path
@@ -30,13 +31,14 @@ locals {
     metrics         = var.logger.path
   } : name => path == null ? null : strcontains(path, "://") ? path : abspath(path) }
 
-  config = {
+  settings = {
     launch_mode      = coalesce(var.launch_mode, "fray")
     project_name     = coalesce(var.project_name, "nexrl")
     experiment_name  = coalesce(var.experiment_name, var.name)
     seed             = coalesce(var.seed, 0)
     recovery         = coalesce(var.recovery, "journal")
     out              = local.absolute.out
+    journal          = local.absolute.journal
     dump             = { path = local.absolute.dump }
     data             = merge(local.given.data, { data_path = local.absolute.data })
     rollout_worker   = local.given.rollout_worker
@@ -56,6 +58,9 @@ locals {
     runtime_monitor = var.runtime_monitor
     roles           = { for name, role in var.roles : name => { count = coalesce(role.count, local.counts[name]), colocation_group = role.colocation_group } }
   }
+
+  # A run that has ended does not begin again, so that a process which is started later ends at once. Another configuration is another run.
+  config = merge(local.settings, { run = join("-", compact([var.run, substr(sha256(jsonencode(local.settings)), 0, 16)])) })
 
   validates = var.validate.data.type != null
   backends  = var.logger.backend == null ? ["console"] : flatten([var.logger.backend])

@@ -172,6 +172,17 @@ variable "experiment_name" {
   description = "the name of the run at its loggers"
 }
 
+variable "journal" {
+  type        = string
+  default     = null
+  description = "where the journals are: a directory, or a bucket as gs://BUCKET/PREFIX; journal below out without"
+
+  validation {
+    condition     = var.journal == null ? true : !strcontains(var.journal, "://") || can(regex("^gs://[^/]+/+[^/]", var.journal))
+    error_message = "journal: want a path that every host of the run sees, or gs://BUCKET/PREFIX."
+  }
+}
+
 variable "launch_mode" {
   type        = string
   default     = null
@@ -228,11 +239,16 @@ variable "project_name" {
 variable "recovery" {
   type        = string
   default     = null
-  description = "after a stateful role has died: replay its journal, or rewind the run to its last checkpoint"
+  description = "after a stateful role has died: replay its journal, or rewind the run to its last checkpoint, for which save_freq is 1 or more"
 
   validation {
     condition     = var.recovery == null ? true : contains(["journal", "checkpoint"], var.recovery)
     error_message = "recovery: want journal, checkpoint."
+  }
+
+  validation {
+    condition     = coalesce(var.recovery, "journal") != "checkpoint" || coalesce(var.train_worker.save_freq, 0) > 0 || strcontains(coalesce(var.train_worker.type, "default"), ":")
+    error_message = "recovery: checkpoint goes back to the run's checkpoints, of which there are none: set train_worker.save_freq to 1 or more, or leave recovery out."
   }
 }
 
@@ -326,6 +342,12 @@ variable "rollout_worker" {
     condition     = can(keys(var.rollout_worker.args)) ? alltrue([for key in keys(var.rollout_worker.args) : !contains(["max_length", "max_tokens", "max_turns", "num_workers", "step_timeout", "temperature", "tools", "type"], key)]) : true
     error_message = "rollout_worker.args: write the keys of the section beside args, not in it."
   }
+}
+
+variable "run" {
+  type        = string
+  default     = null
+  description = "a run that has ended in out does not begin again; another value, such as \"2\", begins another one there"
 }
 
 variable "runtime_monitor" {

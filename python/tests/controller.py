@@ -114,7 +114,7 @@ class Controller(
     def serve(
         self, credentials: grpc.ServerCredentials | None = None, address: str = "127.0.0.1:0"
     ) -> grpc.Server:
-        server = grpc.server(futures.ThreadPoolExecutor(32), interceptors=[Interceptor(self.outages)])
+        server = grpc.server(futures.ThreadPoolExecutor(256), interceptors=[Interceptor(self.outages)])
         cluster_pb2_grpc.add_ClusterServicer_to_server(self, server)
         cluster_pb2_grpc.add_MetadataServicer_to_server(self, server)
         cluster_pb2_grpc.add_ClientServicer_to_server(self, server)
@@ -238,6 +238,7 @@ class Controller(
                 TerminationCause.CALLABLE_INVALID: pb.TERMINATION_CAUSE_CALLABLE_INVALID,
                 TerminationCause.PROGRAM_MISSING: pb.TERMINATION_CAUSE_PROGRAM_MISSING,
                 TerminationCause.PACKAGE_MISSING: pb.TERMINATION_CAUSE_PACKAGE_MISSING,
+                TerminationCause.FINAL: pb.TERMINATION_CAUSE_FINAL,
             }[end.cause]
             end_sent = pb.Termination(cause=cause, message=end.message, type=end.type, trace=end.trace)
             job.info.tasks[0].termination.CopyFrom(end_sent)
@@ -491,12 +492,17 @@ class Controller(
         known: set[str] = set()
         reset = True
         context.add_callback(self._wake)
+
+        def wanted() -> dict[str, pb.ActorEndpoint]:
+            of_space = {i: e for i, e in self.endpoints.items() if e.namespace == request.namespace}
+            if request.name:
+                return {i: e for i, e in of_space.items() if e.name == request.name}
+            return {i: e for i, e in of_space.items() if e.name.startswith(request.prefix)}
+
         while context.is_active():
             with self.changed:
-                self.changed.wait_for(
-                    lambda: reset or set(self.endpoints) != known or not context.is_active()
-                )
-                now = dict(self.endpoints)
+                self.changed.wait_for(lambda: reset or set(wanted()) != known or not context.is_active())
+                now = wanted()
             yield pb.WatchResponse(
                 reset=reset, added=[now[i] for i in now if i not in known], removed=sorted(known - set(now))
             )

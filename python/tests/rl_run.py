@@ -171,9 +171,9 @@ class Tracker:
         self.history: list[tuple[str, str, str]] = []
         self.step, self._count = 0, 0
 
-    def start(self, module: str, work: str, incarnation: str) -> str:
+    def start(self, module: str, work: str, incarnation: str, token: str = "") -> str:
         self._count += 1
-        token = f"token-{self._count}"
+        token = token or f"token-{self._count}"
         self.open[token] = module, work
         self.history.append((module, work, incarnation))
         return token
@@ -181,8 +181,9 @@ class Tracker:
     def end(self, token: str) -> None:
         self.open.pop(token, None)
 
-    def beat(self, module: str, incarnation: str, doing: dict[str, str]) -> None:
+    def beat(self, module: str, incarnation: str, doing: dict[str, str], following: str = "") -> None:
         self.beats.add((module, incarnation, doing))
+        self.following = following
 
     def is_quiescent(self) -> bool:
         return not self.open
@@ -267,7 +268,7 @@ Answer = Callable[[dict[str, Any]], Any]
 
 
 class Inference:
-    """An inference service that speaks OpenAI's protocol; `answers`, or statuses, are given first."""
+    """An inference service that speaks OpenAI's protocol; `answers`, statuses or bytes, are given first."""
 
     def __init__(self) -> None:
         self.requests = Signals()
@@ -277,7 +278,7 @@ class Inference:
         self.gate.set()
         self.url = ""
 
-    def answer(self, path: str, request: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    def answer(self, path: str, request: dict[str, Any]) -> tuple[int, Any]:
         self.requests.add((path, request))
         assert self.gate.wait(PATIENCE)
         given = self.answers.popleft() if self.answers else None
@@ -322,7 +323,7 @@ def inference() -> Iterator[Inference]:
         def do_POST(self) -> None:
             request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             status, body = service.answer(self.path, request)
-            data = json.dumps(body).encode()
+            data = body if isinstance(body, bytes) else json.dumps(body).encode()
             self.send_response(status)
             for name, value in service.headers.items():
                 self.send_header(name, value)

@@ -157,6 +157,17 @@ def test_tools_that_are_none(run: Run, service: Inference) -> None:
     assert "tools" not in json.dumps(worker_of(run, service, tools=[]).tool_schemas())
 
 
+def search(query: str, /, *words: str, limit: int = 3, **more: str) -> str:
+    """Search."""
+    return f"{query} {words} {limit} {more}"
+
+
+def test_schemas_have_what_a_model_can_give_by_name(run: Run, service: Inference) -> None:
+    (schema,) = worker_of(run, service, tools=[f"{__name__}:search"]).tool_schemas()
+    parameters = schema["function"]["parameters"]
+    assert parameters == {"type": "object", "properties": {"limit": {"type": "integer"}}, "required": []}
+
+
 @pytest.mark.parametrize(
     ("text", "want"),
     [

@@ -216,20 +216,38 @@ def test_a_wrong_configuration_is_an_error(config: dict[str, Any], message: str)
         GRPOProcessor(config)
 
 
-def test_n50_a_batch_that_is_processed_again_counts_once() -> None:
+class Tracker:
+    """Takes everything."""
+
+    def start(self, module: str, work: str) -> str:
+        return f"{module} {work}"
+
+    def end(self, token: str) -> None:
+        pass
+
+    def report_exception(self, *_: Any) -> str:
+        return "known"
+
+
+def test_n50_a_batch_that_is_processed_again_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The coefficient learns of a batch when it is queued, and not at a try that failed."""
+    from fray.rl import algorithm
+
+    monkeypatch.setattr(algorithm, "_LONGEST_PAUSE", 0.0)
     ctrl = {"type": "adaptive", "kl_coef": 0.1, "target_kl": 0.01, "horizon": 10}
     processor = GRPOProcessor(Config({"use_kl_in_reward": True, "kl_ctrl": ctrl}))
-    queued: list[Batch] = []
+    states: list[Any] = []
 
-    def put_batch(batch: Batch, update_fn: str) -> bool:
-        del update_fn
-        if not queued:
-            queued.append(batch)
-            raise ConnectionError("the pool is away")
-        return True
+    class Away:
+        def put_batch(self, batch: Batch, update_fn: str) -> bool:
+            states.append((batch.metadata["algorithm_state"], update_fn))
+            if len(states) == 1:
+                raise ConnectionError("the pool is away")
+            return True
 
-    processor._put_batch = put_batch  # type: ignore[method-assign]
+    processor.set_module_name("p")
+    processor.set_module_references(None, Away())
+    processor.set_activity_tracker(Tracker())  # type: ignore[arg-type]
     values = {
         "responses": [[1], [2]],
         "log_probs": [[-0.1], [-0.2]],
@@ -237,10 +255,51 @@ def test_n50_a_batch_that_is_processed_again_counts_once() -> None:
         "reward": [1.0, 0.0],
         "group_id": ["g", "g"],
     }
-    batch = Batch(values, {"batch_size": 2})
+    processor._process(Batch(values, {"batch_size": 2}))
     assert processor._controller is not None
-    with pytest.raises(ConnectionError):
-        processor._fit(batch.copy(), "f")
-    assert processor._controller.value == 0.1
-    processor._fit(batch.copy(), "f")
-    assert processor._controller.value == pytest.approx(0.1 * (1 + 0.2 * 2 / 10))
+    learned = 0.1 * (1 + 0.2 * 2 / 10)
+    assert processor._controller.value == pytest.approx(learned)
+    state = {"name": "p", "state": {"kl_coef": pytest.approx(learned)}}
+    assert states == [(state, "update_actor")] * 2
+
+
+def test_n50_a_batch_that_is_dropped_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    from fray.rl import algorithm
+
+    monkeypatch.setattr(algorithm, "_LONGEST_PAUSE", 0.0)
+    ctrl = {"type": "adaptive", "kl_coef": 0.1, "target_kl": 0.01, "horizon": 10}
+    processor = GRPOProcessor(Config({"use_kl_in_reward": True, "kl_ctrl": ctrl}))
+
+    class Broken:
+        def put_batch(self, batch: Batch, update_fn: str) -> bool:
+            raise ConnectionError(f"no room for {len(batch)} trajectories of {update_fn}")
+
+    processor.set_module_references(None, Broken())
+    processor.set_activity_tracker(Tracker())  # type: ignore[arg-type]
+    values = {
+        "responses": [[1]],
+        "log_probs": [[-0.1]],
+        "ref_log_prob": [[-0.5]],
+        "reward": [1.0],
+        "group_id": ["g"],
+    }
+    processor._process(Batch(values, {"batch_size": 1}))
+    assert processor._kept.begin("another")[0] == {}
+
+
+def test_n50_a_divergence_that_is_not_finite_is_an_error() -> None:
+    values = {
+        "responses": [[1, 2], [3, 4]],
+        "log_probs": [[-0.1, -0.1], [-0.2, math.nan]],
+        "ref_log_prob": [[-0.5, -0.5], [-0.9, -0.9]],
+        "reward": [1.0, 0.0],
+        "group_id": ["g", "g"],
+    }
+    controller = AdaptiveKLController(0.1, 6.0, 10)
+    with pytest.raises(ValueError, match="trajectory 1 is not finite"):
+        grpo(trajectories(**values), controller=controller)
+    assert controller.value == 0.1
+    masked = {**values, "loss_mask": [[1, 1], [1, 0]]}  # what does not count may be anything
+    _, metrics = grpo(trajectories(**masked), controller=controller)
+    assert math.isfinite(metrics["critic/kl"])
+    assert math.isfinite(controller.value)

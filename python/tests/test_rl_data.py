@@ -130,3 +130,39 @@ def test_n43_a_new_life_of_a_worker_ends_the_leases_of_the_last() -> None:
     assert first is not None
     assert again is not None
     assert first.item == again.item
+
+
+def test_calls_whose_answers_were_lost_change_nothing_again() -> None:
+    source = MockDataLoader(Config({"num_samples": 6, "batch_size": 2, "keep_batch_order": True}))
+    loader = LeasedLoader(source)
+
+    def roll_out() -> list[Any]:
+        found = []
+        while (task := loader.lease("w", "1")) is not None:
+            loader.complete(task.lease.id, "success")
+            found.append(task.item["index"])
+        return found
+
+    assert roll_out() == [0, 1]
+    seen = loader.status()["position"]
+    assert loader.unlock_for_next_batch(seen)
+    assert roll_out() == [2, 3]
+    assert not loader.unlock_for_next_batch(seen)  # it has gone on since
+    assert roll_out() == []
+    for _ in range(2):
+        loader.add_item({"index": "added"}, "id")
+        loader.add_item_front({"index": "next"}, "other")
+    assert roll_out() == ["next", "added"]
+
+
+def test_a_last_batch_that_is_not_full_may_be_left_out() -> None:
+    loader = MockDataLoader(Config({"num_samples": 5, "batch_size": 2, "drop_last": True}))
+    assert len(loader) == 4
+    assert indices(loader) == [0, 1, 2, 3]
+    assert loader.is_finished()
+
+
+def test_several_passes_are_an_error() -> None:
+    """Tasks of the second one would have the ids of the first."""
+    with pytest.raises(ConfigError, match="a loader of Python makes one pass"):
+        MockDataLoader(Config({"passes": 2}))

@@ -56,7 +56,7 @@ class Controller:
     def wait_ended(self, seconds: float) -> dict[str, Any]:
         self.asked.set()
         self.ended.wait(min(seconds, PATIENCE))
-        return {"phase": "ended" if self.ended.is_set() else "running", "reason": "finished: 3 steps"}
+        return {"ended": self.ended.is_set(), "reason": "finished: 3 steps"}
 
 
 def test_a_process_ends_with_its_run(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,6 +80,7 @@ def test_a_process_ends_with_its_run(run: Run, monkeypatch: pytest.MonkeyPatch) 
     waiting.join(PATIENCE)
     assert not waiting.is_alive()
     assert hosted.failure is None
+    assert hosted.has_ended
     controllers[0].ended.set()
 
 
@@ -350,3 +351,26 @@ def test_n60_a_controller_of_weights_of_python_counts_once() -> None:
     host.abandon("m")
     assert value.updates == [("w", "m")] * 2
     assert host.status() == {"models": {}, "waiting": ["default"], "settled": False}
+
+
+def test_n60_an_update_that_is_reported_again_while_it_runs_counts_once() -> None:
+    entered, go, calls = threading.Event(), threading.Event(), []
+
+    class Syncing:
+        def train_worker_notify_weight_update(self, worker: str, tag: str) -> None:
+            calls.append((worker, tag))
+            entered.set()
+            assert go.wait(PATIENCE)
+
+    host = WeightSyncControllerHost(Syncing())
+    threads = [
+        threading.Thread(target=host.train_worker_notify_weight_update, args=("w", "m", "1"))
+        for _ in range(2)
+    ]
+    threads[0].start()
+    assert entered.wait(PATIENCE)
+    threads[1].start()
+    go.set()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert calls == [("w", "m")]

@@ -86,6 +86,11 @@ def test_modules_of_python_with_roles_in_go(address: str, tmp_path: Path) -> Non
         assert not tracker.is_quiescent()
         tracker.beat("algorithm_processor_0")
     assert tracker.wait_quiescent()
+    tracker.start("algorithm_processor_0", "begun, and the answer is lost")
+    tracker._open.clear()
+    assert not tracker.is_quiescent()
+    tracker.beat("algorithm_processor_0")
+    assert tracker.is_quiescent()
     tracker.set_training_step(5)
     assert tracker.get_training_step() == 5
     assert (len(loader), loader.is_finished(), loader[0]["prompt"]) == (8, False, "mock prompt 0")
@@ -141,3 +146,33 @@ def test_modules_of_python_with_roles_in_go(address: str, tmp_path: Path) -> Non
     assert [(line["step"], line["data"]) for line in losses] == [(5, {"loss": "NaN"})]
     tracker.report_exception("m", "w", ValueError("bad"))
     assert tracker.get_error_health_status()["status"] == "error"
+
+
+def test_n87_to_n92_the_proxy_with_the_tracker_in_go(address: str) -> None:
+    proxy = ActivityTrackerProxy(FixedResolver(address).handle("activity_tracker"), "life-1")
+    proxy.register_module("data_loader", "")
+    proxy.register_module("rollout_worker_7", "", is_rollout_worker=True)
+    assert not proxy.check_module_liveness(0.2)  # nothing has the second name
+
+    def fails() -> None:
+        raise KeyError("lost")
+
+    with proxy.track("rollout_worker_7", "a task"):
+        assert not proxy.is_rollout_worker_quiescent()
+        assert proxy.get_running_status_summary().startswith("1 under way:\n  rollout_worker_7: a task, for ")
+        assert not proxy.wait_quiescent(0.01)
+    with pytest.raises(KeyError), proxy.track("trainer", "a step"):
+        fails()
+    assert proxy.is_quiescent()
+    assert proxy.wait_quiescent()
+
+    health = proxy.get_error_health_status()
+    assert health["message"] == "1 error in the last 5m0s, the last of trainer during a step: 'lost'"
+    counts = [health[f"{name}_count"] for name in ("error_level", "warning_level", "recent_error")]
+    assert (health["status"], counts[0], counts[1] >= 1, sum(counts[:2])) == ("error", 1, True, counts[2])
+    *_, record = FixedResolver(address).handle("activity_tracker").get_errors()
+    fields = ("module_name", "work_context", "severity", "message", "exception_type")
+    assert [record[field] for field in fields] == ["trainer", "a step", "error", "'lost'", "KeyError"]
+    assert 'raise KeyError("lost")' in record["exception_traceback"]
+    assert record["error_id"]
+    assert isinstance(record["timestamp"], float)

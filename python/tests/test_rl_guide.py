@@ -1,14 +1,16 @@
-"""N100: the subclassing examples of the guide that fray.rl comes from, verbatim but for the name `nexrl`."""
+"""N100: the subclassing examples of the guide that fray.rl comes from, as they stand there."""
 
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+import fray.rl
 from fray.cluster import LocalCluster
 from fray.rl import ActivityTrackerProxy, BaseRolloutWorker, Batch
 from fray.rl.config import Config
@@ -16,7 +18,7 @@ from fray.rl.wire import pack, unpack_batch
 from rl_run import Run, inference
 
 ROLLOUT = """
-from fray.rl import BaseRolloutWorker
+from nexrl import BaseRolloutWorker
 from typing import Any
 
 class MyRolloutWorker(BaseRolloutWorker):
@@ -44,7 +46,7 @@ class MyRolloutWorker(BaseRolloutWorker):
 """
 
 ALGORITHM = """
-from fray.rl import BaseAlgorithmProcessor
+from nexrl import BaseAlgorithmProcessor
 
 class MyAlgorithmProcessor(BaseAlgorithmProcessor):
     def _fit(self, batch: Batch, update_fn: str):
@@ -110,6 +112,12 @@ def run() -> Iterator[Run]:
         run = Run(cluster)
         yield run
         run.server.shutdown()
+
+
+@pytest.fixture(autouse=True)
+def _nexrl(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the name of the guide's package, as programs that keep it do."""
+    monkeypatch.setitem(sys.modules, "nexrl", fray.rl)
 
 
 def defined(source: str, **names: Any) -> dict[str, Any]:

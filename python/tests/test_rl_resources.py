@@ -9,17 +9,23 @@ from typing import Any
 import pytest
 
 from actors import PATIENCE
+from fray.cluster import GpuConfig, TpuConfig
 from fray.rl import (
+    ActivityTrackerProxy,
     Config,
     MockDataLoader,
     MockRolloutWorker,
+    NexRLModule,
     NexRLRole,
+    RayActorWrapper,
+    RayResourceManager,
     ResourceManager,
     TrajectoryPool,
     execute,
     execute_async,
 )
 from fray.rl.resources import ResourceError
+from fray.rpc.errors import ApplicationError
 from fray.v2 import LocalClient
 from fray.v2.actor import ActorCreationError
 from test_rl_hosting import Pool, Weights
@@ -160,3 +166,110 @@ def test_resources_of_colocated_roles_are_those_of_both(client: LocalClient) -> 
     manager.register_role(NexRLRole.TRAIN_WORKER, Speaker, Config({"resources": {"ram": "3g"}}), 1, "g")
     with pytest.raises(ResourceError, match="different ram: 2g and 3g"):
         _resources(manager._groups()[0])
+
+
+def test_a_role_that_comes_after_its_group_was_created_is_an_error(client: LocalClient) -> None:
+    manager = ResourceManager(client)
+    manager.register_role(NexRLRole.VALIDATOR, Speaker, Config({"name": "a"}), 1, "g")
+    manager.create_all_actors()
+    manager.register_role(NexRLRole.ROLLOUT_WORKER, Other, Config({"name": "b"}), 1, "g")
+    with pytest.raises(ResourceError, match='role rollout_worker came to colocation group "g" after'):
+        manager.create_all_actors()
+
+
+@pytest.mark.parametrize(
+    ("asked", "device"),
+    [({"tpu": "v5litepod-8"}, TpuConfig("v5litepod-8")), ({"gpu": {"type": "h100"}}, GpuConfig("h100", 1))],
+)
+def test_a_role_may_ask_for_an_accelerator(asked: dict[str, Any], device: Any) -> None:
+    from fray.rl.resources import _resources
+
+    manager = ResourceManager()
+    manager.register_role(NexRLRole.TRAIN_WORKER, Speaker, Config({"resources": asked}), 1)
+    ((role,),) = manager._groups()
+    assert _resources([role]).device == device
+
+
+@pytest.mark.parametrize(
+    ("asked", "problem"),
+    [
+        ({"memory": "1g"}, "resources of validator: .*memory"),
+        ({"tpu": "v5litepod-8", "gpu": {"count": 1}}, "tpu and gpu are asked for"),
+    ],
+)
+def test_resources_that_there_are_not(client: LocalClient, asked: dict[str, Any], problem: str) -> None:
+    manager = ResourceManager(client)
+    manager.register_role(NexRLRole.VALIDATOR, Speaker, Config({"resources": asked}), 1)
+    with pytest.raises(ResourceError, match=problem):
+        manager.create_all_actors()
+
+
+class Central:
+    """An activity tracker as an actor."""
+
+    def __init__(self, config: Any) -> None:
+        del config
+        self.errors: list[str] = []
+        self.lives: list[str] = []
+
+    def start(self, module: str, work: str, incarnation: str) -> str:
+        self.lives.append(incarnation)
+        return f"{module}/{work}"
+
+    def end(self, token: str) -> None:
+        del token
+
+    def is_quiescent(self) -> bool:
+        return True
+
+    def report_exception(self, module: str, work: str, error: dict[str, str], severity: str) -> str:
+        self.errors.append(f"{module}, {work}: {error['type']}, {severity}")
+        return "known"
+
+    def seen(self) -> tuple[list[str], list[str]]:
+        return self.errors, self.lives
+
+
+class Working(NexRLModule):
+    """Works, and is wired by a program, as NexRL's controller does it."""
+
+    def __init__(self, config: Any) -> None:
+        super().__init__()
+        self._config = config
+
+    def work(self, fails: bool) -> str:
+        with self._activity_tracker.track(self._module_name, "working"):
+            if fails:
+                raise ArithmeticError("no answer")
+        return self._module_name
+
+
+def test_n77_modules_of_actors_report_to_a_tracker_that_is_one(client: LocalClient) -> None:
+    manager = ResourceManager(client)
+    manager.register_role(NexRLRole.WEIGHT_SYNC_CONTROLLER, Central, Config(), 1)
+    manager.register_role(NexRLRole.ROLLOUT_WORKER, Working, Config(), 2, "work")
+    manager.register_role(NexRLRole.ALGORITHM_PROCESSOR, Working, Config(), 2, "work")
+    manager.create_all_actors()
+    (central,) = manager.get_actor_wrapper(NexRLRole.WEIGHT_SYNC_CONTROLLER)
+    tracker = ActivityTrackerProxy(central)
+    workers = manager.get_actor_wrapper(NexRLRole.ROLLOUT_WORKER)
+    for i, worker in enumerate(workers):
+        execute(worker.set_module_name, f"rollout_worker_{i}")
+        execute(worker.set_activity_tracker, tracker)
+    assert [execute(worker.work, False) for worker in workers] == ["rollout_worker_0", "rollout_worker_1"]
+    with pytest.raises(ApplicationError, match="no answer"):
+        execute(workers[1].work, True)
+    errors, lives = execute(central.seen)
+    assert errors == ["rollout_worker_1, working: ArithmeticError, error"]
+    assert len({*lives, tracker.incarnation}) == 3  # each process has a life of its own
+
+
+def test_the_names_of_nexrl(client: LocalClient) -> None:
+    assert RayResourceManager is ResourceManager
+    manager = RayResourceManager(client)
+    manager.register_role(NexRLRole.VALIDATOR, Speaker, Config({"name": "a"}), 1)
+    manager.create_all_actors()
+    (wrapper,) = manager.get_actor_wrapper(NexRLRole.VALIDATOR)
+    assert isinstance(wrapper, RayActorWrapper)
+    alone = RayActorWrapper(wrapper._actor, Speaker, NexRLRole.VALIDATOR, is_colocated=False)
+    assert alone.answer() == "a answers you"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import os
+import subprocess
 import sys
 import types
 from collections.abc import Iterator
@@ -58,6 +61,26 @@ def test_n87_everything_is_forwarded(run: Run, proxy: ActivityTrackerProxy) -> N
         "v",
         "warning",
     )
+
+
+def test_a_start_without_an_answer_ends_with_the_next_heartbeat(
+    run: Run, proxy: ActivityTrackerProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tracker may have begun the work: the heartbeat does not list its token, which was chosen before."""
+    begin = run.tracker.start
+
+    def lose(module: str, work: str, incarnation: str, token: str) -> str:
+        begin(module, work, incarnation, token)
+        raise ValueError("lost")
+
+    monkeypatch.setattr(run.tracker, "start", lose)
+    with pytest.raises(ValueError, match="lost"):
+        proxy.start("m", "w")
+    (token,) = run.tracker.open
+    name, _, number = token.rpartition("-")
+    proxy.beat("m")
+    assert run.tracker.beats.values == [("m", "life-1", {})]
+    assert run.tracker.following == f"{name}-{int(number) + 1}"
 
 
 def test_n77_n87_track_reports_and_raises_again(run: Run, proxy: ActivityTrackerProxy) -> None:
@@ -284,3 +307,75 @@ def test_n88_without_wandb_the_error_has_what_to_install(monkeypatch: pytest.Mon
     monkeypatch.setitem(sys.modules, "wandb", None)
     with pytest.raises(ImportError, match="pip install wandb"):
         WandbLogger(Config()).post("wandb", {"data": {}})
+
+
+OFFLINE = """
+import glob, json, struct, sys
+from pathlib import Path
+from fray.rl.config import Config
+from fray.rl.experiment import WandbLogger
+
+out = sys.argv[1]
+config = Config({"project_name": "p", "experiment_name": "e", "out": out, "api_key": "secret"})
+logger = WandbLogger(config)
+assert logger.post("wandb", {"data": {"loss": 0.5}, "step": 2, "id": "w/2"})
+assert logger.post("wandb", {"data": {"loss": 0.75}, "step": 1, "id": "w/1"})
+assert logger.post("wandb", {"content": "validated", "title": "note"})
+logger.stop()
+
+from wandb.proto import wandb_internal_pb2
+
+def records(data):  # a log of LevelDB, behind a header of seven bytes
+    at, whole = 7, b""
+    while at + 7 <= len(data):
+        left = 32768 - at % 32768
+        if left < 7:
+            at += left
+            continue
+        length, kind = struct.unpack_from("<HB", data, at + 4)
+        whole += data[at + 7 : at + 7 + length]
+        at += 7 + length
+        if kind in (1, 4):  # whole, or its last part
+            yield whole
+            whole = b""
+
+found = {"history": [], "runs": [], "alerts": [], "text": ""}
+for path in sorted(glob.glob(f"{out}/wandb/offline-run-*/*.wandb")):
+    for data in records(Path(path).read_bytes()):
+        record = wandb_internal_pb2.Record()
+        record.ParseFromString(data)
+        found["text"] += str(record)
+        if record.HasField("run"):
+            found["runs"].append(record.run.run_id)
+        if record.HasField("alert"):
+            found["alerts"].append([record.alert.title, record.alert.text])
+        if record.HasField("history"):
+            items = {"/".join(i.nested_key) or i.key: json.loads(i.value_json) for i in record.history.item}
+            found["history"].append({k: v for k, v in items.items() if not k.startswith("_")})
+print(json.dumps({**found, "text": "secret" in found["text"]}))
+"""
+
+
+@pytest.mark.skipif(not importlib.util.find_spec("wandb"), reason="the package wandb is not installed here")
+def test_n88_the_real_package_of_wandb_offline(tmp_path: Path) -> None:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("WANDB_")}
+    environ = {
+        **kept,
+        "WANDB_MODE": "offline",
+        "WANDB_SILENT": "true",
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", OFFLINE, str(tmp_path)],
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    step = "training/global_step"
+    assert found["history"] == [{"loss": 0.5, step: 2}, {"loss": 0.75, step: 1}]
+    assert set(found["runs"]) == {"p-e"}
+    assert found["alerts"] == [["note", "validated"]]
+    assert not found["text"], "the key of a service was written"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -226,6 +228,46 @@ def test_n99_earlier_checkpoints_go_once_a_newer_one_is_there(tmp_path: Path) ->
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["global_step_10", "global_step_4"]
 
 
+def test_n99_a_checkpoint_is_there_whenever_its_replacement_is_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kill before the first rename, between the two, behind them, and amid the removal."""
+
+    class Killed(BaseException):
+        pass
+
+    def killed_at(moment: int) -> Any:
+        count = 0
+
+        def counted(call: Any) -> Any:
+            def run(*args: Any, **kwargs: Any) -> Any:
+                nonlocal count
+                count += 1
+                if count > moment:
+                    raise Killed
+                return call(*args, **kwargs)
+
+            return run
+
+        return counted
+
+    for moment in range(4):
+        folder = tmp_path / str(moment)
+        for name, content in (("global_step_4", "former"), (".global_step_4.tmp-1", "new")):
+            (folder / name).mkdir(parents=True)
+            (folder / name / "run.json").write_text(content)
+        with monkeypatch.context() as patched:
+            dies = killed_at(moment)
+            patched.setattr(Path, "rename", dies(Path.rename))
+            patched.setattr(shutil, "rmtree", dies(shutil.rmtree))
+            with contextlib.suppress(Killed):
+                checkpoints.publish(folder / ".global_step_4.tmp-1", folder, 4)
+        checkpoints.clean(folder)
+        assert [entry.name for entry in folder.iterdir()] == ["global_step_4"]
+        expected = "former" if moment < 2 else "new"
+        assert (folder / "global_step_4" / "run.json").read_text() == expected
+
+
 def test_a_worker_that_is_killed_at_any_write_ends_with_the_same_weights(tmp_path: Path) -> None:
     """N55, N58 and N99: the process is killed before each change of the directory, one run for each."""
     program = [sys.executable, training_runs.__file__, str(tmp_path)]
@@ -242,6 +284,7 @@ def test_a_worker_that_is_killed_at_any_write_ends_with_the_same_weights(tmp_pat
         assert each["version"] == STEPS, "each update is made known once"
         assert (each["acknowledged"], each["held"]) == (list(range(STEPS)), {})
         assert each["files"] == ["global_step_6"]
+        assert each["states"] == {"algorithm_processor_0": {"kl_coef": 6}}
 
 
 def test_a_service_that_lost_its_model_gets_the_same_batches_again(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from fray.rl.batch_states import states_in, with_state
 from fray.rl.config import Config
 from fray.rl.nexrl_types import Batch
 from fray.rl.train.checkpoints import find_latest_checkpoint
@@ -109,7 +110,9 @@ class FilePool:
             held[consumer] = self.state["next"]
             self.state["next"] += 1
             self._save()
-        return f"batch-{held[consumer]}", batch_of(held[consumer]), str(model)
+        number = held[consumer]
+        batch = with_state(batch_of(number), "algorithm_processor_0", {"kl_coef": number + 1})
+        return f"batch-{number}", batch, str(model)
 
     def ack(self, batch_id: str) -> None:
         number = int(batch_id.removeprefix("batch-"))
@@ -224,6 +227,7 @@ def main(root: Path) -> None:
                 "version": FileWeights(run / "version").get_train_model_version("default"),
                 "acknowledged": pool["acknowledged"],
                 "held": pool["held"],
+                "states": states_in(run / "checkpoints" / "global_step_6"),
                 "files": sorted(entry.name for entry in (run / "checkpoints").iterdir()),
             }
         )

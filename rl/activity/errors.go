@@ -11,7 +11,8 @@ import (
 // Error is one that a module has reported.
 type Error struct {
 	ID        string         `json:"error_id"`
-	Time      time.Time      `json:"timestamp"`
+	Time      time.Time      `json:"-"`
+	Timestamp float64        `json:"timestamp"` // Time in seconds since 1970
 	Module    string         `json:"module_name"`
 	Work      string         `json:"work_context"`
 	Severity  rl.Severity    `json:"severity"`
@@ -45,6 +46,7 @@ func NewErrors(instance string, most int) *Errors {
 func (e *Errors) Report(now time.Time, err Error) string {
 	e.next++
 	err.ID, err.Time = fmt.Sprintf("error-%s-%d", e.instance, e.next), now
+	err.Timestamp = float64(now.UnixMicro()) / 1e6
 	if err.Severity == "" {
 		err.Severity = rl.SeverityError
 	}
@@ -94,11 +96,18 @@ func (e *Errors) Health(now time.Time) HealthStatus {
 	}
 	switch {
 	case s.Errors > 0:
-		s.Status, s.Message = rl.HealthError, fmt.Sprintf("%d errors in the last %s, the last of %s during %s: %s", s.Errors, Recent, last.Module, last.Work, last.Message)
+		s.Status, s.Message = rl.HealthError, fmt.Sprintf("%s in the last %s, the last of %s during %s: %s", counted(s.Errors, "error"), Recent, last.Module, last.Work, last.Message)
 	case s.Warnings > 0:
-		s.Status, s.Message = rl.HealthWarning, fmt.Sprintf("%d warnings in the last %s, the last of %s: %s", s.Warnings, Recent, last.Module, last.Message)
+		s.Status, s.Message = rl.HealthWarning, fmt.Sprintf("%s in the last %s, the last of %s during %s: %s", counted(s.Warnings, "warning"), Recent, last.Module, last.Work, last.Message)
 	default:
 		s.Message = fmt.Sprintf("no errors in the last %s", Recent)
 	}
 	return s
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }

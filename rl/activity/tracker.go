@@ -49,6 +49,7 @@ type Tracker struct {
 	modules  map[string]*Module
 	work     map[string]Activity
 	dead     map[string]bool // module and incarnation
+	chosen   map[chooser]*choices
 	step     int64
 	restored time.Time // zero: it was not
 	Errors   *Errors
@@ -58,7 +59,7 @@ type Tracker struct {
 func New(cfg Config) *Tracker {
 	cfg.TTL = cmp.Or(cfg.TTL, DefaultTTL)
 	return &Tracker{
-		cfg: cfg, modules: map[string]*Module{}, work: map[string]Activity{}, dead: map[string]bool{}, Errors: NewErrors(cfg.Instance, cfg.MaxErrors),
+		cfg: cfg, modules: map[string]*Module{}, work: map[string]Activity{}, dead: map[string]bool{}, chosen: map[chooser]*choices{}, Errors: NewErrors(cfg.Instance, cfg.MaxErrors),
 	}
 }
 
@@ -80,34 +81,52 @@ func (t *Tracker) module(name string) *Module {
 func (t *Tracker) Start(now time.Time, module, work, incarnation string) string {
 	t.next++
 	token := fmt.Sprintf("%s-%d", t.cfg.Instance, t.next)
-	if t.dead[process(module, incarnation)] {
-		return token
-	}
-	t.hear(now, module, incarnation)
-	t.work[token] = Activity{Token: token, Module: module, Work: work, Incarnation: incarnation, Since: now}
+	t.begin(now, Activity{Token: token, Module: module, Work: work, Incarnation: incarnation, Since: now})
 	return token
+}
+
+func (t *Tracker) begin(now time.Time, a Activity) {
+	if t.dead[process(a.Module, a.Incarnation)] {
+		return
+	}
+	t.hear(now, a.Module, a.Incarnation)
+	t.work[a.Token] = a
 }
 
 // End ends an activity, and reports whether it had not ended.
 func (t *Tracker) End(token string) bool {
-	_, open := t.work[token]
+	a, open := t.work[token]
 	delete(t.work, token)
+	if open {
+		t.ended(a)
+	}
 	return open
 }
 
 // Beat takes notice of a heartbeat of a process, with the activities that it has, by token: those of which the tracker does
-// not know, since it was restarted, count again. nil: it lists none.
-func (t *Tracker) Beat(now time.Time, module, incarnation string, open map[string]string) {
+// not know, since it was restarted, count again. nil: it lists none. Next is the token that the process will choose next:
+// those that it has chosen before and does not list have ended. "": it chooses none.
+func (t *Tracker) Beat(now time.Time, module, incarnation string, open map[string]string, next string) {
 	if t.dead[process(module, incarnation)] {
 		return
 	}
 	m := t.hear(now, module, incarnation)
 	m.Heard = now
+	c := t.choicesOf(module, next)
+	if !c.advance(next) {
+		return // a later heartbeat has overtaken this one
+	}
+	for token, a := range t.work {
+		if _, listed := open[token]; !listed && a.Module == module && c.isBefore(token) {
+			delete(t.work, token)
+		}
+	}
 	for _, token := range slices.Sorted(maps.Keys(open)) {
-		if _, known := t.work[token]; !known && !strings.HasPrefix(token, t.cfg.Instance+"-") {
+		if _, known := t.work[token]; !known && !c.over[token] && !strings.HasPrefix(token, t.cfg.Instance+"-") {
 			t.work[token] = Activity{Token: token, Module: module, Work: open[token], Incarnation: incarnation, Since: now}
 		}
 	}
+	maps.DeleteFunc(c.over, func(token string, _ bool) bool { _, listed := open[token]; return !listed })
 }
 
 // hear notes which process a module has now; activities of a former one expire.
@@ -120,15 +139,26 @@ func (t *Tracker) hear(now time.Time, module, incarnation string) *Module {
 	if m.Incarnation != "" {
 		t.Dead(module, m.Incarnation)
 	}
-	m.Incarnation, m.Heard = incarnation, time.Time{}
-	if t.beats(module) {
+	m.Incarnation = incarnation
+	if !m.Heard.IsZero() { // its processes send heartbeats: this one may die before its first
 		m.Heard = now
 	}
 	return m
 }
 
-// beats reports whether a module has ever sent heartbeats.
-func (t *Tracker) beats(module string) bool { return !t.module(module).Heard.IsZero() }
+// beats reports whether a module has sent heartbeats.
+func (t *Tracker) beats(module string) bool {
+	m := t.modules[module]
+	return m != nil && !m.Heard.IsZero()
+}
+
+// Process is the incarnation of a module that was heard of last, "" if none was.
+func (t *Tracker) Process(module string) string {
+	if m := t.modules[module]; m != nil {
+		return m.Incarnation
+	}
+	return ""
+}
 
 // Dead takes notice that a process has ended: its activities expire. It returns how many had not ended.
 func (t *Tracker) Dead(module, incarnation string) int {
@@ -143,6 +173,7 @@ func (t *Tracker) Dead(module, incarnation string) int {
 			expired++
 		}
 	}
+	maps.DeleteFunc(t.chosen, func(c chooser, _ *choices) bool { return c.module == module })
 	return expired
 }
 
@@ -160,22 +191,6 @@ func (t *Tracker) Expire(now time.Time) []string {
 		}
 	}
 	return silent
-}
-
-// Next is when Expire may have an effect; zero: not before something is heard.
-func (t *Tracker) Next() time.Time {
-	var next time.Time
-	for name, m := range t.modules {
-		for _, at := range []time.Time{m.Heard, t.restored} {
-			if at.IsZero() || at.Equal(t.restored) && !m.Unsettled || at.Equal(m.Heard) && t.dead[process(name, m.Incarnation)] {
-				continue
-			}
-			if due := at.Add(t.cfg.TTL); next.IsZero() || due.Before(next) {
-				next = due
-			}
-		}
-	}
-	return next
 }
 
 func process(module, incarnation string) string { return module + "\x00" + incarnation }
@@ -256,6 +271,9 @@ func (t *Tracker) Restore(now time.Time, s State) {
 	t.restored, t.step = now, s.Step
 	for _, m := range s.Modules {
 		m.Unsettled = m.Incarnation != "" // others have never worked at anything
+		if !m.Heard.IsZero() {
+			m.Heard = now // while there was no tracker it could not send heartbeats
+		}
 		t.modules[m.Name] = &m
 	}
 }

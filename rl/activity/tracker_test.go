@@ -41,10 +41,10 @@ func TestN75_TokensOfDeadProcessesExpire(t *testing.T) {
 		"reported dead":      func(tr *activity.Tracker) { tr.Dead("train_worker_0", "p1") },
 		"its next process":   func(tr *activity.Tracker) { tr.End(tr.Start(at(1), "train_worker_0", "next", "p2")) },
 		"no heartbeats":      func(tr *activity.Tracker) { tr.Expire(at(40)) },
-		"its next one beats": func(tr *activity.Tracker) { tr.Beat(at(1), "train_worker_0", "p2", nil) },
+		"its next one beats": func(tr *activity.Tracker) { tr.Beat(at(1), "train_worker_0", "p2", nil, "") },
 	} {
 		tracker := activity.New(activity.Config{Instance: "a"})
-		tracker.Beat(at(0), "train_worker_0", "p1", nil)
+		tracker.Beat(at(0), "train_worker_0", "p1", nil, "")
 		token := tracker.Start(at(0), "train_worker_0", "step", "p1")
 		other := tracker.Start(at(0), "controller", "work", "")
 		dies(tracker)
@@ -66,7 +66,7 @@ func TestAProcessThatBeatsDoesNotExpire(t *testing.T) {
 	token := tracker.Start(at(0), "m", "a long step", "p1")
 	tracker.Expire(at(1000)) // it has never sent a heartbeat
 	for i := range 10 {
-		tracker.Beat(at(1000+29*i), "m", "p1", nil)
+		tracker.Beat(at(1000+29*i), "m", "p1", nil, "")
 		tracker.Expire(at(1000 + 29*i + 28))
 	}
 	if !tracker.End(token) {
@@ -100,7 +100,7 @@ func TestARestartedTrackerIsNotQuiescentAtOnce(t *testing.T) {
 	before.Register("two", "", true)
 	before.Register("idle", "", false)
 	token := before.Start(at(0), "one", "step", "p1")
-	before.Beat(at(0), "two", "p1", nil)
+	before.Beat(at(0), "two", "p1", nil, "")
 	before.SetStep(7)
 	text, err := json.Marshal(before.Snapshot())
 	if err != nil {
@@ -115,7 +115,7 @@ func TestARestartedTrackerIsNotQuiescentAtOnce(t *testing.T) {
 	if tracker.Quiescent() || tracker.RolloutQuiescent() || tracker.Step() != 7 {
 		t.Fatalf("quiescent %v, rollouts %v, step %d: want neither, and step 7", tracker.Quiescent(), tracker.RolloutQuiescent(), tracker.Step())
 	}
-	tracker.Beat(at(11), "one", "p1", map[string]string{token: "step"})
+	tracker.Beat(at(11), "one", "p1", map[string]string{token: "step"}, "")
 	tracker.Expire(at(10 + 30)) // the other has been silent for so long that it does nothing
 	if tracker.Quiescent() || !tracker.RolloutQuiescent() {
 		t.Error("want the activity that the heartbeat has named to count, and only that")
@@ -199,5 +199,33 @@ func TestN92_FieldsOfHealthAndErrors(t *testing.T) {
 		if !strings.Contains(string(record), want) {
 			t.Errorf("record %s lacks %s", record, want)
 		}
+	}
+}
+
+// A process that dies before its first heartbeat expires, where its module sends heartbeats.
+func TestN75_AProcessThatDiesBeforeItsFirstHeartbeat(t *testing.T) {
+	tracker := activity.New(activity.Config{Instance: "a"})
+	tracker.Beat(at(0), "train_worker_0", "p1", nil, "")
+	tracker.Start(at(10), "train_worker_0", "step", "p2")
+	if tracker.Expire(at(39)); tracker.Quiescent() {
+		t.Error("it expires before its time")
+	}
+	if tracker.Expire(at(40)); !tracker.Quiescent() {
+		t.Error("the activity of a dead process stands")
+	}
+}
+
+// A tracker that was away does not take processes for dead that could not send it heartbeats.
+func TestN75_ARestartedTrackerWaitsForHeartbeats(t *testing.T) {
+	before := activity.New(activity.Config{Instance: "a"})
+	before.Beat(at(0), "train_worker_0", "p1", nil, "")
+	tracker := activity.New(activity.Config{Instance: "b"})
+	tracker.Restore(at(100), before.Snapshot())
+	if silent := tracker.Expire(at(129)); len(silent) > 0 || tracker.Quiescent() {
+		t.Fatalf("%v count as dead", silent)
+	}
+	tracker.Beat(at(129), "train_worker_0", "p1", map[string]string{"a-1": "step"}, "")
+	if tracker.Quiescent() {
+		t.Error("the activity of a live process has ended")
 	}
 }

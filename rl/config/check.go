@@ -75,6 +75,15 @@ const (
 
 func (c *Config) optionProblems() []Problem {
 	var problems []Problem
+	if c.Out == "" {
+		problems = append(problems, Problem{Path: "out", Text: "want a directory, got an empty path"})
+	}
+	if c.Recovery == rl.RecoverCheckpoint && c.TrainWorker.SaveFreq == 0 && !IsClass(c.TrainWorker.Type) {
+		problems = append(problems, Problem{
+			Path: "recovery", Text: `"checkpoint" goes back to the run's checkpoints, and train_worker.save_freq is 0, so that there are none`,
+			Fix: `Set train_worker.save_freq to 1 or more, or write recovery "journal".`,
+		})
+	}
 	if c.Weight.StalenessThreshold > 0 && c.Weight.SyncMode != rl.BatchAsync {
 		problems = append(problems, Problem{
 			Path: "weight.staleness_threshold", Text: fmt.Sprintf("sync_mode %q has no threshold", c.Weight.SyncMode), Fix: `Leave it out, or write sync_mode "batch-async".`,

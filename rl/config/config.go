@@ -5,12 +5,12 @@ import "github.com/fray-ml/fray/rl"
 // Config is the configuration of a run. Fields are those of Keys, with their defaults where the document has none. Numbers of seconds
 // are float64.
 type Config struct {
+	Names
 	LaunchMode     rl.LaunchMode    `json:"launch_mode"`
-	ProjectName    string           `json:"project_name"`
-	ExperimentName string           `json:"experiment_name"`
 	Seed           uint64           `json:"seed"`
 	Recovery       rl.Recovery      `json:"recovery"`
 	Out            string           `json:"out"`
+	Journal        string           `json:"journal"`
 	Dump           Dump             `json:"dump"`
 	Data           Data             `json:"data"`
 	RolloutWorker  RolloutWorker    `json:"rollout_worker"`
@@ -25,6 +25,13 @@ type Config struct {
 	Logger         Logger           `json:"logger"`
 	RuntimeMonitor RuntimeMonitor   `json:"runtime_monitor"`
 	Roles          map[rl.Role]Role `json:"roles"`
+}
+
+// Names are those of a run.
+type Names struct {
+	ProjectName    string `json:"project_name"`
+	ExperimentName string `json:"experiment_name"`
+	Run            string `json:"run"` // "": by its configuration
 }
 
 // Dump says where easy_dump writes.
@@ -93,7 +100,7 @@ type KLCtrl struct {
 // TrainBatchPool configures the train batch pool.
 type TrainBatchPool struct {
 	Type      string `json:"type"`
-	BatchSize int    `json:"batch_size"` // 0: that of the batches
+	BatchSize int    `json:"batch_size"` // without effect
 }
 
 // TrainWorker configures the train workers.

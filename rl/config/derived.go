@@ -73,6 +73,14 @@ func (c *Config) SyncWeights() string {
 	return orBelow(c.TrainWorker.SyncWeightPath, c.Out, "sync_weights")
 }
 
+// Journals is where the journals are, a directory or gs://BUCKET/PREFIX; "": the run keeps none.
+func (c *Config) Journals() string {
+	if c.Journal == "" && c.Out == "" {
+		return ""
+	}
+	return orBelow(c.Journal, c.Out, "journal")
+}
+
 // Metrics is the directory of loggers that write files.
 func (c *Config) Metrics() string { return orBelow(c.Logger.Path, c.Out, "metrics") }
 

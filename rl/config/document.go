@@ -111,6 +111,11 @@ func (k Key) fault(value any) string {
 		if ok {
 			return ""
 		}
+	case Place:
+		text, ok := value.(string)
+		if ok && (!strings.Contains(text, "://") || inBucket(text)) {
+			return ""
+		}
 	case Flag:
 		if _, ok := value.(bool); ok {
 			return ""
@@ -180,6 +185,8 @@ func (k Key) wanted() string {
 		return "a string"
 	case File:
 		return "a path that every host of the run sees"
+	case Place:
+		return "a path that every host of the run sees, or gs://BUCKET/PREFIX"
 	case Flag:
 		return "true or false"
 	case Any:
@@ -200,6 +207,12 @@ func (k Key) wanted() string {
 func isTexts(value any) bool {
 	list, ok := value.([]any)
 	return ok && !slices.ContainsFunc(list, func(item any) bool { _, text := item.(string); return !text })
+}
+
+// inBucket reports whether a text is gs://BUCKET/PREFIX. A prefix is the run's own.
+func inBucket(text string) bool {
+	bucket, prefix, slash := strings.Cut(strings.TrimPrefix(text, "gs://"), "/")
+	return strings.HasPrefix(text, "gs://") && slash && bucket != "" && strings.Trim(prefix, "/") != ""
 }
 
 // isClassName reports whether a text is "module:Class".

@@ -8,7 +8,8 @@ type Kind string
 // The kinds of values.
 const (
 	Text    Kind = "string"
-	File    Kind = "path" // of a file or directory that every host of the run sees
+	File    Kind = "path"           // of a file or directory that every host of the run sees
+	Place   Kind = "path or bucket" // a path as File, or gs://BUCKET/PREFIX
 	Whole   Kind = "whole number"
 	Number  Kind = "number"
 	Seconds Kind = "seconds"

@@ -17,10 +17,12 @@ func runKeys() []Key {
 			Meaning: "where the roles run: processes of this machine, a Ray cluster, jobs of fray"},
 		{Path: "project_name", Kind: Text, Default: "nexrl", Meaning: "the project under which loggers keep the run"},
 		{Path: "experiment_name", Kind: Text, Default: "run", Meaning: "the name of the run at its loggers"},
+		{Path: "run", Kind: Text, Meaning: "a run that has ended in out does not begin again; another value, such as \"2\", begins another one there"},
 		{Path: "seed", Kind: Whole, Default: 0, Meaning: "of sampling and of data without a seed of their own"},
 		{Path: "recovery", Kind: Word, Default: "journal", Words: words(rl.RecoverJournal, rl.RecoverCheckpoint),
-			Meaning: "after a stateful role has died: replay its journal, or rewind the run to its last checkpoint"},
+			Meaning: "after a stateful role has died: replay its journal, or rewind the run to its last checkpoint, for which save_freq is 1 or more"},
 		{Path: "out", Kind: File, Default: "out/nexrl", Meaning: "directory of the run, seen by all roles: journals, metrics, checkpoints"},
+		{Path: "journal", Kind: Place, Meaning: "where the journals are: a directory, or a bucket as gs://BUCKET/PREFIX; journal below out without"},
 		{Path: "dump.path", Kind: File, Meaning: "directory for easy_dump; without it nothing is dumped"},
 	}
 }
@@ -36,10 +38,10 @@ func loaderKeys(section string) []Key {
 		{Path: at + "num_samples", Kind: Whole, Default: 100, Low: 1, Meaning: "items of mock"},
 		{Path: at + "batch_size", Kind: Whole, Default: 32, Low: 1, Meaning: "items of a loaded batch"},
 		{Path: at + "repeat_item", Kind: Whole, Default: 1, Low: 1,
-			Meaning: "how often each item is rolled out, as one group; validation data never repeat"},
-		{Path: at + "passes", Kind: Whole, Default: 1, Low: 1, Meaning: "passes over the data"},
+			Meaning: "how often each item is rolled out, as one group; each item of validation is rolled out once"},
+		{Path: at + "passes", Kind: Whole, Default: 1, Low: 1, Meaning: "passes over the data; a validation has one"},
 		{Path: at + "shuffle", Kind: Flag, Default: false, Meaning: "another order in every pass, by the seed"},
-		{Path: at + "keep_batch_order", Kind: Flag, Default: false, Meaning: "the next batch waits until the weights of the last are synced"},
+		{Path: at + "keep_batch_order", Kind: Flag, Default: false, Meaning: "the next batch waits until the weights of the last are synced; not in a validation"},
 		{Path: at + "drop_last", Kind: Flag, Default: false, Meaning: "leave out a last batch that is not full"},
 		{Path: at + "lease_ttl", Kind: Seconds, Default: 30, Above: true, Meaning: "after which a worker that is silent loses its task to another"},
 	}
@@ -95,13 +97,13 @@ func algorithmKeys() []Key {
 func trainKeys() []Key {
 	return []Key{
 		{Path: "train_batch_pool.type", Kind: Class, Default: "default", Words: []string{"default"}, Meaning: "of the pool"},
-		{Path: "train_batch_pool.batch_size", Kind: Whole, Low: 1, Meaning: "samples of a training batch; those of the batch that the algorithm made without"},
+		{Path: "train_batch_pool.batch_size", Kind: Whole, Low: 1, Meaning: "for configurations of NexRL, without effect: a training batch is what the algorithm makes of one batch of trajectories"},
 		{Path: "train_worker.type", Kind: Class, Default: "default", Words: []string{"default"}, Meaning: "what trains"},
 		{Path: "train_worker.total_train_steps", Kind: Whole, Default: 1000, Low: 1, Meaning: "after which the run is finished"},
 		{Path: "train_worker.num_workers", Kind: Whole, Default: 1, Low: 1, Meaning: "how many; the same as roles.train_worker.count"},
 		{Path: "train_worker.checkpoint_path", Kind: File, Meaning: "directory of checkpoints; checkpoints below out without"},
 		{Path: "train_worker.sync_weight_path", Kind: File, Meaning: "directory through which weights are synced; sync_weights below out without"},
-		{Path: "train_worker.save_freq", Kind: Whole, Default: 0, Meaning: "steps between checkpoints; 0: no checkpoints"},
+		{Path: "train_worker.save_freq", Kind: Whole, Default: 0, Meaning: "steps between checkpoints; 0: no checkpoints, so that a later run cannot go on"},
 		{Path: "train_worker.remove_previous_ckpt", Kind: Flag, Default: false, Meaning: "keep only the newest complete checkpoint"},
 	}
 }
@@ -120,9 +122,9 @@ func serviceKeys() []Key {
 	return []Key{
 		{Path: "service.train_service.backend", Kind: Class, Default: "actor", Words: []string{"mock", "actor", "nextrainer"},
 			Meaning: "actor calls the role train_service; nextrainer is an error that names what to write instead"},
-		{Path: "service.train_service.url", Kind: Text, Meaning: "of a service outside of the run"},
+		{Path: "service.train_service.url", Kind: Text, Meaning: "of a service outside of the run, for a client of yours as backend"},
 		{Path: "service.train_service.model_tag", Kind: Text, Default: rl.DefaultModel, Meaning: "the model that it trains"},
-		{Path: "service.train_service.identifier", Kind: Text, Meaning: "of the run at the service"},
+		{Path: "service.train_service.identifier", Kind: Text, Meaning: "of the run at the service, for a client of yours as backend"},
 		{Path: "service.train_service.class", Kind: Text, Meaning: "module:Class that the role train_service hosts"},
 		{Path: "service.train_service.config", Kind: Any, Meaning: "what that class reads"},
 		{Path: "service.inference_service.backend", Kind: Class, Default: "vllm", Words: []string{"mock", "vllm", "sglang", "openai"},
@@ -133,7 +135,7 @@ func serviceKeys() []Key {
 		{Path: "service.inference_service.api_key", Kind: Text, Meaning: "of the server"},
 		{Path: "service.inference_service.max_retries", Kind: Whole, Default: 3, Meaning: "of a request that failed"},
 		{Path: "service.inference_service.freeze_for_weight_sync", Kind: Flag, Default: true, Meaning: "requests wait while weights are synced"},
-		{Path: "service.inference_service.timeout", Kind: Seconds, Default: 60, Above: true, Meaning: "of a request"},
+		{Path: "service.inference_service.timeout", Kind: Seconds, Default: 600, Above: true, Meaning: "of a request; 10 s of them at most for its connection"},
 		{Path: "service.inference_service.sync_timeout", Kind: Seconds, Default: 60, Above: true, Meaning: "the longest wait for a sync of weights"},
 		{Path: "service.inference_service.class", Kind: Text, Meaning: "module:Class that the role inference_service hosts"},
 		{Path: "service.inference_service.config", Kind: Any, Meaning: "what that class reads"},
@@ -163,7 +165,7 @@ func monitorKeys() []Key {
 		{Path: "runtime_monitor.exception_handling.check_interval", Kind: Seconds, Default: 1, Above: true, Meaning: "from check to check"},
 		{Path: "runtime_monitor.exception_handling.policy", Kind: Word, Default: "stop_on_error",
 			Words:   words(rl.StopOnError, rl.ContinueOnAny, rl.StopOnCritical),
-			Meaning: "stop at any error, never, or only when the run is unhealthy"},
+			Meaning: "stop at an error that a module reports, never, or only at one after which the run cannot go on"},
 		{Path: "runtime_monitor.health_check.enabled", Kind: Flag, Default: true, Meaning: "check that every role is alive"},
 		{Path: "runtime_monitor.health_check.check_interval", Kind: Seconds, Default: 10, Above: true, Meaning: "from check to check"},
 		{Path: "runtime_monitor.health_check.timeout", Kind: Seconds, Default: 5, Above: true, Meaning: "of one check"},

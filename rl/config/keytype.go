@@ -16,7 +16,7 @@ func (k Key) Type() string {
 		return strings.Join(k.Words, ", ") + ", or module:Class"
 	case Whole, Number, Seconds:
 		return string(k.Kind) + k.bounds()
-	case Text, File, Flag, Texts, Any:
+	case Text, File, Place, Flag, Texts, Any:
 	}
 	return string(k.Kind)
 }

@@ -102,6 +102,8 @@ func optionRules() []rule {
 	return []rule{
 		{"launch_mode", `coalesce(var.launch_mode, "fray") != "ray"`,
 			"the module starts jobs. To start roles on a Ray cluster, write a program with fray.rl.ResourceManager; for slices of a Ray cluster, write provider \"ray\"."},
+		{"recovery", `coalesce(var.recovery, "journal") != "checkpoint" || coalesce(var.train_worker.save_freq, 0) > 0 || strcontains(coalesce(var.train_worker.type, "default"), ":")`,
+			"checkpoint goes back to the run's checkpoints, of which there are none: set train_worker.save_freq to 1 or more, or leave recovery out."},
 		{"resume.resume_path", `var.resume.mode != "from_path" || var.resume.resume_path != null`, "mode from_path needs the directory global_step_N of a checkpoint."},
 		{"resume.resume_path", `var.resume.resume_path == null || var.resume.mode != "from_path" || !var.check_paths ? true : strcontains(var.resume.resume_path, "://") || !can(fileexists(var.resume.resume_path))`,
 			"there is no such directory. Write check_paths = false where only the hosts have it."},
@@ -220,7 +222,7 @@ func hclType(key Key) string {
 		return "list(string)"
 	case Words, Any:
 		return "any"
-	case Text, File, Word, Class:
+	case Text, File, Place, Word, Class:
 	}
 	return "string"
 }
@@ -250,6 +252,8 @@ func validationText(out *strings.Builder, key Key, classes string) {
 		if classes != "" {
 			condition += " || " + classes
 		}
+	case Place:
+		condition = fmt.Sprintf(`!strcontains(%s, "://") || can(regex("^gs://[^/]+/+[^/]", %s))`, v, v)
 	case Text, Flag, Texts:
 	}
 	if condition == "" {

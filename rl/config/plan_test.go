@@ -45,6 +45,7 @@ func TestWrongValuesAreErrorsOfPlan(t *testing.T) {
 		{"values", `
 recovery = "hope" # recovery: want journal, checkpoint.
 out      = "gs://bucket/run" # out: want a path that every host of the run sees
+journal  = "s3://bucket/run" # journal: want a path that every host of the run sees, or gs://BUCKET/PREFIX.
 data = {
   batch_size = 0 # data.batch_size: want a whole number from 1.
   type       = "jsonl"
@@ -93,6 +94,7 @@ roles = {
   train_worker    = { cuont = 2 }    # Did you mean "count"?
 }`},
 		{"rules", `
+recovery = "checkpoint" # set train_worker.save_freq to 1 or more
 data = {
   type        = "jsonl" # data.data_path: name the file or directory
   repeat_item = 2

@@ -96,6 +96,12 @@ func TestProblems(t *testing.T) {
 		{"validation without its roles", `{"validate": {"data": {"type": "mock"}}, "roles": {"validate_dataloader": {"count": 0}}}`, []string{
 			"roles.validate_dataloader.count: a run has one with validate.data.type and none without: want 1, got 0",
 		}},
+		{"no checkpoints", `{"recovery": "checkpoint", "out": ""}`, []string{
+			"out: want a directory, got an empty path",
+			`recovery: "checkpoint" goes back to the run's checkpoints, and train_worker.save_freq is 0, so that there are none. Set train_worker.save_freq to 1 or more, or write recovery "journal".`,
+		}},
+		{"checkpoints", `{"recovery": "checkpoint", "train_worker": {"save_freq": 1}}`, nil},
+		{"checkpoints of a class", `{"recovery": "checkpoint", "train_worker": {"type": "my:Worker"}}`, nil},
 		{"tools", `{"rollout_worker": {"tools": ["calculator"]}}`, []string{`rollout_worker.tools: want module:name of a function, got "calculator"`}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -23,6 +23,7 @@ type Record struct {
 	Data map[string]any // metrics; those that are numbers have curves
 	// Title and Content are a message to people; "": none.
 	Title, Content string
+	ID             string // of the record, as its sender names it; "": it does not
 }
 
 // Logger takes records. It may be used by many goroutines at once.
@@ -127,14 +128,11 @@ func endLine(file *os.File) error {
 	return err
 }
 
-// Log writes {"time", "step", "data", "title", "content"}; numbers that JSON does not have are texts, "NaN".
+// Log writes {"time", "step", "data", "title", "content", "id"}; numbers that JSON does not have are texts, "NaN".
 func (j *JSONL) Log(r Record) error {
 	data := make(map[string]any, len(r.Data))
 	for name, value := range r.Data {
-		if n, ok := Number(value); ok && (math.IsNaN(n) || math.IsInf(n, 0)) {
-			value = strconv.FormatFloat(n, 'g', -1, 64)
-		}
-		data[name] = value
+		data[name] = finite(value)
 	}
 	line, err := json.Marshal(struct {
 		Time    time.Time      `json:"time"`
@@ -142,7 +140,8 @@ func (j *JSONL) Log(r Record) error {
 		Data    map[string]any `json:"data,omitempty"`
 		Title   string         `json:"title,omitempty"`
 		Content string         `json:"content,omitempty"`
-	}{r.Time.UTC(), r.Step, data, r.Title, r.Content})
+		ID      string         `json:"id,omitempty"`
+	}{r.Time.UTC(), r.Step, data, r.Title, r.Content, r.ID})
 	if err != nil {
 		return fmt.Errorf("metrics of step %d: %w", r.Step, err)
 	}
@@ -152,6 +151,28 @@ func (j *JSONL) Log(r Record) error {
 		return fmt.Errorf("metrics of step %d: %w", r.Step, err)
 	}
 	return nil
+}
+
+// finite is a value that JSON has: numbers that it does not have are texts, also within lists and objects.
+func finite(value any) any {
+	switch v := value.(type) {
+	case []any:
+		list := make([]any, len(v))
+		for i, item := range v {
+			list[i] = finite(item)
+		}
+		return list
+	case map[string]any:
+		object := make(map[string]any, len(v))
+		for name, item := range v {
+			object[name] = finite(item)
+		}
+		return object
+	}
+	if n, ok := Number(value); ok && (math.IsNaN(n) || math.IsInf(n, 0)) {
+		return strconv.FormatFloat(n, 'g', -1, 64)
+	}
+	return value
 }
 
 // Close closes the file.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"hash/crc32"
 	"math"
 	"os"
@@ -41,7 +42,9 @@ func TestJSONLAppendsWholeLines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := logger.Log(record()); err != nil {
+	r := record()
+	r.Data["deep"] = map[string]any{"list": []any{math.Inf(1), 2}}
+	if err := logger.Log(r); err != nil {
 		t.Fatal(err)
 	}
 	if err := logger.Close(); err != nil {
@@ -60,13 +63,14 @@ func TestJSONLAppendsWholeLines(t *testing.T) {
 	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &got); err != nil {
 		t.Fatalf("line %q: %v", lines[len(lines)-1], err)
 	}
-	if len(lines) != 3 || got.Step != 10 || !got.Time.Equal(when) || got.Data["reward"] != 0.51239 || got.Data["loss"] != "NaN" {
+	if len(lines) != 3 || got.Step != 10 || !got.Time.Equal(when) || got.Data["reward"] != 0.51239 || got.Data["loss"] != "NaN" ||
+		fmt.Sprint(got.Data["deep"]) != "map[list:[+Inf 2]]" {
 		t.Errorf("got %d lines, the last %+v", len(lines), got)
 	}
 }
 
-// The bytes are those that tensorflow's TFRecord and event.proto define; scripts that have the real package read
-// them too (TestRealTensorboard).
+// The bytes are those that tensorflow's TFRecord and event.proto define. The real package reads them in
+// python/tests/engines/loggers.
 func TestTensorboardRecords(t *testing.T) {
 	dir := t.TempDir()
 	writeEvents(t, dir)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/fray-ml/fray/durable"
 	"github.com/fray-ml/fray/filelock"
@@ -34,15 +35,39 @@ type DirConfig struct {
 	Path string
 	// NoSync leaves out fsync: records outlive the process, but not a crash of the machine.
 	NoSync bool
+	// Wait is how long to wait for a process that has the journal open: a former one that is ending, or whose host is.
+	Wait time.Duration
+	// Held is called once if one has; nil: nothing is.
+	Held func()
 }
 
+// take takes the lock of a directory.
+func (c DirConfig) take(ctx context.Context) (*os.File, error) {
+	path := filepath.Join(c.Path, "lock")
+	lock, err := filelock.Take(path)
+	if !errors.Is(err, filelock.ErrHeld) {
+		return lock, err
+	}
+	if c.Held != nil {
+		c.Held()
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.Wait)
+	defer cancel()
+	if lock, waited := filelock.Wait(ctx, path, heldPause); waited == nil {
+		return lock, nil
+	}
+	return nil, err
+}
+
+const heldPause = 50 * time.Millisecond
+
 // OpenDir opens the journal in a directory, which it makes if there is none, and returns its records. It fails with
-// filelock.ErrHeld while another process has it open.
+// filelock.ErrHeld if another process has it open.
 func OpenDir(ctx context.Context, cfg DirConfig) (*Journal, [][]byte, error) {
 	if err := os.MkdirAll(cfg.Path, 0o700); err != nil {
 		return nil, nil, fmt.Errorf("open the journal: %w", err)
 	}
-	lock, err := filelock.Take(filepath.Join(cfg.Path, "lock"))
+	lock, err := cfg.take(ctx)
 	if err != nil {
 		return nil, nil, fmt.Errorf("open the journal in %s: %w", cfg.Path, err)
 	}

@@ -21,6 +21,9 @@ func TestAFailedWriteIsReported(t *testing.T) {
 	if err := j.Wait(j.Append([]byte("a"))); !errors.Is(err, full) {
 		t.Fatalf("got %v", err)
 	}
+	if err, ok := errors.AsType[*WriteError](j.Wait(1)); !ok || !err.MaybeExecuted() {
+		t.Errorf("got %v, want an error after which callers ask again", err)
+	}
 	if err := j.Failed(t.Context()); !errors.Is(err, full) {
 		t.Errorf("got %v", err)
 	}

@@ -3,7 +3,6 @@ package journal
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"sync"
 )
@@ -16,6 +15,17 @@ var ErrDamaged = errors.New("the journal is damaged")
 
 // ErrClosed reports a record for a journal that was closed.
 var ErrClosed = errors.New("the journal is closed")
+
+// WriteError is that records could not be written: the process that has the journal is to end.
+type WriteError struct{ Err error }
+
+func (e *WriteError) Error() string { return "write the journal: " + e.Err.Error() }
+
+func (e *WriteError) Unwrap() error { return e.Err }
+
+// MaybeExecuted has a host of actors answer that the call may have run, so that its caller asks the next process again
+// instead of taking the error for an answer.
+func (e *WriteError) MaybeExecuted() bool { return true }
 
 // medium is where chunks are kept.
 type medium interface {
@@ -175,7 +185,7 @@ func (j *Journal) run(ctx context.Context) {
 		j.mu.Lock()
 		j.size += extra
 		if err != nil {
-			j.err = fmt.Errorf("write the journal: %w", err)
+			j.err = &WriteError{Err: err}
 		} else {
 			j.durable += count(batch, snapshot)
 		}
@@ -202,7 +212,7 @@ func (j *Journal) take() (records [][]byte, snapshot, ok bool) {
 		j.work.Wait()
 	}
 	if len(j.pending) == 0 {
-		j.err = ErrClosed
+		j.err = &WriteError{Err: ErrClosed}
 		j.written.Broadcast()
 		return nil, false, false
 	}

@@ -2,15 +2,20 @@ package journal_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/fray-ml/fray/filelock"
+	"github.com/fray-ml/fray/providers/gcp/bucket"
+	"github.com/fray-ml/fray/providers/gcp/bucket/buckettest"
 	"github.com/fray-ml/fray/rl/journal"
 	"github.com/fray-ml/fray/state/store"
 )
@@ -36,6 +41,21 @@ func inStore(dir string) opener {
 	}
 }
 
+func inBucket(t *testing.T) opener {
+	wire := buckettest.New(t)
+	return func(t *testing.T) (*journal.Journal, []string, error) {
+		b, err := bucket.Open(t.Context(), bucket.Config{
+			Bucket: "acme", Prefix: "runs/one", Endpoint: wire.URL + "/storage/v1/", HTTPClient: &http.Client{Transport: wire.Transport()},
+			WriteInterval: time.Millisecond,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		j, records, err := journal.OpenStore(t.Context(), b, "trajectory_pool/")
+		return j, texts(records), err
+	}
+}
+
 func texts(records [][]byte) []string {
 	var out []string
 	for _, record := range records {
@@ -44,10 +64,11 @@ func texts(records [][]byte) []string {
 	return out
 }
 
-// both runs a test with a journal in a directory and one in a store.
-func both(t *testing.T, test func(*testing.T, opener)) {
+// each runs a test with a journal in a directory, one in a store and one in an emulated bucket.
+func each(t *testing.T, test func(*testing.T, opener)) {
 	t.Run("directory", func(t *testing.T) { test(t, inDir(t.TempDir())) })
 	t.Run("store", func(t *testing.T) { test(t, inStore(t.TempDir())) })
+	t.Run("bucket", func(t *testing.T) { test(t, inBucket(t)) })
 }
 
 func mustOpen(t *testing.T, open opener, want ...string) *journal.Journal {
@@ -70,7 +91,7 @@ func mustClose(t *testing.T, j *journal.Journal) {
 }
 
 func TestRecordsAreReadAgain(t *testing.T) {
-	both(t, func(t *testing.T, open opener) {
+	each(t, func(t *testing.T, open opener) {
 		j := mustOpen(t, open)
 		j.Append([]byte("a"))
 		if err := j.Wait(j.Append(nil)); err != nil {
@@ -87,7 +108,7 @@ func TestRecordsAreReadAgain(t *testing.T) {
 }
 
 func TestSnapshotReplacesWhatWasBefore(t *testing.T) {
-	both(t, func(t *testing.T, open opener) {
+	each(t, func(t *testing.T, open opener) {
 		j := mustOpen(t, open)
 		j.Append([]byte("a"))
 		j.Rewrite([][]byte{[]byte("b"), []byte("c")})
@@ -106,7 +127,7 @@ func TestSnapshotReplacesWhatWasBefore(t *testing.T) {
 
 // Records of many callers are kept in the order of Append, in fewer writes than there are records.
 func TestManyCallers(t *testing.T) {
-	both(t, func(t *testing.T, open opener) {
+	each(t, func(t *testing.T, open opener) {
 		j := mustOpen(t, open)
 		var mu sync.Mutex
 		var want []string
@@ -214,6 +235,18 @@ func TestOneProcessWritesADirectory(t *testing.T) {
 	mustClose(t, mustOpen(t, open))
 }
 
+// A process waits for a former one that is ending.
+func TestTheNextProcessWaitsForTheLock(t *testing.T) {
+	dir := t.TempDir()
+	former := mustOpen(t, inDir(dir))
+	former.Append([]byte("a"))
+	j, records, err := journal.OpenDir(t.Context(), journal.DirConfig{Path: dir, Wait: time.Hour, Held: func() { mustClose(t, former) }})
+	if err != nil || !slices.Equal(texts(records), []string{"a"}) {
+		t.Fatalf("%q, %v; want what the former has written", records, err)
+	}
+	mustClose(t, j)
+}
+
 // A process that was replaced, and does not know, acknowledges nothing more, even after its successor's snapshot has
 // removed what was there.
 func TestReplacedProcessWritesNothing(t *testing.T) {
@@ -232,6 +265,57 @@ func TestReplacedProcessWritesNothing(t *testing.T) {
 	}
 	mustClose(t, successor)
 	mustClose(t, mustOpen(t, open, "c"))
+}
+
+// What snapshots have replaced is deleted, also what could not be at first.
+func TestReplacedObjectsAreDeleted(t *testing.T) {
+	d, err := store.CreateDir(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &keeping{Store: d, keeps: true}
+	j, _, err := journal.OpenStore(t.Context(), s, "rl/pool/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		for range 5 {
+			if err := j.Wait(j.Append([]byte("record"))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := j.Wait(j.Rewrite([][]byte{[]byte("snapshot")})); err != nil {
+			t.Fatal(err)
+		}
+		s.keep(i == 0)
+	}
+	mustClose(t, j)
+	left, err := d.List(t.Context(), "rl/pool/")
+	if err != nil || len(left) != 2 {
+		t.Errorf("%d objects are left, %v; want that of the opening and the snapshot", len(left), err)
+	}
+}
+
+// keeping is a store that does not delete for a while.
+type keeping struct {
+	store.Store
+	mu    sync.Mutex
+	keeps bool
+}
+
+func (k *keeping) keep(keeps bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.keeps = keeps
+}
+
+func (k *keeping) Delete(ctx context.Context, key string) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.keeps {
+		return errors.New("not now")
+	}
+	return k.Store.Delete(ctx, key)
 }
 
 // A snapshot that was not finished when the process died counts for nothing.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -23,8 +24,11 @@ const (
 // smallest is what an object counts for at least: many small ones are as slow to read as few large ones.
 const smallest = 16 << 10
 
-// parallelReads is how many objects are read at once.
-const parallelReads = 16
+// parallelReads and parallelDeletes are how many objects are read or deleted at once.
+const (
+	parallelReads   = 16
+	parallelDeletes = 32
+)
 
 // objects is a journal in a store: numbered objects, each written only if there is none of its number.
 type objects struct {
@@ -32,6 +36,10 @@ type objects struct {
 	prefix string
 	next   int
 	old    []string // keys that the next snapshot replaces
+
+	deleting sync.WaitGroup
+	mu       sync.Mutex
+	left     []string // keys that are replaced and could not be deleted
 }
 
 // OpenStore opens the journal under a prefix of a store ("rl/trajectory_pool/") and returns its records. A process
@@ -49,7 +57,7 @@ func OpenStore(ctx context.Context, s store.Store, prefix string) (*Journal, [][
 		if err != nil {
 			return nil, nil, fmt.Errorf("open the journal %s in %s: %w", prefix, s.Location(), err)
 		}
-		return start(ctx, o, size), records, nil
+		return start(context.WithoutCancel(ctx), o, size), records, nil // until it is closed
 	}
 }
 
@@ -131,14 +139,32 @@ func (o *objects) replace(ctx context.Context, chunks iter.Seq[[]byte]) error {
 	if err := o.put(ctx, data); err != nil {
 		return err
 	}
-	for _, key := range replaced {
-		if err := o.store.Delete(ctx, key); err != nil {
-			return err
-		}
-	}
+	o.deleting.Wait()
+	o.deleting.Go(func() { o.delete(ctx, append(replaced, o.left...)) })
 	return nil
+}
+
+// delete deletes what a snapshot has replaced, while further records are written: it would count for nothing if it stayed.
+func (o *objects) delete(ctx context.Context, keys []string) {
+	o.left = nil
+	var group errgroup.Group
+	group.SetLimit(parallelDeletes)
+	for _, key := range keys {
+		group.Go(func() error {
+			if err := o.store.Delete(ctx, key); err != nil {
+				o.mu.Lock()
+				o.left = append(o.left, key) // the next snapshot, or process, tries again
+				o.mu.Unlock()
+			}
+			return nil
+		})
+	}
+	_ = group.Wait()
 }
 
 func (o *objects) floor() int64 { return smallest }
 
-func (o *objects) close() error { return nil }
+func (o *objects) close() error {
+	o.deleting.Wait()
+	return nil
+}

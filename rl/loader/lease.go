@@ -22,6 +22,7 @@ type Grant struct {
 func (l *Loader) Next(worker, incarnation string, now time.Time) (Grant, bool) {
 	if held := l.leases[worker]; held != nil {
 		if held.Incarnation == incarnation {
+			held.Renewed = now // it lives, and asks again since it did not get the answer
 			return l.grant(held, false), true
 		}
 		l.PutBack(held.ID)

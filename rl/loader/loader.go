@@ -98,9 +98,10 @@ type State struct {
 	Position rl.Position `json:"position"`
 	Locked   bool        `json:"locked"`
 	Started  bool        `json:"started"`
-	Begun    bool        `json:"begun"` // a task of the batch that was loaded last was leased
-	Added    int         `json:"added"` // how many items were
-	Last     int64       `json:"last"`  // lease
+	Begun    bool        `json:"begun"`               // a task of the batch that was loaded last was leased
+	Added    int         `json:"added"`               // how many items were
+	AddedIDs []string    `json:"added_ids,omitempty"` // of late, as their callers name them
+	Last     int64       `json:"last"`                // lease
 	Buffer   []Entry     `json:"buffer"`
 	Leases   []lease     `json:"leases"` // in the order in which they were given
 	// Again is how far it is with the tasks that each pool has it give again, and Done the added ones that are done, of late.
@@ -282,6 +283,21 @@ func (l *Loader) Add(item []byte, front bool) Entry {
 		l.state.Buffer = append(l.state.Buffer, e)
 	}
 	return e
+}
+
+// rememberedItems is how many of the last added items are known by their IDs: more than can be on their way.
+const rememberedItems = 1024
+
+// AddOnce is Add of an item with an ID. An item of the same ID, from a caller that did not get its answer, is not added again.
+func (l *Loader) AddOnce(id string, item []byte, front bool) {
+	if id != "" {
+		if slices.Contains(l.state.AddedIDs, id) {
+			return
+		}
+		ids := append(slices.Clone(l.state.AddedIDs), id)
+		l.state.AddedIDs = ids[max(0, len(ids)-rememberedItems):]
+	}
+	l.Add(item, front)
 }
 
 // Snapshot is the state now.

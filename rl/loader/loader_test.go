@@ -202,6 +202,10 @@ func TestN40_OneLeaseOfAWorker(t *testing.T) {
 	if !ok || again.IsNew || again.Lease != first.Lease {
 		t.Errorf("the same worker gets %+v, want its lease %+v again", again, first)
 	}
+	l.Next("w", "1", begin().Add(time.Hour)) // it did not get the answer, so that it lives
+	if ids := l.Expired(begin().Add(time.Hour)); len(ids) != 0 {
+		t.Errorf("leases %q expire of a worker that asks", ids)
+	}
 	after, _ := l.Next("w", "2", begin()) // it has restarted
 	if after.Lease.TaskID != first.Lease.TaskID || after.Lease.ID == first.Lease.ID || l.Status().Leased != 1 {
 		t.Errorf("after its restart the worker has %+v and there are %d leases; want the same task, newly leased", after.Lease, l.Status().Leased)

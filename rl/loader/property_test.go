@@ -119,10 +119,13 @@ func (r *run) next(t *rapid.T, worker, incarnation string) {
 		return
 	}
 	task := grant.Lease.TaskID
-	if id, again := r.of(worker, incarnation); again {
+	if id, ok := r.of(worker, incarnation); ok {
 		if grant.IsNew || grant.Lease.ID != id || task != r.leases[id].task {
 			t.Fatalf("%s gets %+v, want its lease %s again", worker, grant, id)
 		}
+		again := r.leases[id]
+		again.renewed = r.now
+		r.leases[id] = again
 		return
 	}
 	for id, h := range r.leases {

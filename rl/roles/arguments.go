@@ -31,6 +31,24 @@ func (o optional) number(i int, name string) (int, error) {
 	return 0, &codec.Error{Path: fmt.Sprintf("args[%d]", i), Problem: fmt.Sprintf("%s is %v: want an integer of at least 0", name, o[i])}
 }
 
+// texts is argument i, nil if it is missing.
+func (o optional) texts(i int, name string) (map[string]string, error) {
+	if i >= len(o) || o[i] == nil {
+		return nil, nil
+	}
+	given, ok := o[i].(map[string]any)
+	texts := make(map[string]string, len(given))
+	for key, value := range given {
+		var isText bool
+		texts[key], isText = value.(string)
+		ok = ok && isText
+	}
+	if !ok {
+		return nil, &codec.Error{Path: fmt.Sprintf("args[%d]", i), Problem: fmt.Sprintf("%s is %v: want a map of strings", name, o[i])}
+	}
+	return texts, nil
+}
+
 // version is argument i, nil if it is missing.
 func (o optional) version(i int, name string) (*int64, error) {
 	if i >= len(o) || o[i] == nil {

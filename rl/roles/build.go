@@ -11,10 +11,11 @@ import (
 	"github.com/fray-ml/fray/rl"
 	"github.com/fray-ml/fray/rl/activity"
 	"github.com/fray-ml/fray/rl/config"
+	"github.com/fray-ml/fray/rl/ended"
 	"github.com/fray-ml/fray/rl/loader"
+	"github.com/fray-ml/fray/rl/posts"
 	"github.com/fray-ml/fray/rl/run"
 	"github.com/fray-ml/fray/rl/source"
-	"github.com/fray-ml/fray/rl/trainbatch"
 	"github.com/fray-ml/fray/rl/trajectory"
 	"github.com/fray-ml/fray/rl/weights"
 )
@@ -60,13 +61,12 @@ func (b *builder) loader(ctx context.Context, a *actor, data config.Data, route 
 	if err != nil {
 		return err
 	}
-	repeat := data.RepeatItem
-	if route == rl.RouteValidate {
-		repeat = 1
+	if route == rl.RouteValidate { // each item once, and no weights are synced between batches
+		data.RepeatItem, data.Passes, data.KeepBatchOrder = 1, 1, false
 	}
 	l, err := NewLoader(LoaderConfig{
 		Loader: loader.Config{
-			BatchSize: data.BatchSize, Repeat: repeat, Passes: data.Passes, Shuffle: data.Shuffle, Seed: b.cfg.DataSeed(data),
+			BatchSize: data.BatchSize, Repeat: data.RepeatItem, Passes: data.Passes, Shuffle: data.Shuffle, Seed: b.cfg.DataSeed(data),
 			KeepBatchOrder: data.KeepBatchOrder, DropLast: data.DropLast, Route: route, LeaseTTL: seconds(data.LeaseTTL), Instance: instance(),
 		},
 		Source: from, Journal: kept, Records: records, Now: time.Now, Log: b.env.Log,
@@ -127,7 +127,7 @@ func (b *builder) trainBatches(ctx context.Context, a *actor) error {
 	if err != nil {
 		return err
 	}
-	t, err := NewTrainBatches(TrainBatchesConfig{Pool: trainbatch.Config{}, Journal: kept, Records: records})
+	t, err := NewTrainBatches(TrainBatchesConfig{Journal: kept, Records: records, Log: b.env.Log})
 	if err != nil {
 		return err
 	}
@@ -196,22 +196,27 @@ func (b *builder) tracker(ctx context.Context, a *actor) error {
 	if err != nil {
 		return err
 	}
-	p, err := newPoster(b.cfg, b.peers, time.Now, b.env.Out, b.env.Log)
+	p, err := posts.New(b.cfg, b.peers, time.Now, b.env.Out, b.env.Log)
 	if err != nil {
 		return err
 	}
-	b.closed = append(b.closed, p.close)
+	b.closed = append(b.closed, p.Close)
 	t, err := NewTracker(TrackerConfig{
-		Tracker: activity.Config{Instance: instance()}, Peers: b.peers, Post: p.post, Back: p.once.forget, Journal: kept, Records: records, Now: time.Now, Log: b.env.Log,
+		Tracker: activity.Config{Instance: instance()}, Peers: b.peers, Post: p.Post, Flush: p.Flush, Back: p.Forget, Journal: kept, Records: records, Now: time.Now, Log: b.env.Log,
 	})
 	if err != nil {
 		return err
 	}
+	if len(records) > 0 { // else the file is of another run
+		if err := p.Recall(t.GetTrainingStep()); err != nil {
+			return err
+		}
+	}
 	a.value, a.options = t, TrackerOptions()
 	a.tend = func(ctx context.Context) error {
-		var posts sync.WaitGroup
-		defer posts.Wait()
-		posts.Go(func() { p.tend(ctx) })
+		var calls sync.WaitGroup
+		defer calls.Wait()
+		calls.Go(func() { p.Tend(ctx) })
 		return TendTracker(ctx, t)
 	}
 	return nil
@@ -229,7 +234,7 @@ func (b *builder) controller(ctx context.Context, a *actor) error {
 			TotalSteps: int64(cfg.TrainWorker.TotalTrainSteps), ValidateBeforeTrain: cfg.Validate.ValidateBeforeTrain && cfg.Validates(), Resume: cfg.Resume.Mode,
 			ValidateFreq: validateFreq(cfg), ResumePath: cfg.Resume.ResumePath, Policy: exceptions.Policy, Recovery: cfg.Recovery,
 		},
-		Cast: castOf(cfg), Peers: b.peers, Checkpoints: absolute(cfg.Checkpoints()), SyncWeights: absolute(cfg.SyncWeights()),
+		Run: ended.RunOf(cfg), End: ended.Path(cfg), Cast: castOf(cfg), Peers: b.peers, Checkpoints: absolute(cfg.Checkpoints()), SyncWeights: absolute(cfg.SyncWeights()),
 		Seeds:   map[string]int64{"run": int64(cfg.Seed), "data": int64(cfg.DataSeed(cfg.Data))},
 		Journal: kept, Records: records, Now: time.Now, Log: b.env.Log, HealthTimeout: seconds(health.Timeout),
 	}

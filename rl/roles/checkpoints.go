@@ -1,78 +1,42 @@
 package roles
 
 import (
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
+	"context"
 	"path/filepath"
 
-	"github.com/fray-ml/fray/durable"
+	"github.com/fray-ml/fray/rl"
+	"github.com/fray-ml/fray/rl/checkpoint"
 	"github.com/fray-ml/fray/rl/run"
 )
 
-// checkpointsIn are the names of the checkpoints in a directory; none if there is no directory. One without run.json was
-// not written by a run, and does not count.
-func checkpointsIn(directory string) ([]string, error) {
-	entries, err := os.ReadDir(directory)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("list checkpoints: %w", err)
+// checkpointPath is where a checkpoint is, by its name or its path.
+func (c *Controller) checkpointPath(name string) string {
+	if name == "" || filepath.IsAbs(name) || filepath.Base(name) != name {
+		return name
 	}
-	var names []string
-	for _, entry := range entries {
-		if _, ok := run.CheckpointStep(entry.Name()); !ok {
-			continue
-		}
-		if _, err := os.Stat(filepath.Join(directory, entry.Name(), manifestName)); err == nil {
-			names = append(names, entry.Name())
-		}
-	}
-	return names, nil
+	return filepath.Join(c.cfg.Checkpoints, name)
 }
 
-// setAside moves the checkpoints with more updates than that with which a run begins into the directory former_1 beside
-// them, or the next number that is free: they are of a former run, and neither a restarted train worker nor a rewind may
-// take them for the run's own.
-func setAside(directory string, step int64) error {
-	names, err := checkpointsIn(directory)
+// CheckpointSaved is called by a train worker that has written all but run.json of a checkpoint, under a name that does
+// not count yet. When it returns run.json is there, and the worker renames the directory.
+func (c *Controller) CheckpointSaved(ctx context.Context, step int64, path string) error {
+	status, err := ask[rl.LoaderStatus](ctx, c.cfg.Peers, string(rl.DataLoader), "status")
 	if err != nil {
 		return err
 	}
-	former := ""
-	for _, name := range names {
-		if n, _ := run.CheckpointStep(name); n <= step {
-			continue
-		}
-		if former == "" {
-			if former, err = makeFormer(directory); err != nil {
-				return err
-			}
-		}
-		if err := os.Rename(filepath.Join(directory, name), filepath.Join(former, name)); err != nil {
-			return fmt.Errorf("set the checkpoint of a former run aside: %w", err)
-		}
+	loader, err := ask[[]byte](ctx, c.cfg.Peers, string(rl.DataLoader), "snapshot")
+	if err != nil {
+		return err
 	}
-	if former == "" {
-		return nil
+	weights, err := ask[WeightsStatus](ctx, c.cfg.Peers, string(rl.WeightSyncController), "status")
+	if err != nil {
+		return err
 	}
-	return errors.Join(durable.SyncDir(former), durable.SyncDir(directory))
-}
-
-func makeFormer(directory string) (string, error) {
-	for i := 1; ; i++ {
-		path := filepath.Join(directory, fmt.Sprintf("former_%d", i))
-		err := os.Mkdir(path, 0o755)
-		if err == nil {
-			return path, nil
-		}
-		if !errors.Is(err, fs.ErrExist) {
-			return "", fmt.Errorf("set the checkpoints of a former run aside: %w", err)
-		}
+	c.mu.Lock()
+	m := run.Manifest{Step: step, Epoch: c.machine.State().Epoch, Versions: map[string]int64{}, Position: status.Position, Loader: loader, Seeds: c.cfg.Seeds}
+	c.mu.Unlock()
+	for tag, model := range weights.Models {
+		m.Versions[tag] = model.Train
 	}
-}
-
-func isSameFile(a, b string) bool {
-	first, errA := os.Stat(a)
-	second, errB := os.Stat(b)
-	return errA == nil && errB == nil && os.SameFile(first, second)
+	return checkpoint.Write(path, m)
 }

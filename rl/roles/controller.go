@@ -2,20 +2,18 @@ package roles
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/fray-ml/fray/actorrpc/host"
-	"github.com/fray-ml/fray/durable"
 	"github.com/fray-ml/fray/rl"
+	"github.com/fray-ml/fray/rl/checkpoint"
+	"github.com/fray-ml/fray/rl/ended"
 	"github.com/fray-ml/fray/rl/run"
 	"github.com/fray-ml/fray/sleep"
 )
@@ -39,6 +37,8 @@ func (c Cast) All() []string {
 // ControllerConfig is of the actor controller.
 type ControllerConfig struct {
 	Machine run.Config
+	Run     string // by which its end is known, ended.RunOf
+	End     string // the file in which it is recorded; "": nowhere
 	Cast    Cast
 	Peers   Peers
 	// Checkpoints is the directory of checkpoints, SyncWeights that of the weights for rollouts.
@@ -60,11 +60,13 @@ type Controller struct {
 	mu      sync.Mutex
 	machine *run.Machine
 	record  controllerRecord
-	last    run.Observation
+	updates int64           // as they were seen last
+	loader  rl.LoaderStatus // likewise
 	changed signal
 	ordered run.Order
 	problem string        // why the present order failed
 	running []string      // workers that did not stop
+	abandon func()        // ends the present order, as the run is to be stopped; nil: none is carried out
 	left    chan struct{} // closed once Run has returned: callers that wait get their answers
 }
 
@@ -77,10 +79,12 @@ type controllerRecord struct {
 	Known map[string]string `json:"known"`
 	// Measured is that the metrics of the present validation are computed.
 	Measured bool `json:"measured,omitempty"`
+	// Validations is how many have ended. With the epoch it names the present one.
+	Validations int `json:"validations,omitempty"`
 }
 
-// NewController returns the actor, in the state that its journal has. A run that has ended begins again: at its newest
-// checkpoint or, by its configuration, afresh.
+// NewController returns the actor, in the state that its journal has. Where another run has ended before, as End records, this
+// one begins: at the newest checkpoint or, by its configuration, afresh.
 func NewController(cfg ControllerConfig) (*Controller, error) {
 	c := &Controller{cfg: cfg, keep: keeper{cfg.Journal}, machine: run.New(cfg.Machine, cfg.Now()), changed: newSignal(), left: make(chan struct{})}
 	if _, err := kept(cfg.Records, &c.record); err != nil {
@@ -89,25 +93,41 @@ func NewController(cfg ControllerConfig) (*Controller, error) {
 	if c.record.Known == nil {
 		c.record.Known = map[string]string{}
 	}
+	former, err := ended.Read(cfg.End)
+	if err != nil {
+		return nil, fmt.Errorf("controller: %w", err)
+	}
 	switch state := c.record.State; {
-	case state.Phase == "":
-	case state.Phase == run.Ended:
-		c.machine.Restore(run.State{Phase: run.Initializing, Epoch: state.Epoch + 1, Since: cfg.Now()})
-		c.record.Known, c.record.Measured = map[string]string{}, false
-	default:
+	case former != nil || state.Phase == run.Ended:
+		return c, c.beginAgain(state.Epoch + 1)
+	case state.Phase != "":
 		c.cfg.Log.Info("the controller was restarted: the run goes on", "phase", state.Phase)
 		c.machine.Restore(state)
 	}
 	return c, nil
 }
 
+// beginAgain begins a run behind another one, in the next epoch: what that has left counts no more. Its end is forgotten once
+// the new state is kept.
+func (c *Controller) beginAgain(epoch int) error {
+	c.machine.Restore(run.State{Phase: run.Initializing, Epoch: epoch, Since: c.cfg.Now()})
+	c.record.Known, c.record.Measured = map[string]string{}, false
+	if err := c.save(); err != nil {
+		return fmt.Errorf("controller: %w", err)
+	}
+	return ended.Remove(c.cfg.End)
+}
+
 // ControllerStatus is how a run is.
 type ControllerStatus struct {
+	Run      string    `json:"run"`
 	Phase    run.Phase `json:"phase"`
 	Epoch    int       `json:"epoch"`
 	Step     int64     `json:"step"`
 	Doing    run.Verb  `json:"doing,omitempty"`
 	Problem  string    `json:"problem,omitempty"` // why that has not succeeded yet
+	Ended    bool      `json:"ended"`
+	Exit     int       `json:"exit"` // status of the controller's process: 1 if the run has failed
 	Failed   bool      `json:"failed,omitempty"`
 	Reason   string    `json:"reason,omitempty"` // why the run ends
 	Leftover string    `json:"leftover,omitempty"`
@@ -121,8 +141,8 @@ func (c *Controller) Status() ControllerStatus {
 	defer c.mu.Unlock()
 	s := c.machine.State()
 	return ControllerStatus{
-		Phase: s.Phase, Epoch: s.Epoch, Step: max(c.last.Step, s.Step), Doing: c.ordered.Verb, Problem: c.problem, Failed: s.Failed, Reason: s.Reason,
-		Leftover: s.Leftover, Resumed: s.Path,
+		Run: c.cfg.Run, Phase: s.Phase, Epoch: s.Epoch, Step: max(c.updates, s.Step), Doing: c.ordered.Verb, Problem: c.problem,
+		Ended: s.Phase == run.Ended, Exit: exitOf(s), Failed: s.Failed, Reason: s.Reason, Leftover: s.Leftover, Resumed: s.Path,
 	}
 }
 
@@ -135,6 +155,9 @@ func (c *Controller) Stop(reason ...string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.machine.Stop(c.cfg.Now(), why)
+	if c.abandon != nil {
+		c.abandon()
+	}
 	c.changed.notify()
 	return c.save()
 }
@@ -142,7 +165,7 @@ func (c *Controller) Stop(reason ...string) error {
 // WaitEnded returns how the run is as soon as it has ended, or after so many seconds. Processes of the run that have nothing
 // else to do end then. A controller that is killed answers nothing: the next one goes on with the run.
 func (c *Controller) WaitEnded(ctx context.Context, seconds float64) ControllerStatus {
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(seconds*float64(time.Second)))
+	ctx, cancel := within(ctx, seconds)
 	defer cancel()
 	for {
 		c.mu.Lock()
@@ -163,39 +186,6 @@ func (c *Controller) WaitEnded(ctx context.Context, seconds float64) ControllerS
 
 // HealthCheck reports that the actor answers.
 func (c *Controller) HealthCheck() bool { return true }
-
-// CheckpointSaved is called by a train worker that has written all but run.json of a checkpoint, under a name that does
-// not count yet. When it returns run.json is there, and the worker renames the directory.
-func (c *Controller) CheckpointSaved(ctx context.Context, step int64, path string) error {
-	status, err := ask[rl.LoaderStatus](ctx, c.cfg.Peers, string(rl.DataLoader), "status")
-	if err != nil {
-		return err
-	}
-	loader, err := ask[[]byte](ctx, c.cfg.Peers, string(rl.DataLoader), "snapshot")
-	if err != nil {
-		return err
-	}
-	weights, err := ask[WeightsStatus](ctx, c.cfg.Peers, string(rl.WeightSyncController), "status")
-	if err != nil {
-		return err
-	}
-	c.mu.Lock()
-	m := run.Manifest{Step: step, Epoch: c.machine.State().Epoch, Versions: map[string]int64{}, Position: status.Position, Loader: loader, Seeds: c.cfg.Seeds}
-	c.mu.Unlock()
-	for tag, model := range weights.Models {
-		m.Versions[tag] = model.Train
-	}
-	text, err := json.MarshalIndent(m, "", "  ")
-	if err != nil {
-		return fmt.Errorf("checkpoint of step %d: %w", step, err)
-	}
-	if err := durable.WriteFile(filepath.Join(path, manifestName), append(text, '\n'), 0o644); err != nil {
-		return fmt.Errorf("checkpoint of step %d: %w", step, err)
-	}
-	return nil
-}
-
-const manifestName = "run.json"
 
 // ControllerOptions are how the actor is served.
 func ControllerOptions() host.Options {
@@ -219,8 +209,10 @@ func (c *Controller) Run(ctx context.Context) error {
 	defer watching.Wait()
 	defer cancel()
 	watching.Go(func() { watch.health(ctx) })
-	if err := c.register(ctx); err != nil {
-		return err
+	if c.Status().Phase != run.Ended {
+		if err := c.register(ctx); err != nil {
+			return err
+		}
 	}
 	for {
 		c.mu.Lock()
@@ -237,11 +229,10 @@ func (c *Controller) Run(ctx context.Context) error {
 			return nil
 		}
 		if err != nil {
-			c.note(run.Order{}, err)
+			o.Problem = err.Error()
+			c.unseen(o.Problem)
 		}
-		if err == nil || state.Phase == run.Stopping {
-			c.step(ctx, o)
-		}
+		c.step(ctx, o)
 		select {
 		case <-changed:
 		case <-ctx.Done():
@@ -262,8 +253,8 @@ func (c *Controller) register(ctx context.Context) error {
 			if raised(err) {
 				return err
 			}
-			c.note(run.Order{}, err)
-			if !sleep.For(ctx, firstWait) {
+			c.unseen(err.Error())
+			if c.Status().Phase == run.Stopping || !sleep.For(ctx, firstWait) {
 				return nil
 			}
 		}
@@ -273,7 +264,7 @@ func (c *Controller) register(ctx context.Context) error {
 
 // pause is how long a controller waits between observations.
 func pause(phase run.Phase) time.Duration {
-	if phase == run.Running {
+	if isObserved(phase) {
 		return 100 * time.Millisecond
 	}
 	return 20 * time.Millisecond
@@ -281,28 +272,68 @@ func pause(phase run.Phase) time.Duration {
 
 // step carries out what is due.
 func (c *Controller) step(ctx context.Context, o run.Observation) {
-	c.mu.Lock()
-	before := c.machine.State().Phase
-	order := c.machine.Next(c.cfg.Now(), o)
-	c.last, c.ordered = o, order
-	var err error
-	if c.machine.State().Phase != before {
-		err = c.save()
-	}
-	c.mu.Unlock()
+	order, under, err := c.due(ctx, o)
+	defer under.end()
 	if err == nil && order.Verb == run.None {
 		return
 	}
 	if err == nil {
-		err = c.carryOut(ctx, order)
+		err = c.carryOut(under.ctx, order)
 	}
-	if err != nil && ctx.Err() != nil {
-		return // the process ends, and the next one goes on
+	if err != nil && under.ctx.Err() != nil {
+		return // the process ends, and the next one goes on; or the run is to be stopped
 	}
 	c.note(order, err)
 	if err != nil {
 		sleep.For(ctx, firstWait*5)
 	}
+}
+
+// ordered is the context of an order.
+type ordered struct {
+	ctx context.Context
+	end func()
+}
+
+// due decides, and keeps the state if it is another one. A stop abandons the order, unless it is part of the stop.
+func (c *Controller) due(ctx context.Context, o run.Observation) (run.Order, ordered, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before := c.machine.State().Phase
+	order := c.machine.Next(c.cfg.Now(), o)
+	if o.Problem == "" && isObserved(before) {
+		c.updates, c.loader = o.Step, o.Loader
+	}
+	c.ordered = order
+	if o.Problem == "" && order.Verb == run.None {
+		c.problem = ""
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	carried := ordered{ctx: ctx, end: cancel}
+	if c.machine.State().Phase != run.Stopping {
+		c.abandon = cancel
+		carried.end = func() {
+			cancel()
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.abandon = nil
+		}
+	}
+	var err error
+	if c.machine.State().Phase != before {
+		err = c.save()
+	}
+	return order, carried, err
+}
+
+// unseen notes why the run could not be observed.
+func (c *Controller) unseen(why string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if why != c.problem { // once, not at each attempt
+		c.cfg.Log.Warn("the run cannot be observed", "error", why)
+	}
+	c.problem = why
 }
 
 // note takes notice of how an order ended.
@@ -316,14 +347,15 @@ func (c *Controller) note(order run.Order, err error) {
 		}
 		c.problem = ""
 		c.machine.Done(now, order)
-		if order.Verb == run.Conclude {
-			defer c.changed.notify() // once it is kept
-		}
-		if order.Verb == run.EndValidation {
+		switch order.Verb {
+		case run.StartValidation: // the last one may have been interrupted after it was measured
 			c.record.Measured = false
-		}
-		if c.machine.State().Phase == run.Ended {
-			c.changed.notify()
+		case run.EndValidation:
+			c.record.Measured = false
+			c.record.Validations++
+		case run.Load, run.PrepareFresh:
+			c.updates = order.Step
+		case run.None, run.Initialize, run.SyncWeights, run.StartWorkers, run.Release, run.Rewind, run.StopWorkers, run.Conclude:
 		}
 	} else {
 		if err.Error() != c.problem { // once, not at each attempt
@@ -335,13 +367,16 @@ func (c *Controller) note(order run.Order, err error) {
 	if err := c.save(); err != nil {
 		c.cfg.Log.Error("the state of the controller is not kept", "error", err)
 	}
+	c.changed.notify()
 }
 
-// isFinal reports whether an order would fail again: a module has raised an error while the run was being set up.
+// isFinal reports whether an order would fail again: the run is being set up, and a module has raised an error, or the checkpoint
+// cannot be used.
 func isFinal(order run.Order, err error) bool {
 	switch order.Verb {
 	case run.Initialize, run.Load, run.PrepareFresh:
-		return raised(err) || errors.Is(err, os.ErrNotExist)
+		_, unusable := errors.AsType[*checkpoint.Error](err)
+		return unusable || raised(err) || errors.Is(err, os.ErrNotExist)
 	case run.None, run.SyncWeights, run.StartValidation, run.EndValidation, run.StartWorkers, run.Release, run.Rewind, run.StopWorkers, run.Conclude:
 	}
 	return false
@@ -351,39 +386,4 @@ func isFinal(order run.Order, err error) bool {
 func (c *Controller) save() error {
 	c.record.State = c.machine.State()
 	return c.keep.save(c.record)
-}
-
-// checkpointPath is where a checkpoint is, by its name or its path.
-func (c *Controller) checkpointPath(name string) string {
-	if name == "" || filepath.IsAbs(name) || filepath.Base(name) != name {
-		return name
-	}
-	return filepath.Join(c.cfg.Checkpoints, name)
-}
-
-// restarted are the actors of a run that have another process than when they were started, sorted.
-func (c *Controller) restarted(now map[string]string) []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var names []string
-	for name, incarnation := range now {
-		if known, ok := c.record.Known[name]; ok && known != incarnation {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
-// know notes the processes that actors have: of some, or of all if none are named.
-func (c *Controller) know(now map[string]string, names ...string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(names) == 0 {
-		c.record.Known = maps.Clone(now)
-		return
-	}
-	for _, name := range names {
-		c.record.Known[name] = now[name]
-	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/fray-ml/fray/actorrpc/resolver"
 	"github.com/fray-ml/fray/rl/config"
 	"github.com/fray-ml/fray/rl/roles"
+	"github.com/fray-ml/fray/state/store"
 )
 
 // stage is a run in this process: roles in Go by roles.Serve, and workers of the test in place of those in Python.
@@ -23,6 +24,7 @@ type stage struct {
 	peers roles.Peers
 	model *model
 	log   *slog.Logger
+	store func(ctx context.Context, location string) (store.Store, error) // nil: journals are in directories
 
 	client *actorrpc.Client
 }
@@ -32,13 +34,25 @@ type model struct {
 	mu      sync.Mutex
 	step    int64
 	serving int64              // the version that the inference service has
-	trained map[string]int     // task -> how often a batch had it
-	stale   map[int64][]int64  // step -> versions of the trajectories that it was trained on
+	made    map[int64][]string // step -> tasks of the trajectories that it was trained on
+	stale   map[int64][]int64  // step -> versions of these
 	failing bool               // update_weights fails
 	loaded  string             // the checkpoint
+	states  []string           // checkpoints whose states the processor loaded, "" for that of a new one
 	saved   []string           // paths of sync weights
 	started map[string]int     // runs, by worker
-	seen    map[string]float64 // validation prompts
+	held    chan struct{}      // tasks of validation wait until it is closed; nil: they do not
+}
+
+// uses is how often each task was trained on. m.mu is held.
+func (m *model) uses() map[string]int {
+	uses := map[string]int{}
+	for _, tasks := range m.made {
+		for _, task := range tasks {
+			uses[task]++
+		}
+	}
+	return uses
 }
 
 func newStage(t *testing.T, document string) *stage {
@@ -55,7 +69,7 @@ func newStage(t *testing.T, document string) *stage {
 	t.Cleanup(func() { _ = client.Close() })
 	s := &stage{
 		t: t, cfg: cfg, names: names, client: client, peers: roles.PeersOf(client), log: slog.New(slog.NewTextHandler(t.Output(), nil)),
-		model: &model{trained: map[string]int{}, stale: map[int64][]int64{}, started: map[string]int{}, seen: map[string]float64{}},
+		model: &model{made: map[int64][]string{}, stale: map[int64][]int64{}, started: map[string]int{}},
 	}
 	return s
 }
@@ -69,7 +83,7 @@ func (s *stage) serve(given ...string) (stop func() error, ended <-chan error) {
 	}
 	ctx, cancel := context.WithCancel(s.t.Context())
 	ready, result := make(chan struct{}), make(chan error, 1)
-	env := roles.Environment{Client: s.client, Out: s.t.Output(), Log: s.log, Ready: func(actors []resolver.Endpoint) {
+	env := roles.Environment{Store: s.store, Client: s.client, Out: s.t.Output(), Log: s.log, Ready: func(actors []resolver.Endpoint) {
 		for _, actor := range actors {
 			s.names.Set(actor.Name, actor)
 		}
@@ -196,6 +210,9 @@ func (r *rollout) work(ctx context.Context) {
 		lease := task["lease"].(map[string]any)
 		item := task["item"].(map[string]any)
 		again(ctx, r.s.peers, "weight_sync_controller", "wait_rollout_service", "default", 10.0)
+		if pool == "validator" {
+			r.s.model.wait(ctx)
+		}
 		r.s.model.mu.Lock()
 		version := r.s.model.serving
 		r.s.model.mu.Unlock()
@@ -212,6 +229,20 @@ func (r *rollout) work(ctx context.Context) {
 	}
 }
 
+// wait waits while tasks of validation are held.
+func (m *model) wait(ctx context.Context) {
+	m.mu.Lock()
+	held := m.held
+	m.mu.Unlock()
+	if held == nil {
+		return
+	}
+	select {
+	case <-held:
+	case <-ctx.Done():
+	}
+}
+
 // processor makes a batch for training of each batch of trajectories.
 type processor struct {
 	s    *stage
@@ -221,6 +252,12 @@ type processor struct {
 func (p *processor) Run() error        { return p.loop.start(p.work) }
 func (p *processor) Stop()             { p.loop.stop() }
 func (p *processor) HealthCheck() bool { return true }
+
+func (p *processor) LoadCheckpoint(path string) {
+	p.s.model.mu.Lock()
+	defer p.s.model.mu.Unlock()
+	p.s.model.states = append(p.s.model.states, path)
+}
 
 func (p *processor) work(ctx context.Context) {
 	for ctx.Err() == nil {

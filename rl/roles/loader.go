@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fray-ml/fray/actorrpc/codec"
 	"github.com/fray-ml/fray/actorrpc/host"
 	"github.com/fray-ml/fray/rl"
 	"github.com/fray-ml/fray/rl/journal"
@@ -47,7 +46,8 @@ type loaderCommand struct {
 	Worker      string        `json:"worker,omitempty"`
 	Incarnation string        `json:"incarnation,omitempty"`
 	IDs         []string      `json:"ids,omitempty"`
-	N           int           `json:"n,omitempty"` // batches, or an epoch
+	ID          string        `json:"id,omitempty"` // of an item that is added
+	N           int           `json:"n,omitempty"`  // batches, or an epoch
 	State       *loader.State `json:"state,omitempty"`
 	// Source is a pool that has Tasks rolled out again.
 	Source string         `json:"source,omitempty"`
@@ -116,7 +116,7 @@ func (l *Loader) apply(c loaderCommand, item []byte) error {
 	case opRelease:
 		l.machine.ReleaseWorker(c.Worker, c.Incarnation)
 	case opAddFront, opAddBack:
-		l.machine.Add(item, c.Op == opAddFront)
+		l.machine.AddOnce(c.ID, item, c.Op == opAddFront)
 	case opReset:
 		l.machine.Reset()
 	case opSkip:
@@ -207,73 +207,26 @@ func (l *Loader) next(worker, incarnation string) (*loader.Grant, journal.Positi
 	return &grant, at, err
 }
 
-// item is a new copy of an entry's.
-func (l *Loader) item(e loader.Entry) (rl.Item, error) {
-	if e.Added == nil {
-		item, err := l.source.Item(e.Index)
-		if err != nil {
-			return nil, err
-		}
-		item["group_id"], item["run_id"], item["index"] = e.GroupID(), e.Run, e.Index
-		return item, nil
-	}
-	item, err := decodeItem(e.Added)
-	if err != nil {
-		return nil, err
-	}
-	for name, value := range map[string]any{"group_id": e.GroupID(), "run_id": e.Run, "index": e.Index} {
-		if _, ok := item[name]; !ok {
-			item[name] = value
-		}
-	}
-	return item, nil
-}
-
-// addedItem is an item as the codec writes it.
-type addedItem struct {
-	Data    []byte   `json:"data"`
-	Buffers [][]byte `json:"buffers,omitempty"`
-}
-
-func encodeItem(item rl.Item) ([]byte, error) {
-	data, buffers, err := codec.EncodeResult(codec.Msgpack, item)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(addedItem{Data: data, Buffers: buffers})
-}
-
-func decodeItem(text []byte) (rl.Item, error) {
-	var added addedItem
-	if err := json.Unmarshal(text, &added); err != nil {
-		return nil, fmt.Errorf("read an added item: %w", err)
-	}
-	var item rl.Item
-	if err := codec.DecodeResult(codec.Msgpack, added.Data, added.Buffers, codec.DefaultMemory, &item); err != nil {
-		return nil, fmt.Errorf("read an added item: %w", err)
-	}
-	return item, nil
-}
-
 // Complete ends a lease with its task, and reports whether the lease stood.
 func (l *Loader) Complete(lease, outcome string) (bool, error) {
 	if _, err := rl.ParseTaskOutcome(outcome); err != nil {
 		return false, err
 	}
-	return l.end(lease, loaderCommand{Op: opComplete, IDs: []string{lease}})
+	return l.changeIf(func() bool { return l.machine.Has(lease) }, loaderCommand{Op: opComplete, IDs: []string{lease}})
 }
 
 // PutBack ends a lease whose task is to be the next one, and reports whether the lease stood.
 func (l *Loader) PutBack(lease string) (bool, error) {
-	return l.end(lease, loaderCommand{Op: opPutBack, IDs: []string{lease}})
+	return l.changeIf(func() bool { return l.machine.Has(lease) }, loaderCommand{Op: opPutBack, IDs: []string{lease}})
 }
 
-func (l *Loader) end(lease string, c loaderCommand) (bool, error) {
+// changeIf carries a change out if a condition holds, and reports whether it does. What it holds for is durable then.
+func (l *Loader) changeIf(holds func() bool, c loaderCommand) (bool, error) {
 	l.mu.Lock()
-	stood := l.machine.Has(lease)
+	ok := holds()
 	at := l.record.last
 	var err error
-	if stood {
+	if ok {
 		if err = l.apply(c, nil); err == nil {
 			at, err = l.note(c, nil)
 		}
@@ -282,7 +235,7 @@ func (l *Loader) end(lease string, c loaderCommand) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return stood, l.record.wait(at)
+	return ok, l.record.wait(at)
 }
 
 // Renew keeps the lease of a worker, and returns how many it has: 0 if it has lost it.
@@ -300,21 +253,25 @@ func (l *Loader) ReleaseWorker(worker, incarnation string) error {
 	return l.change(loaderCommand{Op: opRelease, Worker: worker, Incarnation: incarnation}, nil)
 }
 
-// AddItem appends an item.
-func (l *Loader) AddItem(item rl.Item) error { return l.add(item, opAddBack) }
+// AddItem appends an item. An ID of the item may follow, by which it is added once however often that is asked.
+func (l *Loader) AddItem(item rl.Item, more ...any) error { return l.add(item, opAddBack, more) }
 
-// AddItemBack appends an item.
-func (l *Loader) AddItemBack(item rl.Item) error { return l.add(item, opAddBack) }
+// AddItemBack is AddItem.
+func (l *Loader) AddItemBack(item rl.Item, more ...any) error { return l.add(item, opAddBack, more) }
 
-// AddItemFront has an item come next.
-func (l *Loader) AddItemFront(item rl.Item) error { return l.add(item, opAddFront) }
+// AddItemFront has an item come next; an ID may follow as for AddItem.
+func (l *Loader) AddItemFront(item rl.Item, more ...any) error { return l.add(item, opAddFront, more) }
 
-func (l *Loader) add(item rl.Item, op loaderOp) error {
+func (l *Loader) add(item rl.Item, op loaderOp, more optional) error {
+	id, err := more.text(0, "id")
+	if err != nil {
+		return err
+	}
 	encoded, err := encodeItem(item)
 	if err != nil {
 		return err
 	}
-	return l.change(loaderCommand{Op: op}, encoded)
+	return l.change(loaderCommand{Op: op, ID: id}, encoded)
 }
 
 // Size is how many tasks are left, those that are leased not among them.
@@ -354,8 +311,11 @@ func (l *Loader) SkipBatches(n int) (int, error) {
 	return skipped, l.record.wait(at)
 }
 
-// UnlockForNextBatch lets the next batch begin.
-func (l *Loader) UnlockForNextBatch() error { return l.change(loaderCommand{Op: opUnlock}, nil) }
+// UnlockForNextBatch lets the next batch begin. A position may follow, that of the status in which the caller has seen the
+// loader: if it has left that, as by a call whose answer was lost, nothing changes and the result is false.
+func (l *Loader) UnlockForNextBatch(at ...rl.Position) (bool, error) {
+	return l.changeIf(func() bool { return len(at) == 0 || at[0] == l.machine.Status().Position }, loaderCommand{Op: opUnlock})
+}
 
 // Status is one reading of the loader.
 func (l *Loader) Status() rl.LoaderStatus {
@@ -395,6 +355,7 @@ func LoaderOptions() host.Options {
 		"get_next_item": {Idempotent: true}, // while its lease stands a worker gets the same task
 		"complete":      {Idempotent: true}, "renew": {Idempotent: true}, "status": {Idempotent: true}, "size": {Idempotent: true},
 		"is_finished": {Idempotent: true}, "can_return_item": {Idempotent: true}, "release_worker": {Idempotent: true},
+		"get_item": {Idempotent: true}, "snapshot": {Idempotent: true}, "put_back": {Idempotent: true}, "health_check": {Idempotent: true},
 		"roll_out_again": {Idempotent: true}, // their numbers tell which are had already
 	}}
 }

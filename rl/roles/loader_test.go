@@ -134,8 +134,10 @@ func TestLoaderContinuesItsJournal(t *testing.T) {
 	}
 	one, _ := l.GetNextItem("one", "1")
 	two, _ := l.GetNextItem("two", "1")
-	if err := l.AddItem(rl.Item{"prompt": "added"}); err != nil {
-		t.Fatal(err)
+	for range 2 { // the answer to the first was lost
+		if err := l.AddItem(rl.Item{"prompt": "added"}, "id"); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if ok, err := l.Complete(one.Lease.ID, "fail"); !ok || err != nil {
 		t.Fatal(ok, err)
@@ -148,6 +150,9 @@ func TestLoaderContinuesItsJournal(t *testing.T) {
 	end()
 	l, end = open()
 	defer end()
+	if err := l.AddItem(rl.Item{"prompt": "added"}, "id"); err != nil || l.Size() != 3 {
+		t.Errorf("%d tasks, %v; want the added one, once, and the two of the last batch", l.Size(), err)
+	}
 	if got := l.Status(); got != want || !got.Locked || got.Leased != 1 {
 		t.Errorf("after the restart %+v, want %+v", got, want)
 	}

@@ -2,15 +2,16 @@ package roles
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/fray-ml/fray/rl"
+	"github.com/fray-ml/fray/rl/checkpoint"
+	"github.com/fray-ml/fray/rl/ended"
 	"github.com/fray-ml/fray/rl/run"
 )
 
@@ -34,11 +35,11 @@ func (c *Controller) carryOut(ctx context.Context, order run.Order) error {
 	case run.Release:
 		return c.release(ctx)
 	case run.Rewind:
-		return c.all(ctx, slices.Concat(c.cfg.Cast.TrainWorkers, c.cfg.Cast.Processors), "stop")
+		return c.rewind(ctx)
 	case run.StopWorkers:
 		return c.stopWorkers(ctx)
 	case run.Conclude:
-		return c.conclude(ctx)
+		return c.conclude(ctx, order)
 	case run.None:
 	}
 	return nil
@@ -57,7 +58,10 @@ func (c *Controller) all(ctx context.Context, actors []string, method string, ar
 
 // prepareFresh begins at step 0: the initial weights are saved for rollouts, and what a former run has left is dropped.
 func (c *Controller) prepareFresh(ctx context.Context, order run.Order) error {
-	if err := setAside(c.cfg.Checkpoints, -1); err != nil {
+	if err := checkpoint.SetAside(c.cfg.Checkpoints, -1); err != nil {
+		return err
+	}
+	if err := c.knowAll(ctx); err != nil {
 		return err
 	}
 	initial, err := c.initial(ctx)
@@ -71,6 +75,9 @@ func (c *Controller) prepareFresh(ctx context.Context, order run.Order) error {
 		if err := c.all(ctx, c.cfg.Cast.TrainWorkers, "load_checkpoint", ""); err != nil {
 			return err
 		}
+	}
+	if err := c.all(ctx, c.cfg.Cast.Processors, "load_checkpoint", ""); err != nil { // a former run may have left its state
+		return err
 	}
 	if err := c.begin(ctx, 0); err != nil {
 		return err
@@ -115,22 +122,18 @@ func (c *Controller) begin(ctx context.Context, step int64) error {
 // load begins at a checkpoint: its weights, its step, and the data behind those that it was made of.
 func (c *Controller) load(ctx context.Context, order run.Order) error {
 	path := c.checkpointPath(order.Path)
-	text, err := os.ReadFile(filepath.Join(path, manifestName))
+	m, err := checkpoint.Read(path, order.Step)
 	if err != nil {
-		return fmt.Errorf("read the checkpoint: %w", err)
+		return err
 	}
-	var m run.Manifest
-	if err := json.Unmarshal(text, &m); err != nil {
-		return fmt.Errorf("read %s of the checkpoint %s: %w", manifestName, path, err)
-	}
-	if m.Step != order.Step {
-		return fmt.Errorf("the checkpoint %s has step %d in its %s", path, m.Step, manifestName)
+	if err := c.knowAll(ctx); err != nil {
+		return err
 	}
 	own := int64(-1) // a checkpoint of elsewhere: none here is the run's
-	if isSameFile(filepath.Dir(path), c.cfg.Checkpoints) {
+	if checkpoint.IsSame(filepath.Dir(path), c.cfg.Checkpoints) {
 		own = order.Step
 	}
-	if err := setAside(c.cfg.Checkpoints, own); err != nil {
+	if err := checkpoint.SetAside(c.cfg.Checkpoints, own); err != nil {
 		return err
 	}
 	if _, err := c.initial(ctx); err != nil {
@@ -143,6 +146,9 @@ func (c *Controller) load(ctx context.Context, order run.Order) error {
 		return err
 	}
 	if err := c.all(ctx, c.cfg.Cast.TrainWorkers, "set_train_step", m.Step); err != nil {
+		return err
+	}
+	if err := c.all(ctx, c.cfg.Cast.Processors, "load_checkpoint", path); err != nil {
 		return err
 	}
 	if err := c.begin(ctx, m.Step); err != nil {
@@ -167,9 +173,28 @@ func (c *Controller) skip(ctx context.Context, m run.Manifest, epoch int) error 
 	return c.call(ctx, rl.DataLoader, "skip_batches", m.Step)
 }
 
+// rewind has no worker go on with what is about to be dropped, nor validate any more: what they roll out until the weights of the
+// checkpoint are served would count as made by these.
+func (c *Controller) rewind(ctx context.Context) error {
+	cast := c.cfg.Cast
+	if cast.Validates {
+		if err := c.all(ctx, cast.RolloutWorkers, "end_validate"); err != nil {
+			return err
+		}
+	}
+	c.mu.Lock()
+	c.record.Measured = false
+	c.mu.Unlock()
+	return c.all(ctx, slices.Concat(cast.RolloutWorkers, cast.TrainWorkers, cast.Processors), "stop")
+}
+
+// startValidation begins a validation, without what one that was given up has left.
 func (c *Controller) startValidation(ctx context.Context) error {
 	if !c.cfg.Cast.Validates {
 		return nil
+	}
+	if err := c.call(ctx, rl.Validator, "clear"); err != nil { // of a validation that the run has gone back from
+		return err
 	}
 	if err := c.call(ctx, rl.ValidateDataLoader, "reset"); err != nil {
 		return err
@@ -187,7 +212,7 @@ func (c *Controller) startValidation(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.know(now)
+	c.know(now, c.cfg.Cast.RolloutWorkers)
 	return c.start(ctx, c.cfg.Cast.RolloutWorkers)
 }
 
@@ -201,13 +226,20 @@ func (c *Controller) endValidation(ctx context.Context, order run.Order) error {
 			return err
 		}
 	}
-	if err := c.call(ctx, rl.WeightSyncController, "end_validate", order.Tag); err != nil {
+	if err := c.call(ctx, rl.WeightSyncController, "end_validate", order.Tag, validationOf(c)); err != nil {
 		return err
 	}
 	if c.cfg.Cast.Validates {
 		return c.call(ctx, rl.ValidateDataLoader, "reset")
 	}
 	return nil
+}
+
+// validationOf names the present validation, so that what ends it counts once.
+func validationOf(c *Controller) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return fmt.Sprintf("%d/%d", c.machine.State().Epoch, c.record.Validations)
 }
 
 func (c *Controller) measure(ctx context.Context) error {
@@ -217,7 +249,7 @@ func (c *Controller) measure(ctx context.Context) error {
 	if measured {
 		return nil
 	}
-	metrics, err := ask[map[string]float64](ctx, c.cfg.Peers, string(rl.Validator), "compute_and_log_metrics")
+	metrics, err := ask[map[string]float64](ctx, c.cfg.Peers, string(rl.Validator), "compute_and_log_metrics", validationOf(c))
 	switch {
 	case raised(err): // no trajectory came of it; training goes on
 		c.cfg.Log.Error("the validation has no result", "error", err)
@@ -250,8 +282,10 @@ func (c *Controller) startWorkers(ctx context.Context, order run.Order) error {
 	}
 	cast := c.cfg.Cast
 	if len(order.Modules) == 0 {
-		c.know(now)
-		return c.start(ctx, slices.Concat(cast.RolloutWorkers, cast.Processors, cast.TrainWorkers))
+		workers := slices.Concat(cast.RolloutWorkers, cast.Processors, cast.TrainWorkers)
+		c.know(now, workers)
+		c.knowNew(now)
+		return c.start(ctx, workers)
 	}
 	for _, name := range order.Modules {
 		if err := c.restart(ctx, name); err != nil {
@@ -259,7 +293,7 @@ func (c *Controller) startWorkers(ctx context.Context, order run.Order) error {
 		}
 		c.cfg.Log.Info("an actor was restarted and goes on", "actor", name)
 	}
-	c.know(now, order.Modules...)
+	c.know(now, order.Modules)
 	return nil
 }
 
@@ -305,7 +339,7 @@ func (c *Controller) isValidating() bool {
 
 // newest is the path of the newest checkpoint, "" if there is none.
 func (c *Controller) newest() (string, error) {
-	names, err := checkpointsIn(c.cfg.Checkpoints)
+	names, err := checkpoint.Names(c.cfg.Checkpoints)
 	if err != nil {
 		return "", err
 	}
@@ -320,14 +354,13 @@ func (c *Controller) newest() (string, error) {
 
 // release goes on to the next batch, as no batch is left that would lead there.
 func (c *Controller) release(ctx context.Context) error {
+	c.mu.Lock()
+	at := c.loader.Position // which is another one once abandon has unlocked it, or the answer to an unlock was lost
+	c.mu.Unlock()
 	if err := c.call(ctx, rl.WeightSyncController, "abandon", rl.DefaultModel); err != nil {
 		return err
 	}
-	status, err := ask[rl.LoaderStatus](ctx, c.cfg.Peers, string(rl.DataLoader), "status")
-	if err != nil || !status.Quiet() {
-		return err // weight sync has unlocked it
-	}
-	return c.call(ctx, rl.DataLoader, "unlock_for_next_batch")
+	return c.call(ctx, rl.DataLoader, "unlock_for_next_batch", at)
 }
 
 // stopWorkers has all workers stop. The error names those that did not by the deadline.
@@ -352,14 +385,18 @@ func (c *Controller) stopped() bool {
 	return len(c.running) == 0
 }
 
-// conclude notes what has not ended.
-func (c *Controller) conclude(ctx context.Context) error {
+// conclude notes what has not ended, and records the end, from which each process of the run that is started later knows of it.
+func (c *Controller) conclude(ctx context.Context, order run.Order) error {
 	ctx, cancel := context.WithTimeout(ctx, observeTimeout)
 	defer cancel()
-	quiescent, err := ask[bool](ctx, c.cfg.Peers, string(rl.ActivityTracker), "is_quiescent")
+	tracker := string(rl.ActivityTracker)
+	if _, err := c.cfg.Peers.Call(ctx, tracker, "experiment_logger_flush", flushTime.Seconds()); err != nil {
+		c.cfg.Log.Warn("the last metrics may not have reached their logger", "error", err)
+	}
+	quiescent, err := ask[bool](ctx, c.cfg.Peers, tracker, "is_quiescent")
 	summary := ""
 	if err == nil && !quiescent {
-		summary, err = ask[string](ctx, c.cfg.Peers, string(rl.ActivityTracker), "get_running_status_summary")
+		summary, err = ask[string](ctx, c.cfg.Peers, tracker, "get_running_status_summary")
 	}
 	if err != nil {
 		summary = err.Error()
@@ -378,5 +415,12 @@ func (c *Controller) conclude(ctx context.Context) error {
 	if what != "" {
 		c.cfg.Log.Warn("the run has ended; not all activities have", "left", what)
 	}
-	return nil
+	state := c.machine.State()
+	end := ended.Record{
+		Run: c.cfg.Run, Exit: exitOf(state), Reason: order.Reason, Step: max(c.updates, state.Step), Leftover: what, Time: c.cfg.Now().UTC(),
+	}
+	return end.Write(c.cfg.End)
 }
+
+// flushTime is how long the end of a run waits for metrics that are on their way to a logger.
+const flushTime = 3 * time.Second

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/fray-ml/fray/rl/journal"
 )
@@ -63,11 +64,11 @@ func (r *recorder) wait(at journal.Position) error {
 	return r.journal.Wait(at)
 }
 
-// A record is a command, or the payload that belongs to the command before it: its first byte says which.
+// The first byte of a record is its kind. The payloads of a snapshot follow it as they are, so that it is made without a
+// copy of them.
 const (
 	recordCommand  = 'c' // a varint, so many bytes of JSON, and the payload of the command
-	recordSnapshot = 's' // JSON of a state
-	recordPayload  = 'p' // bytes of the snapshot before it
+	recordSnapshot = 's' // a varint, and the JSON of a state; so many records that follow are its payloads
 )
 
 // RecordError is a record of a journal that does not fit its role.
@@ -99,12 +100,8 @@ func snapshotRecords(state any, payloads [][]byte) ([][]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("record a snapshot: %w", err)
 	}
-	out := make([][]byte, 0, 1+len(payloads))
-	out = append(out, append([]byte{recordSnapshot}, text...))
-	for _, payload := range payloads {
-		out = append(out, append([]byte{recordPayload}, payload...))
-	}
-	return out, nil
+	first := binary.AppendUvarint([]byte{recordSnapshot}, uint64(len(payloads)))
+	return slices.Concat([][]byte{append(first, text...)}, payloads), nil
 }
 
 // replay reads records: a state of type S with its payloads, commands of type C with theirs.
@@ -117,13 +114,18 @@ func replay[S, C any](records [][]byte, restore func(S, [][]byte) error, apply f
 		var err error
 		switch record[0] {
 		case recordSnapshot:
-			var state S
-			var payloads [][]byte
-			for i+1 < len(records) && len(records[i+1]) > 0 && records[i+1][0] == recordPayload {
-				i++
-				payloads = append(payloads, bytes.Clone(records[i][1:])) // else each keeps the whole journal in memory
+			count, used := binary.Uvarint(record[1:])
+			if used <= 0 || count > uint64(len(records)-1-i) {
+				err = journal.ErrDamaged
+				break
 			}
-			if err = json.Unmarshal(record[1:], &state); err == nil {
+			payloads := make([][]byte, count)
+			for n := range payloads {
+				i++
+				payloads[n] = bytes.Clone(records[i]) // else each keeps the whole journal in memory
+			}
+			var state S
+			if err = json.Unmarshal(record[1+used:], &state); err == nil {
 				err = restore(state, payloads)
 			}
 		case recordCommand:

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,8 +19,10 @@ import (
 	"github.com/fray-ml/fray/actorrpc/resolver"
 	"github.com/fray-ml/fray/rl"
 	"github.com/fray-ml/fray/rl/config"
+	"github.com/fray-ml/fray/rl/ended"
 	"github.com/fray-ml/fray/rl/journal"
 	"github.com/fray-ml/fray/sleep"
+	"github.com/fray-ml/fray/state/store"
 )
 
 // Environment is where a process of a run is.
@@ -28,14 +31,20 @@ type Environment struct {
 	// them; without, all roles of the run are in this process.
 	Host   host.Config
 	Client *actorrpc.Client // nil: one that finds the actors of this process only
-	Out    io.Writer        // for metrics of the logger "console"
-	Log    *slog.Logger
+	// Store opens the store of journals that are in one: gs://BUCKET/PREFIX.
+	Store func(ctx context.Context, location string) (store.Store, error)
+	Out   io.Writer // for metrics of the logger "console"
+	Log   *slog.Logger
 	// Ready is called once the actors are served, with where each is; nil: nothing is.
 	Ready func(actors []resolver.Endpoint)
 }
 
 // stopTime is how long Serve waits for calls when it ends.
 const stopTime = 10 * time.Second
+
+// heldTime is how long a role waits for the end of a former process that has its journal open. A host that is preempted may
+// have some seconds left, and a lock of a file system of the network goes with its lease.
+const heldTime = 2 * time.Minute
 
 // actor is one that is served, and what runs beside it until the process ends.
 type actor struct {
@@ -45,9 +54,13 @@ type actor struct {
 	tend    func(ctx context.Context) error // nil: nothing
 }
 
-// Serve hosts roles in this process until ctx ends or, with the role controller, the run has. A run that failed is a
-// RunError. Where the controller is hosted the activity tracker is, too, unless the configuration has it elsewhere.
+// Serve hosts roles in this process until ctx ends or the run has; a run that has ended before is not hosted at all. With the role
+// controller a run that failed is a RunError. Where the controller is hosted the activity tracker is, too, unless the
+// configuration has it elsewhere.
 func Serve(ctx context.Context, parts []Part, cfg *config.Config, env Environment) (err error) {
+	if end, err := ended.Of(cfg); err != nil || end != nil {
+		return endedBefore(parts, cfg, end, env.Log, err)
+	}
 	local, err := resolver.NewLocal(nil)
 	if err != nil {
 		return err
@@ -89,7 +102,26 @@ func Serve(ctx context.Context, parts []Part, cfg *config.Config, env Environmen
 		env.Ready(served)
 	}
 	err = b.tend(ctx)
-	return errors.Join(err, shutdown(server, names))
+	unfinished := shutdown(server, names)
+	if unfinished != nil && ctx.Err() == nil && err == nil {
+		env.Log.Warn("the run has ended, and calls have not", "error", unfinished)
+		return nil
+	}
+	return errors.Join(err, unfinished)
+}
+
+// endedBefore is how a process ends that is started after the end of its run.
+func endedBefore(parts []Part, cfg *config.Config, end *ended.Record, log *slog.Logger, err error) error {
+	if err != nil {
+		return err
+	}
+	log.Info("the run has ended before, and so does this process; for another one in the same directory change the configuration, such as its key run",
+		"reason", end.Reason, "recorded in", ended.Path(cfg))
+	leads := slices.ContainsFunc(parts, func(part Part) bool { return part.Role == rl.Controller })
+	if leads && end.Exit != 0 {
+		return &RunError{Reason: end.Reason}
+	}
+	return nil
 }
 
 // withTracker adds the activity tracker to the controller's process.
@@ -153,7 +185,7 @@ func (b *builder) tend(ctx context.Context) error {
 	group.Go(func() error {
 		defer cancel()
 		if b.leads == nil {
-			untilEnded(ctx, b.peers, b.env.Log)
+			untilEnded(ctx, b.peers, b.cfg, b.env.Log)
 			return nil
 		}
 		err := b.leads.Run(ctx)
@@ -177,13 +209,11 @@ func (b *builder) close() error {
 
 // journal opens the journal of an actor; nil if the run keeps none of it.
 func (b *builder) journal(ctx context.Context, name string, always bool) (Journal, [][]byte, error) {
-	if b.cfg.Out == "" || !always && b.cfg.Recovery != rl.RecoverJournal {
+	place := b.cfg.Journals()
+	if place == "" || !always && b.cfg.Recovery != rl.RecoverJournal {
 		return nil, nil, nil
 	}
-	if strings.Contains(b.cfg.Out, "://") {
-		return nil, nil, fmt.Errorf("out is %q: journals need a directory that all hosts of the run share", b.cfg.Out)
-	}
-	j, records, err := journal.OpenDir(ctx, journal.DirConfig{Path: filepath.Join(b.cfg.Out, "journal", name)})
+	j, records, err := b.open(ctx, place, name)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -197,7 +227,35 @@ func (b *builder) journal(ctx context.Context, name string, always bool) (Journa
 	return j, records, nil
 }
 
+// open opens a journal below a place: a directory or a store.
+func (b *builder) open(ctx context.Context, place, name string) (*journal.Journal, [][]byte, error) {
+	if !strings.Contains(place, "://") {
+		return journal.OpenDir(ctx, journal.DirConfig{Path: filepath.Join(place, name), Wait: heldTime, Held: func() {
+			b.env.Log.Warn("another process has the journal open: waiting for its end", "actor", name, "longest", heldTime)
+		}})
+	}
+	if b.env.Store == nil {
+		return nil, nil, fmt.Errorf("the journal is to be in %s, and this program opens no stores: name a directory", place)
+	}
+	s, err := b.env.Store(ctx, place)
+	if err != nil {
+		return nil, nil, fmt.Errorf("open the journal in %s: %w", place, err)
+	}
+	return journal.OpenStore(ctx, s, name+"/")
+}
+
 // instance is a name for this life of an actor.
 func instance() string { return strings.ToLower(rand.Text()[:12]) }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// longest is the longest time that callers may name, in seconds.
+const longest = 366 * 24 * 3600
+
+// within ends a context after so many seconds, as a caller has named them.
+func within(ctx context.Context, limit float64) (context.Context, context.CancelFunc) {
+	if !(limit > 0) { // as NaN is not
+		limit = 0
+	}
+	return context.WithTimeout(ctx, seconds(min(limit, longest)))
+}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -83,6 +84,11 @@ func (s *stage) until(what string, happened func(m *model) bool) {
 // check verifies that every step was made of one whole loaded batch, by the weights of the step before.
 func (s *stage) check(steps int64) {
 	s.t.Helper()
+	s.checkBatches(8, steps)
+}
+
+func (s *stage) checkBatches(size int, steps int64) {
+	s.t.Helper()
 	m := s.model
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -90,8 +96,8 @@ func (s *stage) check(steps int64) {
 		s.t.Errorf("%d updates, want %d", m.step, steps)
 	}
 	for step, versions := range m.stale {
-		if len(versions) != 8 {
-			s.t.Errorf("step %d was trained on %d trajectories, want 8", step, len(versions))
+		if len(versions) != size {
+			s.t.Errorf("step %d was trained on %d trajectories, want %d", step, len(versions), size)
 		}
 		for _, version := range versions {
 			if version != step-1 {
@@ -99,13 +105,14 @@ func (s *stage) check(steps int64) {
 			}
 		}
 	}
-	for task, times := range m.trained {
+	uses := m.uses()
+	for task, times := range uses {
 		if times != 1 {
 			s.t.Errorf("task %s was trained on %d times", task, times)
 		}
 	}
-	if len(m.trained) != int(steps)*8 {
-		s.t.Errorf("%d tasks were trained on, want %d", len(m.trained), steps*8)
+	if len(uses) != int(steps)*size {
+		s.t.Errorf("%d tasks were trained on, want %d", len(uses), int(steps)*size)
 	}
 }
 
@@ -192,8 +199,12 @@ func TestN58_ResumeSetsTheStepAndSkipsData(t *testing.T) {
 	if s.model.step != 6 || filepath.Base(s.model.loaded) != "global_step_4" {
 		t.Errorf("step %d from %q, want 6 from global_step_4", s.model.step, s.model.loaded)
 	}
-	for task := range s.model.trained {
-		if first.trained[task] > 0 {
+	if states := append(slices.Clone(first.states), s.model.states...); !slices.Equal(states, []string{"", s.model.loaded}) {
+		t.Errorf("the processor loaded %q, want that of a new one, then the trainer's checkpoint", states)
+	}
+	before := first.uses()
+	for task := range s.model.uses() {
+		if before[task] > 0 {
 			t.Errorf("task %s was used again", task)
 		}
 	}

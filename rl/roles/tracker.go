@@ -19,6 +19,7 @@ type TrackerConfig struct {
 	Tracker activity.Config
 	Peers   Peers
 	Post    func(backend rl.LoggerBackend, fields map[string]any) error // to an experiment logger
+	Flush   func(ctx context.Context) error                             // returns once all posts have reached their loggers; nil: at once
 	Back    func()                                                      // the training step went back; nil: nothing
 	Journal Journal                                                     // nil: nothing outlives the process
 	Records [][]byte
@@ -30,6 +31,7 @@ type TrackerConfig struct {
 type Tracker struct {
 	peers Peers
 	post  func(rl.LoggerBackend, map[string]any) error
+	flush func(context.Context) error
 	back  func()
 	now   func() time.Time
 	log   *slog.Logger
@@ -44,7 +46,7 @@ type Tracker struct {
 // NewTracker returns the actor, in the state that its journal has.
 func NewTracker(cfg TrackerConfig) (*Tracker, error) {
 	t := &Tracker{
-		peers: cfg.Peers, post: cfg.Post, back: cfg.Back, now: cfg.Now, log: cfg.Log, keep: keeper{cfg.Journal}, machine: activity.New(cfg.Tracker),
+		peers: cfg.Peers, post: cfg.Post, flush: cfg.Flush, back: cfg.Back, now: cfg.Now, log: cfg.Log, keep: keeper{cfg.Journal}, machine: activity.New(cfg.Tracker),
 		changed: newSignal(), gone: map[string]time.Time{},
 	}
 	var state activity.State
@@ -58,15 +60,35 @@ func NewTracker(cfg TrackerConfig) (*Tracker, error) {
 	return t, nil
 }
 
-// Start begins an activity of a module, and returns its token; the incarnation of the module's process may follow.
+// Start begins an activity of a module, and returns its token. The incarnation of the module's process may follow, and the
+// token if the process chooses it: such a start may be repeated after a lost answer (activity.Tracker.StartAs).
 func (t *Tracker) Start(module, work string, more ...any) (string, error) {
 	incarnation, err := optional(more).text(0, "incarnation")
 	if err != nil {
 		return "", err
 	}
+	token, err := optional(more).text(1, "token")
+	if err != nil {
+		return "", err
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.machine.Start(t.now(), module, work, incarnation), nil
+	former := t.machine.Process(module)
+	if token != "" {
+		t.machine.StartAs(t.now(), token, module, work, incarnation)
+	} else {
+		token = t.machine.Start(t.now(), module, work, incarnation)
+	}
+	return token, t.heardOf(module, former)
+}
+
+// heardOf keeps which process a module has, if it is another one than before: the tracker's next process waits for it to report
+// what it does. t.mu is held.
+func (t *Tracker) heardOf(module, former string) error {
+	if t.machine.Process(module) == former {
+		return nil
+	}
+	return t.keep.save(t.machine.Snapshot())
 }
 
 // End ends an activity. A token that is unknown, or ended before, does nothing.
@@ -77,16 +99,23 @@ func (t *Tracker) End(token string) {
 	t.changed.notify()
 }
 
-// Beat is the heartbeat of a module's process; a map from the tokens that it has to their work may follow.
-func (t *Tracker) Beat(module, incarnation string, more ...map[string]string) {
-	var open map[string]string
-	if len(more) > 0 {
-		open = more[0]
+// Beat is the heartbeat of a module's process; a map from the tokens that it has to their work may follow, and the token
+// that it will choose next: then all that it has chosen before and does not list have ended.
+func (t *Tracker) Beat(module, incarnation string, more ...any) error {
+	open, err := optional(more).texts(0, "open")
+	if err != nil {
+		return err
+	}
+	next, err := optional(more).text(1, "next")
+	if err != nil {
+		return err
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.machine.Beat(t.now(), module, incarnation, open)
+	former := t.machine.Process(module)
+	t.machine.Beat(t.now(), module, incarnation, open, next)
 	t.changed.notify()
+	return t.heardOf(module, former)
 }
 
 // Dead notes that a process has ended: its activities expire. It returns how many did.
@@ -109,7 +138,7 @@ func (t *Tracker) IsQuiescent() bool {
 func (t *Tracker) WaitQuiescent(ctx context.Context, timeout ...*float64) bool {
 	if len(timeout) > 0 && timeout[0] != nil {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, time.Duration(*timeout[0]*float64(time.Second)))
+		ctx, cancel = within(ctx, *timeout[0])
 		defer cancel()
 	}
 	for {
@@ -158,18 +187,18 @@ const defaultLiveness = 5.0
 
 // CheckModuleLiveness reports whether all registered modules answer health_check with true, within so many seconds (5).
 func (t *Tracker) CheckModuleLiveness(ctx context.Context, timeout ...float64) bool {
-	seconds := defaultLiveness
+	limit := defaultLiveness
 	if len(timeout) > 0 {
-		seconds = timeout[0]
+		limit = timeout[0]
 	}
-	return len(t.liveness(ctx, time.Duration(seconds*float64(time.Second)))) == 0
+	return len(t.liveness(ctx, limit)) == 0
 }
 
 // GetUnhealthyModules are the modules that do not answer health_check with true within so many seconds, and for how
 // many seconds they have not.
 func (t *Tracker) GetUnhealthyModules(ctx context.Context, timeout float64) map[string]float64 {
 	gone := map[string]float64{}
-	for name, since := range t.liveness(ctx, time.Duration(timeout*float64(time.Second))) {
+	for name, since := range t.liveness(ctx, timeout) {
 		gone[name] = since.Seconds()
 	}
 	return gone
@@ -183,8 +212,8 @@ func (e *UnhealthyError) Error() string {
 }
 
 // liveness asks all modules for their health, and returns how long those have been gone that do not answer or fail.
-func (t *Tracker) liveness(ctx context.Context, timeout time.Duration) map[string]time.Duration {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+func (t *Tracker) liveness(ctx context.Context, limit float64) map[string]time.Duration {
+	ctx, cancel := within(ctx, limit)
 	defer cancel()
 	t.mu.Lock()
 	modules := t.machine.Modules()
@@ -314,6 +343,16 @@ func (t *Tracker) ExperimentLoggerPost(backend string, fields map[string]any) er
 	return t.post(b, fields)
 }
 
+// ExperimentLoggerFlush returns once all posts have reached their loggers, or after so many seconds with an error.
+func (t *Tracker) ExperimentLoggerFlush(ctx context.Context, limit float64) error {
+	if t.flush == nil {
+		return nil
+	}
+	ctx, cancel := within(ctx, limit)
+	defer cancel()
+	return t.flush(ctx)
+}
+
 // HealthCheck reports that the actor answers.
 func (t *Tracker) HealthCheck() bool { return true }
 
@@ -323,7 +362,8 @@ func TrackerOptions() host.Options {
 	return host.Options{MaxConcurrency: concurrency, Methods: map[string]host.MethodOptions{
 		"end": once, "beat": once, "dead": once, "is_quiescent": once, "wait_quiescent": once, "is_rollout_worker_quiescent": once,
 		"register_module": once, "check_module_liveness": once, "get_error_health_status": once, "get_errors": once,
-		"get_running_status_summary": once, "set_training_step": once, "get_training_step": once, "health_check": once,
+		"get_running_status_summary": once, "set_training_step": once, "get_training_step": once, "experiment_logger_flush": once,
+		"health_check": once,
 	}}
 }
 

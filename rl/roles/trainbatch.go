@@ -1,8 +1,11 @@
 package roles
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 
 	"github.com/fray-ml/fray/actorrpc/host"
@@ -16,6 +19,7 @@ type TrainBatchesConfig struct {
 	Pool    trainbatch.Config
 	Journal Journal  // nil: nothing outlives the process
 	Records [][]byte // of the journal, as it was opened
+	Log     *slog.Logger
 }
 
 // TrainBatches is the actor of a train batch pool. Its exported methods are what can be called.
@@ -23,7 +27,10 @@ type TrainBatches struct {
 	mu      sync.Mutex
 	machine *trainbatch.Pool
 	record  recorder
+	rewound int           // how often the pool was emptied
 	changed chan struct{} // closed once a batch that waits should be tried again
+	log     *slog.Logger
+	warned  bool // that consumers have much that they do not acknowledge
 }
 
 // trainCommand is a change of a train batch pool, as its journal has it.
@@ -53,7 +60,7 @@ func NewTrainBatches(cfg TrainBatchesConfig) (*TrainBatches, error) {
 		return nil, err
 	}
 	t := &TrainBatches{
-		machine: machine, changed: make(chan struct{}), record: recorder{journal: cfg.Journal, slack: 128 << 20},
+		machine: machine, changed: make(chan struct{}), record: recorder{journal: cfg.Journal, slack: 128 << 20}, log: cmp.Or(cfg.Log, slog.New(slog.DiscardHandler)),
 	}
 	if err := replay(cfg.Records, t.machine.Restore, t.apply); err != nil {
 		return nil, fmt.Errorf("train batch pool: %w", err)
@@ -84,6 +91,7 @@ func (t *TrainBatches) apply(c trainCommand, payload []byte) error {
 		t.machine.Release(c.Consumer)
 	case trainClear:
 		t.machine.Clear()
+		t.rewound++
 	default:
 		return fmt.Errorf("unknown change %q", c.Op)
 	}
@@ -126,10 +134,20 @@ func (t *TrainBatches) change(c trainCommand) error {
 	return t.record.wait(at)
 }
 
-// PutBatch stores a batch: true, also for an ID that was stored before. It waits while the pool is full.
+// PutBatch stores a batch: true, also for an ID that was stored before. It waits while the pool is full. If the run goes back
+// to a checkpoint meanwhile the batch is one of what is given up: false.
 func (t *TrainBatches) PutBatch(ctx context.Context, header rl.TrainHeader, payload []byte) (bool, error) {
+	if header.ID == "" {
+		return false, errors.New("put_batch: the header has no id: want one of its own for each batch, so that it is stored once however often it is put")
+	}
+	t.mu.Lock()
+	rewound := t.rewound
+	t.mu.Unlock()
 	for {
-		at, wait, err := t.put(header, payload)
+		at, wait, err := t.put(header, payload, rewound)
+		if errors.Is(err, errRewound) {
+			return false, nil
+		}
 		if err != nil {
 			return false, err
 		}
@@ -144,9 +162,15 @@ func (t *TrainBatches) PutBatch(ctx context.Context, header rl.TrainHeader, payl
 	}
 }
 
-func (t *TrainBatches) put(header rl.TrainHeader, payload []byte) (journal.Position, <-chan struct{}, error) {
+// errRewound is that the pool was emptied while a batch waited.
+var errRewound = errors.New("the run has gone back to a checkpoint")
+
+func (t *TrainBatches) put(header rl.TrainHeader, payload []byte, rewound int) (journal.Position, <-chan struct{}, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.rewound != rewound {
+		return 0, nil, errRewound
+	}
 	if t.machine.Seen(header.ID) {
 		return t.record.last, nil, nil
 	}
@@ -174,12 +198,22 @@ func (t *TrainBatches) GetBatch(options ...any) (*rl.TrainBatch, error) {
 	at := t.record.last
 	if changed {
 		at, err = t.note(trainCommand{Op: trainGet, Model: model, Consumer: consumer}, nil)
+		t.warn()
 	}
 	t.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
 	return batch, t.record.wait(at)
+}
+
+// warn notes once that consumers have more than the pool may hold beside it.
+func (t *TrainBatches) warn() {
+	if over := t.machine.Overhang(); over > 0 && !t.warned {
+		t.warned = true
+		t.log.Warn("train workers hold many batches until their next checkpoint: lower train_worker.save_freq to have them take less memory",
+			"bytes", t.machine.Bytes(), "batches", t.machine.Sizes())
+	}
 }
 
 // Ack forgets a batch that was given, and reports whether there was one of the ID.

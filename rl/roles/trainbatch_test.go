@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 
 	"github.com/fray-ml/fray/actorrpc"
 	"github.com/fray-ml/fray/rl"
@@ -27,6 +28,14 @@ func TestN51_N52_TrainBatchesOverTheWire(t *testing.T) {
 			t.Error("put_batch is false")
 		}
 	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := pool.PutBatch(ctx, rl.TrainHeader{ID: "t3"}, []byte("12345678")); !errors.Is(err, context.Canceled) {
+		t.Errorf("a put in a full pool: %v, want that it waits", err)
+	}
+	if _, err := pool.PutBatch(ctx, rl.TrainHeader{}, nil); err == nil || errors.Is(err, context.Canceled) {
+		t.Errorf("a batch without an ID: %v, want an error", err)
+	}
 	waits := actorrpc.Go[bool](t.Context(), h, "put_batch", rl.TrainHeader{ID: "t2"}, []byte("12345678"))
 	got := call[*rl.TrainBatch](t, h, "get_batch", "default", "train_worker_0")
 	if got == nil || got.ID != "t1" || got.Header.UpdateFn != "actor_update" || string(got.Payload) != "12345678" {
@@ -38,16 +47,11 @@ func TestN51_N52_TrainBatchesOverTheWire(t *testing.T) {
 	if call[*rl.TrainBatch](t, h, "get_batch", "other") != nil {
 		t.Error("a batch of another model is given")
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := pool.PutBatch(ctx, rl.TrainHeader{ID: "t3"}, []byte("12345678")); !errors.Is(err, context.Canceled) {
-		t.Errorf("a put in a full pool: %v, want that it waits", err)
+	if ok, err := waits.Result(t.Context()); !ok || err != nil { // a consumer has the first, and may need more before it acknowledges it
+		t.Errorf("the put that waited: %t, %v", ok, err)
 	}
 	if !call[bool](t, h, "ack", "t1") {
 		t.Error("ack is false")
-	}
-	if ok, err := waits.Result(t.Context()); !ok || err != nil {
-		t.Errorf("the put that waited: %t, %v", ok, err)
 	}
 	if sizes := call[map[string]int](t, h, "sizes"); sizes["default"] != 1 {
 		t.Errorf("sizes %v, want the second batch", sizes)
@@ -107,4 +111,35 @@ func TestTrainBatchesContinueTheirJournal(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// A batch that waits for room as the run goes back to a checkpoint is dropped: it was made of what is given up.
+func TestABatchThatWaitsDuringARewindIsDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool, err := roles.NewTrainBatches(roles.TrainBatchesConfig{Pool: trainbatch.Config{MaxBytes: 1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := pool.PutBatch(t.Context(), rl.TrainHeader{ID: "1"}, []byte("a")); err != nil {
+			t.Fatal(err)
+		}
+		stored := make(chan bool)
+		go func() {
+			ok, err := pool.PutBatch(t.Context(), rl.TrainHeader{ID: "2"}, []byte("b"))
+			if err != nil {
+				t.Error(err)
+			}
+			stored <- ok
+		}()
+		synctest.Wait()
+		if err := pool.Rewind(1); err != nil {
+			t.Fatal(err)
+		}
+		if <-stored || !pool.IsEmpty() {
+			t.Errorf("the batch that waited is stored: %v", pool.Sizes())
+		}
+		if ok, err := pool.PutBatch(t.Context(), rl.TrainHeader{ID: "2"}, []byte("b")); !ok || err != nil {
+			t.Errorf("a batch after the rewind: %t, %v", ok, err)
+		}
+	})
 }

@@ -30,6 +30,12 @@ func (w *trainer) LoadCheckpoint(path string) int64 {
 	defer m.mu.Unlock()
 	m.loaded = path
 	m.step, _ = run.CheckpointStep(filepath.Base(path))
+	for step := range m.made {
+		if step > m.step {
+			delete(m.made, step)
+			delete(m.stale, step)
+		}
+	}
 	return m.step
 }
 
@@ -64,6 +70,8 @@ func (w *trainer) work(ctx context.Context) {
 		step := w.train(string(batch["payload"].([]byte)))
 		whole := context.WithoutCancel(ctx)
 		again(whole, w.s.peers, "activity_tracker", "set_training_step", step)
+		metrics := map[string]any{"data": map[string]float64{"loss": 1}, "step": step, "id": fmt.Sprint("train_worker_0/", step)}
+		again(whole, w.s.peers, "activity_tracker", "experiment_logger_post", "jsonl", metrics)
 		if w.save > 0 && step%w.save == 0 {
 			w.checkpoint(whole, step)
 		}
@@ -83,7 +91,7 @@ func (w *trainer) train(text string) int64 {
 		if _, err := fmt.Sscan(line, &task, &version); err != nil {
 			panic(err)
 		}
-		m.trained[task]++
+		m.made[m.step] = append(m.made[m.step], task)
 		m.stale[m.step] = append(m.stale[m.step], version)
 	}
 	return m.step

@@ -11,9 +11,9 @@ import (
 	"github.com/fray-ml/fray/rl/validation"
 )
 
-// MetricLogger has metrics logged at the run's present step.
+// MetricLogger has the metrics of a validation logged at the run's present step; once, if the validation has a name.
 type MetricLogger interface {
-	LogMetrics(ctx context.Context, metrics map[string]float64) error
+	LogMetrics(ctx context.Context, measured validation.Measured) error
 }
 
 // ValidatorConfig is of the actor validator.
@@ -26,22 +26,27 @@ type ValidatorConfig struct {
 
 // Validator is the actor of a validator. Its exported methods are what can be called.
 type Validator struct {
-	loader  LoaderStatus
-	metrics MetricLogger
+	loader    LoaderStatus
+	metrics   MetricLogger
+	measuring chan struct{} // has room for the one who measures
 
 	mu      sync.Mutex
 	machine validation.Validator
 	record  recorder
 }
 
-// validatorCommand is a change of a validator, as its journal has it: a trajectory, or that all were cleared.
+// validatorCommand is a change of a validator, as its journal has it: a trajectory, a validation that was measured, or
+// that all was cleared.
 type validatorCommand struct {
-	Put *validation.Header `json:"put,omitempty"` // nil: clear
+	Put      *validation.Header   `json:"put,omitempty"`
+	Measured *validation.Measured `json:"measured,omitempty"`
 }
 
 // NewValidator returns the actor, in the state that its journal has.
 func NewValidator(cfg ValidatorConfig) (*Validator, error) {
-	v := &Validator{loader: cfg.Loader, metrics: cfg.Metrics, record: recorder{journal: cfg.Journal, slack: 8 << 20}}
+	v := &Validator{
+		loader: cfg.Loader, metrics: cfg.Metrics, measuring: make(chan struct{}, 1), record: recorder{journal: cfg.Journal, slack: 8 << 20},
+	}
 	restore := func(state validation.State, _ [][]byte) error {
 		v.machine.Restore(state)
 		return nil
@@ -61,13 +66,32 @@ func (v *Validator) compact() error {
 	return nil
 }
 
+// apply carries a change out, as it is made and as it is replayed.
 func (v *Validator) apply(c validatorCommand, _ []byte) error {
-	if c.Put == nil {
-		v.machine.Clear()
-	} else {
+	switch {
+	case c.Put != nil:
 		v.machine.Put(*c.Put)
+	case c.Measured != nil:
+		v.machine.Settle(*c.Measured)
+	default:
+		v.machine.Clear()
 	}
 	return nil
+}
+
+// change carries a change out, records it and waits until it is durable.
+func (v *Validator) change(c validatorCommand) error {
+	v.mu.Lock()
+	err := v.apply(c, nil)
+	var at journal.Position
+	if err == nil {
+		at, err = v.note(c)
+	}
+	v.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return v.record.wait(at)
 }
 
 func (v *Validator) note(c validatorCommand) (journal.Position, error) {
@@ -91,14 +115,7 @@ func (v *Validator) note(c validatorCommand) (journal.Position, error) {
 // validation.HeaderOf has what is read.
 func (v *Validator) PutTrajectory(header map[string]any, _ []byte) (rl.Outcome, error) {
 	read := validation.HeaderOf(header)
-	v.mu.Lock()
-	outcome := v.machine.Put(read)
-	at, err := v.note(validatorCommand{Put: &read})
-	v.mu.Unlock()
-	if err != nil {
-		return "", err
-	}
-	return outcome, v.record.wait(at)
+	return rl.Success, v.change(validatorCommand{Put: &read})
 }
 
 // IsComplete reports whether every validation task is rolled out.
@@ -110,44 +127,58 @@ func (v *Validator) IsComplete(ctx context.Context) (bool, error) {
 	return validation.IsComplete(status), nil
 }
 
-// ComputeAndLogMetrics returns the means of the scores, logs them and clears the trajectories.
-func (v *Validator) ComputeAndLogMetrics(ctx context.Context) (map[string]float64, error) {
+// ComputeAndLogMetrics returns the means of the scores, logs them and clears the trajectories. A name of the validation may
+// follow: asked again by it, since an answer was lost, the metrics are the same, until Clear or the next validation.
+func (v *Validator) ComputeAndLogMetrics(ctx context.Context, more ...any) (map[string]float64, error) {
+	id, err := optional(more).text(0, "validation")
+	if err != nil {
+		return nil, err
+	}
+	if err := v.measure(ctx); err != nil {
+		return nil, err
+	}
+	defer v.measured()
 	v.mu.Lock()
-	before := v.machine.Snapshot()
-	metrics, err := v.machine.Metrics()
+	result, isSettled, err := v.machine.Measure(id)
+	at := v.record.last
 	v.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
-	if err := v.metrics.LogMetrics(ctx, metrics); err != nil {
-		v.mu.Lock()
-		v.machine.Restore(before) // so that they can be asked for again
-		v.mu.Unlock()
+	if isSettled {
+		return result.Metrics, v.record.wait(at)
+	}
+	if err := v.metrics.LogMetrics(ctx, result); err != nil {
 		return nil, fmt.Errorf("log the metrics of the validation: %w", err)
 	}
-	v.mu.Lock()
-	at, err := v.note(validatorCommand{})
-	v.mu.Unlock()
-	if err != nil {
-		return nil, err
-	}
-	return metrics, v.record.wait(at)
+	return result.Metrics, v.change(validatorCommand{Measured: &result})
 }
 
-// Clear forgets all trajectories.
-func (v *Validator) Clear() error {
-	v.mu.Lock()
-	v.machine.Clear()
-	at, err := v.note(validatorCommand{})
-	v.mu.Unlock()
-	if err != nil {
+// Clear forgets all trajectories and metrics, as another validation begins.
+func (v *Validator) Clear(ctx context.Context) error {
+	if err := v.measure(ctx); err != nil {
 		return err
 	}
-	return v.record.wait(at)
+	defer v.measured()
+	return v.change(validatorCommand{})
 }
+
+// measure has the caller be the only one who measures or clears, until measured.
+func (v *Validator) measure(ctx context.Context) error {
+	select {
+	case v.measuring <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (v *Validator) measured() { <-v.measuring }
 
 // ValidatorOptions are how the actor is served.
 func ValidatorOptions() host.Options {
 	safe := host.MethodOptions{Idempotent: true}
-	return host.Options{MaxConcurrency: concurrency, Methods: map[string]host.MethodOptions{"is_complete": safe, "clear": safe}}
+	return host.Options{MaxConcurrency: concurrency, Methods: map[string]host.MethodOptions{
+		"is_complete": safe, "clear": safe, "health_check": safe,
+	}}
 }

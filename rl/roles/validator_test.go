@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/fray-ml/fray/rl/loader"
 	"github.com/fray-ml/fray/rl/roles"
 	"github.com/fray-ml/fray/rl/source"
+	"github.com/fray-ml/fray/rl/validation"
 )
 
 // logged are the metrics that were logged.
@@ -21,9 +23,9 @@ type logged struct {
 	err     error
 }
 
-func (l *logged) LogMetrics(_ context.Context, metrics map[string]float64) error {
+func (l *logged) LogMetrics(_ context.Context, measured validation.Measured) error {
 	if l.err == nil {
-		l.metrics = append(l.metrics, metrics)
+		l.metrics = append(l.metrics, measured.Metrics)
 	}
 	return l.err
 }
@@ -91,4 +93,77 @@ func TestN68_N69_N70_Validation(t *testing.T) {
 	if _, err := v.ComputeAndLogMetrics(t.Context()); err == nil {
 		t.Error("computing has not cleared the trajectories")
 	}
+}
+
+// A validation whose answer was lost has the same metrics when it is asked for again: while they are logged, afterwards, and
+// by the validator's next process. What is put meanwhile is not lost.
+func TestALostAnswerOfAValidation(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) { testLostAnswer(t, dir) })
+}
+
+func testLostAnswer(t *testing.T, dir string) {
+	metrics := &held{open: make(chan struct{}), asked: make(chan struct{}, 9)}
+	open := func() (*roles.Validator, *journal.Journal) {
+		j, records, err := journal.OpenDir(t.Context(), journal.DirConfig{Path: dir, NoSync: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := roles.NewValidator(roles.ValidatorConfig{Metrics: metrics, Journal: j, Records: records})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v, j
+	}
+	put := func(v *roles.Validator, task string, reward float64) {
+		if _, err := v.PutTrajectory(map[string]any{"task_id": task, "scores": map[string]any{"reward": reward}}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v, j := open()
+	put(v, "0/0/0", 1)
+	answers := make(chan map[string]float64, 2)
+	measure := func() {
+		got, err := v.ComputeAndLogMetrics(t.Context(), "0/0")
+		if err != nil {
+			t.Error(err)
+		}
+		answers <- got
+	}
+	go measure()
+	<-metrics.asked
+	go measure() // its caller has lost the connection of the first
+	put(v, "0/1/0", 0)
+	synctest.Wait()
+	close(metrics.open)
+	first, second := <-answers, <-answers
+	if first["val/reward"] != 1 || cmp.Diff(first, second) != "" || len(metrics.logged) != 1 {
+		t.Errorf("metrics %v and %v, logged %d times; want the same, of the first trajectory, once", first, second, len(metrics.logged))
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	v, j = open()
+	defer func() { _ = j.Close() }()
+	again, err := v.ComputeAndLogMetrics(t.Context(), "0/0")
+	if err != nil || cmp.Diff(first, again) != "" {
+		t.Errorf("after a restart %v, %v; want %v", again, err, first)
+	}
+	next, err := v.ComputeAndLogMetrics(t.Context(), "0/1")
+	if err != nil || next["val/reward"] != 0 || next["val/num_samples"] != 1 {
+		t.Errorf("the next validation has %v, %v; want what was put while the first was logged", next, err)
+	}
+}
+
+// held logs once it is opened.
+type held struct {
+	open, asked chan struct{}
+	logged      []map[string]float64
+}
+
+func (h *held) LogMetrics(_ context.Context, measured validation.Measured) error {
+	h.asked <- struct{}{}
+	<-h.open
+	h.logged = append(h.logged, measured.Metrics)
+	return nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fray-ml/fray/rl"
 	"github.com/fray-ml/fray/rl/activity"
+	"github.com/fray-ml/fray/rl/checkpoint"
 	"github.com/fray-ml/fray/rl/run"
 	"github.com/fray-ml/fray/sleep"
 )
@@ -23,6 +24,14 @@ type watcher struct {
 
 	mu   sync.Mutex
 	gone map[string]time.Duration
+
+	errors  activity.HealthStatus // as they were checked last
+	checked time.Time             // then
+}
+
+// isObserved reports whether a run is observed in a phase: workers may have been started.
+func isObserved(phase run.Phase) bool {
+	return slices.Contains([]run.Phase{run.Running, run.Validating, run.ValidatingFirst}, phase)
 }
 
 // health checks the modules until ctx ends, while the run is under way.
@@ -32,7 +41,7 @@ func (w *watcher) health(ctx context.Context) {
 		return
 	}
 	for sleep.For(ctx, cfg.Health) {
-		if !slices.Contains([]run.Phase{run.Running, run.Validating, run.ValidatingFirst}, w.controller.Status().Phase) {
+		if !isObserved(w.controller.Status().Phase) {
 			continue // modules may not be there yet, or not any more
 		}
 		seconds, err := ask[map[string]float64](ctx, cfg.Peers, string(rl.ActivityTracker), "get_unhealthy_modules", cfg.HealthTimeout.Seconds())
@@ -67,7 +76,7 @@ func (w *watcher) observe(ctx context.Context, state run.State) (run.Observation
 		if o.Step, err = ask[int64](ctx, c.cfg.Peers, string(rl.ActivityTracker), "get_training_step"); err != nil {
 			return o, err
 		}
-		if err := w.errors(ctx, &o); err != nil {
+		if err := w.modules(ctx, &o); err != nil {
 			return o, err
 		}
 		if len(o.Restarted) > 0 {
@@ -91,15 +100,17 @@ func (w *watcher) observe(ctx context.Context, state run.State) (run.Observation
 // observeTimeout is how long an observation may take: an actor that is being restarted is waited for elsewhere.
 const observeTimeout = 5 * time.Second
 
-func (w *watcher) errors(ctx context.Context, o *run.Observation) error {
+// modules reads what modules have reported, as often as it is to be checked, and which have new processes.
+func (w *watcher) modules(ctx context.Context, o *run.Observation) error {
 	c := w.controller
-	if c.cfg.Errors > 0 {
+	if now := c.cfg.Now(); c.cfg.Errors > 0 && now.Sub(w.checked) >= c.cfg.Errors {
 		health, err := ask[activity.HealthStatus](ctx, c.cfg.Peers, string(rl.ActivityTracker), "get_error_health_status")
 		if err != nil {
 			return err
 		}
-		o.Health, o.Critical, o.Message = health.Status, health.Critical, health.Message
+		w.errors, w.checked = health, now
 	}
+	o.Health, o.Critical, o.Message = w.errors.Status, w.errors.Critical, w.errors.Message
 	now, err := c.cfg.Peers.Incarnations(ctx)
 	if err != nil {
 		return err
@@ -111,6 +122,13 @@ func (w *watcher) errors(ctx context.Context, o *run.Observation) error {
 func (w *watcher) validation(ctx context.Context, o *run.Observation) (err error) {
 	if !w.controller.cfg.Cast.Validates {
 		o.Complete = true
+		return nil
+	}
+	c := w.controller
+	c.mu.Lock()
+	o.Complete = c.record.Measured // it is being ended: its loader may have been reset for the next one
+	c.mu.Unlock()
+	if o.Complete {
 		return nil
 	}
 	o.Complete, err = ask[bool](ctx, w.controller.cfg.Peers, string(rl.Validator), "is_complete")
@@ -141,6 +159,9 @@ func (w *watcher) flow(ctx context.Context, o *run.Observation) (err error) {
 		return err
 	}
 	o.Settled, o.Waiting = status.Settled, status.Waiting
+	if len(status.Models) == 0 { // a class of the user that does not count them
+		o.Trained = o.Step
+	}
 	for _, model := range status.Models {
 		o.Trained += model.Train
 	}
@@ -151,10 +172,10 @@ func (w *watcher) flow(ctx context.Context, o *run.Observation) (err error) {
 func (w *watcher) checkpoints(o *run.Observation) error {
 	cfg := w.controller.cfg
 	if path := cfg.Machine.ResumePath; path != "" {
-		_, err := os.Stat(filepath.Join(path, manifestName))
+		_, err := os.Stat(filepath.Join(path, checkpoint.ManifestName))
 		o.Missing = errors.Is(err, fs.ErrNotExist)
 	}
 	var err error
-	o.Checkpoints, err = checkpointsIn(cfg.Checkpoints)
+	o.Checkpoints, err = checkpoint.Names(cfg.Checkpoints)
 	return err
 }

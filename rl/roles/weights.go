@@ -263,9 +263,14 @@ func (w *Weights) IsWaitingForValidation() bool {
 	return len(w.machine.Waiting()) > 0
 }
 
-// EndValidate ends a validation: training goes on.
-func (w *Weights) EndValidate(ctx context.Context, tag string) error {
-	return w.change(ctx, func(m *weights.Machine) []weights.Action { return m.Validated(tag) })
+// EndValidate ends a validation: training goes on. A name of the validation may follow, by which it ends once: asked again
+// since an answer was lost, it does not end the next one.
+func (w *Weights) EndValidate(ctx context.Context, tag string, more ...any) error {
+	name, err := optional(more).text(0, "validation")
+	if err != nil {
+		return err
+	}
+	return w.change(ctx, func(m *weights.Machine) []weights.Action { return m.ValidatedAs(tag, name) })
 }
 
 // SetModelVersion begins at a version: that of a checkpoint. A copy is to follow.

@@ -2,7 +2,6 @@ package roles
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -85,26 +84,36 @@ func (w *Weights) attempt(ctx context.Context, action weights.Action) error {
 	return nil
 }
 
+// unlockLoader unlocks the loader where it was before the first attempt: a further one changes nothing if the answer to
+// another was lost.
 func (w *Weights) unlockLoader(ctx context.Context, action weights.Action) error {
 	name := string(rl.DataLoader)
-	if action.Again {
-		status, err := ask[rl.LoaderStatus](ctx, w.peers, name, "status")
+	at, isFirst := w.of(action.Tag).UnlockAt, false
+	for {
+		if at == nil {
+			status, err := ask[rl.LoaderStatus](ctx, w.peers, name, "status")
+			if err != nil {
+				return err
+			}
+			at, isFirst = &status.Position, true
+			if err := w.keepChange(func(m *weights.Machine) { m.UnlockAt(action.Tag, *at) }); err != nil {
+				return err
+			}
+		}
+		unlocked, err := ask[bool](ctx, w.peers, name, "unlock_for_next_batch", *at)
 		if err != nil {
 			return err
 		}
-		if !status.Quiet() || !status.Locked {
-			return w.unlocked(action.Tag)
+		if unlocked || !isFirst {
+			return w.keepChange(func(m *weights.Machine) { m.Unlocked(action.Tag) })
 		}
+		at = nil // it began a batch between the two calls
 	}
-	if _, err := w.peers.Call(ctx, name, "unlock_for_next_batch"); err != nil {
-		return fmt.Errorf("%s.unlock_for_next_batch: %w", name, err)
-	}
-	return w.unlocked(action.Tag)
 }
 
-// unlocked notes that the loader was unlocked.
-func (w *Weights) unlocked(tag rl.ModelTag) error {
-	at, err := w.decide(func(m *weights.Machine) []weights.Action { m.Unlocked(tag); return nil }, nil)
+// keepChange changes the machine, and returns once that is durable.
+func (w *Weights) keepChange(change func(*weights.Machine)) error {
+	at, err := w.decide(func(m *weights.Machine) []weights.Action { change(m); return nil }, nil)
 	if err != nil {
 		return err
 	}

@@ -10,23 +10,6 @@ import (
 	"github.com/fray-ml/fray/rl"
 )
 
-// Phase is how far a run is.
-type Phase string
-
-// The phases, in their order; Rewinding leads back to Loading.
-const (
-	Initializing    Phase = "initializing"
-	Loading         Phase = "loading"
-	Syncing         Phase = "syncing"
-	ValidatingFirst Phase = "validating_first"
-	Starting        Phase = "starting"
-	Running         Phase = "running"
-	Validating      Phase = "validating"
-	Rewinding       Phase = "rewinding"
-	Stopping        Phase = "stopping"
-	Ended           Phase = "ended"
-)
-
 // Config configures a Machine.
 type Config struct {
 	TotalSteps          int64 // updates after which the run is finished; 0: when the data is
@@ -38,65 +21,10 @@ type Config struct {
 	Policy rl.ErrorPolicy
 	// Recovery is what the restart of a stateful role does; "": RecoverJournal.
 	Recovery rl.Recovery
-	// Patience is how long a step of the start may fail, and a module be gone, before the run ends; 0: 10 min.
+	// Patience is how long orders may fail, observations be incomplete, and a module be gone, before the run ends; 0: 10 min.
 	Patience time.Duration
 	// StopTimeout is how long a stop waits for activities; 0: 30 s.
 	StopTimeout time.Duration
-}
-
-// Verb is what an Order does.
-type Verb string
-
-// The verbs.
-const (
-	None            Verb = ""                 // wait for the next observation
-	Initialize      Verb = "initialize"       // train workers set up their services
-	PrepareFresh    Verb = "prepare_fresh"    // train workers save the initial weights for rollouts
-	Load            Verb = "load_checkpoint"  // of Path: train workers, data loader, versions of weights
-	SyncWeights     Verb = "sync_weights"     // to the inference services
-	StartValidation Verb = "start_validation" // rollout workers take tasks of the validation
-	EndValidation   Verb = "end_validation"   // metrics, workers back, then the locks of Tag
-	StartWorkers    Verb = "start_workers"    // those of Modules, all if there are none
-	Release         Verb = "release"          // unlock the loader, since no batch is left that would
-	Rewind          Verb = "rewind"           // empty the pools for Epoch
-	StopWorkers     Verb = "stop_workers"
-	Conclude        Verb = "conclude" // the run has ended
-)
-
-// Order is what is to be done now.
-type Order struct {
-	Verb    Verb
-	Path    string // of the checkpoint
-	Step    int64
-	Epoch   int
-	Tag     rl.ModelTag
-	Modules []string
-	Reason  string
-}
-
-// Observation is what the controller sees. Its fields are read in the order in which data flows (loader, trajectory
-// pools, train batch pools, tracker), so that what moves on meanwhile is seen at the later one.
-type Observation struct {
-	Step              int64
-	Trained           int64 // updates of which weight sync knows
-	Loader            rl.LoaderStatus
-	PoolsEmpty        bool // no trajectory and no batch that is not acknowledged
-	TrainBatchesEmpty bool
-	Quiescent         bool // no activity
-	// Settled is that no weights are being copied, no copy has failed and no validation is due.
-	Settled bool
-	Waiting []rl.ModelTag // for a validation
-	// Complete is that the validation's tasks are all done.
-	Complete bool
-	Health   rl.Health
-	Critical int    // recent errors after which a run cannot go on
-	Message  string // of Health
-	// Checkpoints are the names in the directory of checkpoints; Missing is that ResumePath is no checkpoint.
-	Checkpoints []string
-	Missing     bool
-	Gone        map[string]time.Duration // modules that do not answer, and for how long
-	// Restarted are modules with a new process since they were last started, sorted.
-	Restarted []string
 }
 
 // State is what a restarted controller goes on with.
@@ -108,7 +36,6 @@ type State struct {
 	Tag      rl.ModelTag `json:"tag,omitempty"`      // of the validation
 	Begun    bool        `json:"begun,omitempty"`    // the validation, or the stop
 	Again    bool        `json:"again,omitempty"`    // workers were started before: Loading follows a rewind
-	Restart  []string    `json:"restart,omitempty"`  // modules that are to be started again
 	Failed   bool        `json:"failed,omitempty"`   // the run
 	Reason   string      `json:"reason,omitempty"`   // why it ends
 	Since    time.Time   `json:"since,omitzero"`     // when the phase began
@@ -123,6 +50,9 @@ type Machine struct {
 	seen  string // by which they are compared
 	// reached is when the last update was seen; zero: it was not.
 	reached time.Time
+	// failing is since when orders have failed, and unseen since when not all could be observed; zero: the last one was
+	// carried out, or was whole.
+	failing, unseen time.Time
 }
 
 // New returns the machine of a run that begins.
@@ -135,12 +65,8 @@ func New(cfg Config, now time.Time) *Machine {
 	return &Machine{cfg: cfg, state: State{Phase: Initializing, Since: now}}
 }
 
-// State is a copy of the state.
-func (m *Machine) State() State {
-	s := m.state
-	s.Restart = slices.Clone(s.Restart)
-	return s
-}
+// State is the state.
+func (m *Machine) State() State { return m.state }
 
 // Restore goes on from a state. What was ordered and not reported as done is ordered again.
 func (m *Machine) Restore(s State) {
@@ -156,6 +82,18 @@ func (m *Machine) enter(now time.Time, p Phase) {
 
 // Next is what is due.
 func (m *Machine) Next(now time.Time, o Observation) Order {
+	if o.Problem != "" && m.state.Phase != Stopping {
+		return m.blind(now, o)
+	}
+	m.unseen = time.Time{}
+	order := m.decide(now, o)
+	if order.Verb == None {
+		m.failing = time.Time{} // what failed is not due any more
+	}
+	return order
+}
+
+func (m *Machine) decide(now time.Time, o Observation) Order {
 	switch m.state.Phase {
 	case Initializing:
 		return Order{Verb: Initialize}
@@ -183,6 +121,32 @@ func (m *Machine) Next(now time.Time, o Observation) Order {
 	}
 	return Order{}
 }
+
+// blind is what is due while not all can be observed: only what interrupts the run. A run that cannot be observed for Patience
+// has failed.
+func (m *Machine) blind(now time.Time, o Observation) Order {
+	if m.isUnderWay() {
+		if order, ok := m.interruption(now, o); ok {
+			return order
+		}
+	}
+	if m.unseen.IsZero() {
+		m.unseen = now
+	}
+	if now.Sub(m.unseen) >= m.cfg.Patience && !m.isTolerant() {
+		m.fail(now, "observe the run: "+o.Problem)
+		return m.stopping(now, o)
+	}
+	return Order{}
+}
+
+// isUnderWay reports whether workers may have been started.
+func (m *Machine) isUnderWay() bool {
+	return m.state.Phase == Running || m.state.Phase == Validating || m.state.Phase == ValidatingFirst
+}
+
+// isTolerant reports whether the run goes on whatever its modules do, as its policy has it.
+func (m *Machine) isTolerant() bool { return m.cfg.Policy == rl.ContinueOnAny && m.isUnderWay() }
 
 // load chooses the checkpoint to begin with. After a rewind it is the newest there is.
 func (m *Machine) load(now time.Time, o Observation) Order {
@@ -237,7 +201,7 @@ func (m *Machine) interruption(now time.Time, o Observation) (Order, bool) {
 		if m.rewinds(name) {
 			m.state.Epoch++
 			m.state.Again = true
-			m.state.Restart = nil
+			m.reached = time.Time{}
 			m.enter(now, Rewinding)
 			return Order{Verb: Rewind, Epoch: m.state.Epoch, Reason: name + " was restarted"}, true
 		}
@@ -310,11 +274,12 @@ const still = 2
 
 // monitor finds the end of the run, validations that are due, and a standstill.
 func (m *Machine) monitor(now time.Time, o Observation) Order {
-	if reached := m.cfg.TotalSteps > 0 && o.Step >= m.cfg.TotalSteps; reached && !m.validatesLast(now, o) {
+	if m.cfg.TotalSteps > 0 && o.Step >= m.cfg.TotalSteps && len(o.Waiting) == 0 {
+		if m.isLastPending(now, o) {
+			return Order{}
+		}
 		m.stop(now, fmt.Sprintf("finished: %d steps", o.Step), false)
 		return m.stopping(now, o)
-	} else if reached && len(o.Waiting) == 0 {
-		return Order{}
 	}
 	if len(o.Waiting) > 0 {
 		m.enter(now, Validating)
@@ -338,13 +303,11 @@ func (m *Machine) monitor(now time.Time, o Observation) Order {
 	return Order{Verb: Release, Reason: "every rollout of the batch failed, or its batch was dropped"}
 }
 
-// validatesLast reports whether a validation is due, or may come to be, after the last update: its weights are counted
-// and copied first. A trainer that reports no updates is waited for no longer than Patience.
-func (m *Machine) validatesLast(now time.Time, o Observation) bool {
-	if len(o.Waiting) > 0 {
-		return true
-	}
-	if m.cfg.ValidateFreq <= 0 || o.Settled && o.Trained >= o.Step {
+// isLastPending reports whether the last update is still being dealt with: its checkpoint is written before it is reported, and
+// its weights are copied before a validation of them is due. A trainer that reports no updates is waited for no longer than
+// Patience.
+func (m *Machine) isLastPending(now time.Time, o Observation) bool {
+	if o.Trained >= o.Step && (o.Settled || m.cfg.ValidateFreq <= 0) {
 		return false
 	}
 	if m.reached.IsZero() {
@@ -389,6 +352,7 @@ func (m *Machine) Deadline() time.Time {
 // nothing.
 func (m *Machine) Done(now time.Time, order Order) {
 	phase := m.state.Phase
+	m.failing = time.Time{}
 	switch {
 	case order.Verb == Initialize && phase == Initializing:
 		m.enter(now, Loading)
@@ -420,15 +384,18 @@ func (m *Machine) Done(now time.Time, order Order) {
 	}
 }
 
-// Failed takes notice that an order could not be carried out. It is ordered again until Patience has passed since its
-// phase began; a final error, as of a wrong configuration, ends the run at once.
+// Failed takes notice that an order could not be carried out. It is ordered again until orders have failed for Patience; a
+// final error, as of a wrong configuration, ends the run at once.
 func (m *Machine) Failed(now time.Time, order Order, why string, final bool) {
 	phase := m.state.Phase
+	if m.failing.IsZero() {
+		m.failing = now
+	}
 	switch {
 	case phase == Stopping && order.Verb == StopWorkers:
 		m.state.Begun = true // those that do not answer are named in the end
 	case phase == Stopping || phase == Ended:
-	case final, phase != Running && now.Sub(m.state.Since) >= m.cfg.Patience:
+	case final, now.Sub(m.failing) >= m.cfg.Patience && !m.isTolerant():
 		m.fail(now, fmt.Sprintf("%s: %s", order.Verb, why))
 	}
 }

@@ -138,7 +138,9 @@ func TestN54_N82_Finish(t *testing.T) {
 	o := busy()
 	o.Step = 4
 	wantVerbs(t, lead(m, o))
-	o.Step, o.Quiescent = 5, true
+	o.Step, o.Trained = 5, 4 // the last update is being saved
+	wantVerbs(t, lead(m, o))
+	o.Trained, o.Quiescent = 5, true
 	wantVerbs(t, lead(m, o), run.StopWorkers, run.Conclude)
 	if s := m.State(); s.Failed || s.Phase != run.Ended {
 		t.Errorf("got %+v, want the end without a failure", s)
@@ -306,11 +308,14 @@ func TestARestoredMachineGoesOn(t *testing.T) {
 func TestAStartThatFailsEndsTheRun(t *testing.T) {
 	m := run.New(run.Config{Patience: time.Minute}, start)
 	order := m.Next(start, busy())
-	m.Failed(start.Add(59*time.Second), order, "train_worker_0 is not there", false)
-	if m.State().Failed {
-		t.Fatal("the run ends before its patience does")
+	first := start.Add(time.Hour) // the order itself may take long
+	for _, at := range []time.Time{first, first.Add(59 * time.Second)} {
+		m.Failed(at, order, "train_worker_0 is not there", false)
+		if m.State().Failed {
+			t.Fatal("the run ends before its patience does")
+		}
 	}
-	m.Failed(start.Add(time.Minute), order, "train_worker_0 is not there", false)
+	m.Failed(first.Add(time.Minute), order, "train_worker_0 is not there", false)
 	if s := m.State(); !s.Failed || s.Reason != "initialize: train_worker_0 is not there" {
 		t.Errorf("got %+v", s)
 	}
@@ -318,6 +323,60 @@ func TestAStartThatFailsEndsTheRun(t *testing.T) {
 	m.Failed(start, m.Next(start, busy()), "no such model", true)
 	if !m.State().Failed {
 		t.Error("a final failure does not end the run")
+	}
+}
+
+// What failed once, and then not, does not count when something fails much later.
+func TestFailuresCountWhileTheyGoOn(t *testing.T) {
+	m := running(t, run.Config{Patience: time.Minute})
+	o := busy()
+	o.Restarted = []string{"rollout_worker_1"}
+	order := m.Next(start, o)
+	m.Failed(start, order, "it has died again", false)
+	o.Restarted = nil
+	wantVerbs(t, lead(m, o)) // it is away
+	o.Restarted = []string{"rollout_worker_1"}
+	m.Failed(start.Add(time.Hour), m.Next(start.Add(time.Hour), o), "it has died again", false)
+	if m.State().Failed {
+		t.Error("two failures in an hour end the run")
+	}
+	m.Failed(start.Add(time.Hour+time.Minute), order, "it has died again", false)
+	if !m.State().Failed {
+		t.Error("a module that cannot be started for a minute does not end the run")
+	}
+}
+
+func TestARunThatCannotBeObserved(t *testing.T) {
+	unseen := busy()
+	unseen.Problem = "data_loader.status: unavailable"
+	for _, test := range []struct {
+		policy rl.ErrorPolicy
+		phase  run.Phase
+		ends   bool
+	}{{rl.StopOnError, run.Running, true}, {rl.StopOnCritical, run.Validating, true}, {rl.ContinueOnAny, run.Running, false}, {rl.ContinueOnAny, run.Loading, true}} {
+		m := running(t, run.Config{Patience: time.Minute, Policy: test.policy})
+		m.Restore(run.State{Phase: test.phase, Since: start.Add(-time.Hour)})
+		m.Next(start, unseen)
+		m.Next(start.Add(59*time.Second), unseen)
+		if m.State().Failed {
+			t.Fatalf("%s, %s: it ends before its patience does", test.policy, test.phase)
+		}
+		m.Next(start.Add(time.Minute), unseen)
+		if s := m.State(); s.Failed != test.ends || test.ends && s.Reason != "observe the run: data_loader.status: unavailable" {
+			t.Errorf("%s, %s: failed %v (%q), want %v", test.policy, test.phase, s.Failed, s.Reason, test.ends)
+		}
+	}
+	m := running(t, run.Config{Patience: time.Minute})
+	m.Next(start, unseen)
+	m.Next(start.Add(time.Second), busy())
+	m.Next(start.Add(time.Minute), unseen)
+	if m.State().Failed {
+		t.Error("an observation between two that are not whole does not count")
+	}
+	unseen.Gone = map[string]time.Duration{"data_loader": time.Minute}
+	m.Next(start.Add(time.Minute), unseen)
+	if s := m.State(); !s.Failed || s.Reason != "data_loader has not answered for 1m0s" {
+		t.Errorf("with a module that is gone: %+v", s)
 	}
 }
 

@@ -296,9 +296,7 @@ func (w *world) carryOut(actions []weights.Action) {
 		case weights.UnlockPools:
 			w.pool.Unlock(action.Tag, action.Version, w.now)
 		case weights.UnlockLoader:
-			if status := w.loader.Status(); !action.Again || status.Quiet() && status.Locked {
-				w.loader.Unlock()
-			}
+			w.loader.Unlock()
 			w.weights.Unlocked(action.Tag)
 		case weights.Copy:
 			w.copy(action, w.syncs)

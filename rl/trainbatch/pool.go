@@ -13,8 +13,10 @@ import (
 
 // Config is a pool's.
 type Config struct {
-	MaxBytes int64 // of all batches; one batch fits whatever its size. 0: 1 GiB
-	Remember int   // how many IDs are known as seen; 0: 65,536
+	// MaxBytes is of the batches that wait; one fits whatever its size. 0: 1 GiB. Those that a consumer has stay beside
+	// them: a train worker acknowledges them with its next checkpoint, which it may not reach without further batches.
+	MaxBytes int64
+	Remember int // how many IDs are known as seen; 0: 65,536
 }
 
 const (
@@ -34,7 +36,8 @@ type batch struct {
 type Pool struct {
 	cfg     Config
 	batches []*batch // in the order in which they came
-	bytes   int64
+	bytes   int64    // of all of them
+	given   int64    // bytes of those that a consumer has
 	seen    map[string]bool
 	order   []string // of seen, oldest first
 }
@@ -42,7 +45,7 @@ type Pool struct {
 // New returns an empty pool.
 func New(cfg Config) (*Pool, error) {
 	if cfg.MaxBytes < 0 || cfg.Remember < 0 {
-		return nil, fmt.Errorf("train batch pool: max_bytes %d: cannot be negative", cfg.MaxBytes)
+		return nil, fmt.Errorf("train batch pool: max_bytes %d, remember %d: none may be negative", cfg.MaxBytes, cfg.Remember)
 	}
 	if cfg.MaxBytes == 0 {
 		cfg.MaxBytes = defaultMaxBytes
@@ -58,8 +61,12 @@ func (p *Pool) Seen(id string) bool { return id != "" && p.seen[id] }
 
 // Fits reports whether there is room for a payload.
 func (p *Pool) Fits(payload []byte) bool {
-	return len(p.batches) == 0 || p.bytes+int64(len(payload)) <= p.cfg.MaxBytes
+	waiting := p.bytes - p.given
+	return waiting == 0 || waiting+int64(len(payload)) <= p.cfg.MaxBytes
 }
+
+// Overhang is how many bytes the batches that consumers have take beyond MaxBytes; 0: none.
+func (p *Pool) Overhang() int64 { return max(0, p.given-p.cfg.MaxBytes) }
 
 // Put stores a batch, and reports whether it is a new one.
 func (p *Pool) Put(h rl.TrainHeader, payload []byte) bool {
@@ -98,6 +105,9 @@ func (p *Pool) Get(tag rl.ModelTag, consumer string) (out *rl.TrainBatch, change
 		return out, true
 	}
 	changed = !b.Given
+	if changed {
+		p.given += int64(len(b.payload))
+	}
 	b.Given, b.Consumer = true, consumer
 	return out, changed
 }
@@ -117,7 +127,11 @@ func (p *Pool) next(tag rl.ModelTag, consumer string) *batch {
 }
 
 func (p *Pool) remove(i int) {
-	p.bytes -= int64(len(p.batches[i].payload))
+	size := int64(len(p.batches[i].payload))
+	p.bytes -= size
+	if p.batches[i].Given {
+		p.given -= size
+	}
 	p.batches = slices.Delete(p.batches, i, i+1)
 }
 
@@ -137,6 +151,7 @@ func (p *Pool) Release(consumer string) int {
 	for _, b := range p.batches {
 		if b.Given && consumer != "" && b.Consumer == consumer {
 			b.Given, b.Consumer = false, ""
+			p.given -= int64(len(b.payload))
 			n++
 		}
 	}
@@ -145,7 +160,7 @@ func (p *Pool) Release(consumer string) int {
 
 // Clear empties the pool, as the run goes back to a checkpoint: batches that were seen may be made again.
 func (p *Pool) Clear() {
-	p.batches, p.bytes, p.order = nil, 0, nil
+	p.batches, p.bytes, p.given, p.order = nil, 0, 0, nil
 	clear(p.seen)
 }
 
@@ -194,6 +209,9 @@ func (p *Pool) Restore(state State, payloads [][]byte) error {
 		b.payload = payloads[i]
 		p.batches = append(p.batches, &b)
 		p.bytes += int64(len(b.payload))
+		if b.Given {
+			p.given += int64(len(b.payload))
+		}
 	}
 	return nil
 }

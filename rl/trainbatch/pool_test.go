@@ -72,6 +72,19 @@ func TestTrainMemoryIsBounded(t *testing.T) {
 	if p.Fits(make([]byte, 2)) || !p.Fits(make([]byte, 1)) {
 		t.Error("a pool with 2 of 3 bytes has room for 2 more, or not for 1")
 	}
+	if id(p, "", "w/1"); !p.Fits(make([]byte, 3)) || p.Overhang() != 0 {
+		t.Error("a batch that a consumer has, until its checkpoint, leaves no room for the next ones")
+	}
+	p.Put(rl.TrainHeader{ID: "2"}, make([]byte, 3))
+	if id(p, "", "w/2"); p.Overhang() != 2 || p.Fits(nil) != true {
+		t.Errorf("consumers have %d bytes more than may wait, want 2", p.Overhang())
+	}
+	if p.Release("w/2"); p.Overhang() != 0 || p.Fits(make([]byte, 1)) {
+		t.Error("a batch that was released does not wait")
+	}
+	if p.Ack("1"); p.Bytes() != 3 {
+		t.Errorf("%d bytes, want those of the second batch", p.Bytes())
+	}
 	if _, err := trainbatch.New(trainbatch.Config{MaxBytes: -1}); err == nil {
 		t.Error("max_bytes -1 is accepted")
 	}

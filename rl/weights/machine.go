@@ -46,8 +46,6 @@ type Action struct {
 	Verb    Verb
 	Tag     rl.ModelTag
 	Version int64 // of weights: which are copied, or from which on trajectories are taken
-	// Again is that the action may have been carried out before a restart: a loader that is not drained was unlocked.
-	Again bool
 }
 
 // Model is the state of one model.
@@ -66,8 +64,11 @@ type Model struct {
 	// Due is that the loader's next batch is to be unlocked with the pools, and Unlocking that it is being unlocked.
 	Due       bool `json:"due,omitempty"`
 	Unlocking bool `json:"unlocking,omitempty"`
+	// UnlockAt is where the loader was before the attempt to unlock it; nil: there was none.
+	UnlockAt *rl.Position `json:"unlock_at,omitempty"`
 	// Waiting is that a validation is due and that locks stay until its end.
-	Waiting bool `json:"waiting_for_validation,omitempty"`
+	Waiting   bool   `json:"waiting_for_validation,omitempty"`
+	Validated string `json:"validated,omitempty"` // the name of the validation that ended last
 	// Failure is why the last copy failed; "": it did not.
 	Failure string   `json:"failure,omitempty"`
 	Batches []string `json:"batches,omitempty"` // of late, by ID: a pool that was restarted may report one again
@@ -271,8 +272,15 @@ func (m *Machine) unlock(tag rl.ModelTag, model *Model) []Action {
 	return actions
 }
 
+// UnlockAt notes where the loader is as it is about to be unlocked. It unlocks nothing at another position, so that the
+// attempt may be repeated after a lost answer or a restart.
+func (m *Machine) UnlockAt(tag rl.ModelTag, seen rl.Position) { m.model(tag).UnlockAt = &seen }
+
 // Unlocked takes notice that the loader was unlocked.
-func (m *Machine) Unlocked(tag rl.ModelTag) { m.model(tag).Unlocking = false }
+func (m *Machine) Unlocked(tag rl.ModelTag) {
+	model := m.model(tag)
+	model.Unlocking, model.UnlockAt = false, nil
+}
 
 // CopyFailed takes notice that not all inference services have a version. Nothing is unlocked: some of them may serve
 // newer weights than others. Sync tries again.
@@ -309,6 +317,16 @@ func (m *Machine) Waiting() []rl.ModelTag {
 		}
 	}
 	return waiting
+}
+
+// ValidatedAs is Validated of a validation with a name. Again by the same name it changes nothing; "" is always new.
+func (m *Machine) ValidatedAs(tag rl.ModelTag, name string) []Action {
+	model := m.model(tag)
+	if name != "" && model.Validated == name {
+		return nil
+	}
+	model.Validated = name
+	return m.Validated(tag)
 }
 
 // Validated takes notice of the end of a validation: the locks that it kept go.
@@ -380,7 +398,7 @@ func (m *Machine) Restore(models map[rl.ModelTag]Model) []Action {
 			actions = append(actions, Action{Verb: UnlockPools, Tag: tag, Version: m.Floor(tag)})
 		}
 		if model.Unlocking {
-			actions = append(actions, Action{Verb: UnlockLoader, Tag: tag, Again: true})
+			actions = append(actions, Action{Verb: UnlockLoader, Tag: tag})
 		}
 		switch {
 		case model.InCopy:

@@ -1,5 +1,6 @@
 // One job: its attempts on a time line, its tasks, what they write.
 import { get } from "./api.js";
+import { curvesView } from "./curves.js";
 import { fill, h } from "./dom.js";
 import { ago, badge, clock, count, duration, moment, plural, since, until, words } from "./format.js";
 import { draw } from "./jobs.js";
@@ -15,7 +16,8 @@ export function job(root, route) {
   const below = h("section", { class: "card flush", hidden: true });
   const spec = h("section", { class: "card" });
   const logs = logView();
-  root.append(head, waits, attempts, tasks, logs.el, below, spec);
+  const curves = curvesView();
+  root.append(head, waits, attempts, curves.el, tasks, logs.el, below, spec);
   let chosen, last, asked = 0, usage = new Map();
   const used = usageOf((fresh) => { usage = fresh; if (last) paint(); });
 
@@ -43,12 +45,13 @@ export function job(root, route) {
     below.hidden = last.below.length === 0;
     fill(spec, specOf(last));
     logs.show(last, attempt);
+    curves.follow(last.id, !last.ended_at);
   }
 
   refresh();
   return {
     update: (_, fresh) => { if (fresh) refresh(); },
-    leave: () => { asked++; used.leave(); logs.leave(); },
+    leave: () => { asked++; used.leave(); logs.leave(); curves.leave(); },
   };
 }
 

@@ -155,6 +155,8 @@ class _TerminationCauseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Term
     """it can never be registered: its class, its options or its name are wrong"""
     TERMINATION_CAUSE_CALLABLE_INVALID: _TerminationCause.ValueType  # 6
     """the callable can never run there: it is of another Python, or a module is missing"""
+    TERMINATION_CAUSE_FINAL: _TerminationCause.ValueType  # 7
+    """as the program itself states: what it was to do has failed for good"""
 
 class TerminationCause(_TerminationCause, metaclass=_TerminationCauseEnumTypeWrapper): ...
 
@@ -171,6 +173,8 @@ TERMINATION_CAUSE_ACTOR_INVALID: TerminationCause.ValueType  # 5
 """it can never be registered: its class, its options or its name are wrong"""
 TERMINATION_CAUSE_CALLABLE_INVALID: TerminationCause.ValueType  # 6
 """the callable can never run there: it is of another Python, or a module is missing"""
+TERMINATION_CAUSE_FINAL: TerminationCause.ValueType  # 7
+"""as the program itself states: what it was to do has failed for good"""
 Global___TerminationCause: _TypeAlias = TerminationCause  # noqa: Y015
 
 @_typing.final

@@ -287,6 +287,8 @@ class TerminationCause(StrEnum):
     """Its host does not have the program, or may not execute it."""
     PACKAGE_MISSING = "package_missing"
     """Its Python does not have the package fray."""
+    FINAL = "final"
+    """As the program itself states: what it was to do has failed for good, such as a run of fray.rl."""
 
     @property
     def permanent(self) -> bool:

@@ -22,6 +22,9 @@ from fray import _own_package as _own_package
 if TYPE_CHECKING:
     from fray.rl.agent import AgentRolloutWorker as AgentRolloutWorker
     from fray.rl.algorithm import BaseAlgorithmProcessor as BaseAlgorithmProcessor
+    from fray.rl.algorithms.grpo import GRPOProcessor as GRPOProcessor
+    from fray.rl.algorithms.kl import AdaptiveKLController as AdaptiveKLController
+    from fray.rl.algorithms.kl import FixedKLController as FixedKLController
     from fray.rl.config import Config as Config
     from fray.rl.config import ConfigError as ConfigError
     from fray.rl.data import BaseDataLoader as BaseDataLoader
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
     from fray.rl.execution import execute as execute
     from fray.rl.execution import execute_async as execute_async
     from fray.rl.execution import set_logging_basic_config as set_logging_basic_config
+    from fray.rl.launching import NexRLController as NexRLController
     from fray.rl.llm import LLMServiceClient as LLMServiceClient
     from fray.rl.mock import MockAlgorithmProcessor as MockAlgorithmProcessor
     from fray.rl.mock import MockRolloutWorker as MockRolloutWorker
@@ -48,17 +52,23 @@ if TYPE_CHECKING:
     from fray.rl.references import TrajectoryPool as TrajectoryPool
     from fray.rl.references import WeightSyncController as WeightSyncController
     from fray.rl.resources import ActorWrapper as ActorWrapper
+    from fray.rl.resources import RayActorWrapper as RayActorWrapper
+    from fray.rl.resources import RayResourceManager as RayResourceManager
     from fray.rl.resources import ResourceManager as ResourceManager
     from fray.rl.rollout import BaseRolloutWorker as BaseRolloutWorker
     from fray.rl.simple import SimpleRolloutWorker as SimpleRolloutWorker
     from fray.rl.single_turn import SingleTurnMathRolloutWorker as SingleTurnMathRolloutWorker
     from fray.rl.tracking import ActivityTrackerProxy as ActivityTrackerProxy
+    from fray.rl.train.client import TrainServiceClient as TrainServiceClient
+    from fray.rl.train.service import TrainService as TrainService
+    from fray.rl.train.worker import TrainWorker as TrainWorker
     from fray.rl.validator import Validator as Validator
 
 # Programs import what they use: a loader needs no client of a service.
 _HOMES = {
     "ActivityTrackerProxy": "tracking",
     "ActorWrapper": "resources",
+    "AdaptiveKLController": "algorithms.kl",
     "AgentRolloutWorker": "agent",
     "BaseAlgorithmProcessor": "algorithm",
     "BaseDataLoader": "data",
@@ -70,20 +80,28 @@ _HOMES = {
     "ErrorInfo": "errors",
     "ErrorReporter": "errors",
     "ErrorSeverity": "errors",
+    "FixedKLController": "algorithms.kl",
+    "GRPOProcessor": "algorithms.grpo",
     "JsonlDataLoader": "data",
     "LLMServiceClient": "llm",
     "MockAlgorithmProcessor": "mock",
     "MockDataLoader": "data",
     "MockRolloutWorker": "mock",
     "ModelTag": "nexrl_types",
+    "NexRLController": "launching",
     "NexRLModule": "module",
     "NexRLRole": "nexrl_types",
+    "RayActorWrapper": "resources",
+    "RayResourceManager": "resources",
     "RemoteDataLoader": "references",
     "RemoteValidator": "references",
     "ResourceManager": "resources",
     "SimpleRolloutWorker": "simple",
     "SingleTurnMathRolloutWorker": "single_turn",
     "TrainBatchPool": "references",
+    "TrainService": "train.service",
+    "TrainServiceClient": "train.client",
+    "TrainWorker": "train.worker",
     "Trajectory": "nexrl_types",
     "TrajectoryPool": "references",
     "Validator": "validator",

@@ -9,7 +9,9 @@ import signal
 import sys
 from collections.abc import Sequence
 
+from fray._termination import record
 from fray.rl.config import VARIABLE, ConfigError, load
+from fray.rl.ended import end_of
 from fray.rl.execution import set_logging_basic_config
 
 _DESCRIPTION = """Hosts roles of a reinforcement learning run that are classes of Python, until
@@ -28,8 +30,9 @@ in task 0 only, and in the others what computes for it, as examples/nexrl/train_
 def main(arguments: Sequence[str]) -> int:
     """Host roles until the run has ended, SIGTERM or Ctrl-C, and return the exit status.
 
-    It is 0, also of a run that failed, which the controller's status shows; 2 if the configuration is at
-    fault, and 1 if the actors cannot be registered.
+    It is 0 once the run has ended, also of a run that failed, which the controller's process shows; 2 if the
+    configuration is at fault, so that each further attempt would fail, and 1 if the actors cannot be
+    registered. SIGTERM before the end is 143, and Ctrl-C 130: the process is to be started again.
     """
     parser = argparse.ArgumentParser(
         "python -m fray.rl", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -46,19 +49,33 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write(_OF_A_GANG.format(task=task, roles=" ".join(given.roles)))
         return 2
     from fray.cluster.current import current_cluster
+    from fray.cluster.types import TerminationCause
     from fray.rl.hosting import Hosting, places_of
 
     try:
         config = load(given.config)
-        hosting = Hosting(config, places_of(given.roles, config), current_cluster())
+        places = places_of(given.roles, config)
+        if (end := end_of(config)) is not None:
+            sys.stderr.write(f"fray.rl: the run has ended before: {end.reason}\n")
+            return 0
+        hosting = Hosting(config, places, current_cluster())
     except (ConfigError, ImportError) as err:
         sys.stderr.write(f"fray.rl: {err}\n")
+        record(TerminationCause.FINAL, str(err))
         return 2
+    signals: list[int] = []
+
+    def interrupted(number: int, _: object) -> None:
+        signals.append(number)
+        hosting.end()
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: hosting.end())
+        signal.signal(number, interrupted)
     sys.stderr.write(f"fray.rl: {', '.join(hosting.names)} at {hosting.address}\n")
     hosting.wait()
-    return 0 if hosting.failure is None else 1
+    if hosting.has_ended:
+        return 0
+    return 128 + signals[0] if signals else 1
 
 
 if __name__ == "__main__":

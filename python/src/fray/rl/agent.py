@@ -44,6 +44,10 @@ class AgentRolloutWorker(BaseRolloutWorker):
         """Return the tools as OpenAI's chat completions describe them, from their signatures."""
         return [_schema(name, function) for name, function in self._tools.items()]
 
+    def parameters(self) -> Mapping[str, Any]:
+        """Return parameters for each request, such as `logprobs`; none by default."""
+        return {}
+
     def reward(self, task: dict[str, Any], trajectory: Trajectory) -> float | None:
         """Return the reward of a trajectory; None: it has none, as by default."""
         del task, trajectory
@@ -63,6 +67,7 @@ class AgentRolloutWorker(BaseRolloutWorker):
 
     def _conversation(self, task: dict[str, Any], messages: list[dict[str, Any]]) -> Trajectory:
         options: dict[str, Any] = {"tools": self.tool_schemas()} if self._tools else {}
+        options.update(self.parameters())
         transcript, called, answer = _Transcript(), 0, dict[str, Any]()
         turns = 0
         while turns < self._max_turns:
@@ -147,7 +152,8 @@ def _text(value: Any) -> str:
 
 
 def _schema(name: str, function: Callable[..., Any]) -> dict[str, Any]:
-    parameters = inspect.signature(function).parameters.values()
+    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    parameters = [p for p in inspect.signature(function).parameters.values() if p.kind in named]
     hints = inspect.get_annotations(function, eval_str=True)
     properties = {p.name: {"type": _TYPES.get(hints.get(p.name, str), "string")} for p in parameters}
     required = [p.name for p in parameters if p.default is p.empty]

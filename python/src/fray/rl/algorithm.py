@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fray.rl import references
+from fray.rl.batch_states import BatchStates, ReplacedError, State, state_in, with_state
 from fray.rl.config import setting
 from fray.rl.module import NexRLModule
 from fray.rl.nexrl_types import Batch
@@ -18,7 +19,7 @@ from fray.rl.wire import PoolBatch
 _log = logging.getLogger("fray.rl")
 
 DEFAULT_UPDATE_FN = "update_actor"
-_FIRST_IDLE, _LONGEST_IDLE = 0.01, 0.25  # seconds between two questions for a batch
+_FIRST_IDLE, _LONGEST_IDLE = 0.01, 0.05  # seconds between two questions for a batch
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0  # seconds between two tries to reach an actor
 _JOIN = 25.0  # seconds that stop waits for the current batch
 _TRIES = 3  # of a batch for which _fit raises
@@ -44,6 +45,9 @@ class BaseAlgorithmProcessor(NexRLModule):
 
     A batch stays the pool's until `_fit` has returned. When the process is lost before, the same batch comes
     again, and what it had put by then is not queued twice.
+
+    What a subclass carries from one batch to the next it gives by `_state`, and takes by `_restore`. Then it
+    is kept below `out`, and in checkpoints, and each batch counts once in it.
     """
 
     def __init__(self, config: Any) -> None:
@@ -57,6 +61,7 @@ class BaseAlgorithmProcessor(NexRLModule):
         self._thread: threading.Thread | None = None
         self._taken: PoolBatch | None = None
         self._put = 0
+        self._states: BatchStates | None = None
 
     def set_module_references(self, trajectory_pool: Any, train_batch_pool: Any) -> None:
         """Set where batches come from and go to: references, handles of actors, or local objects."""
@@ -78,6 +83,7 @@ class BaseAlgorithmProcessor(NexRLModule):
         Raises:
             RuntimeError: module references or activity tracker were not set, or the batch is not done yet
                 during which it was stopped.
+            CheckpointError: the state that a former process has left cannot be read.
         """
         if self._thread is not None and self._thread.is_alive():
             if self._stopping.is_set():
@@ -87,6 +93,7 @@ class BaseAlgorithmProcessor(NexRLModule):
             raise RuntimeError(f"{self._module_name}: call set_module_references before run")
         if self._activity_tracker is None:
             raise RuntimeError(f"{self._module_name}: call set_activity_tracker before run")
+        _ = self._kept  # what cannot be read is an error of this call
         self._stopping.clear()
         self._thread = threading.Thread(target=self._work, name=f"{self._module_name} batches", daemon=True)
         self._thread.start()
@@ -98,9 +105,36 @@ class BaseAlgorithmProcessor(NexRLModule):
         if thread is not None and thread is not threading.current_thread():
             thread.join(_JOIN)
 
+    def load_checkpoint(self, path: str) -> None:
+        """Go back to the state that a checkpoint has of this processor; "": to that before the first batch.
+
+        It is called while the processor does not run. A processor without state does nothing.
+
+        Raises:
+            CheckpointError: there is no such checkpoint here, or what it has cannot be read.
+        """
+        if not self._has_state:
+            return
+        state = state_in(path, self._module_name) if path else {}
+        if path and not state:
+            _log.info("%s: %s has no state of it; it begins anew", self._module_name, path)
+        self._kept.reset(state)
+
     def health_check(self) -> bool:
         """Return whether batches are processed, after `run`."""
         return self._thread is None or self._stopping.is_set() or self._thread.is_alive()
+
+    def _state(self) -> State:
+        """Return what the next batch depends on besides itself, as JSON has it; {}: nothing (the default)."""
+        return {}
+
+    def _restore(self, state: State) -> None:
+        """Go back to a state that `_state` has returned; {}: to that of a new processor."""
+
+    @property
+    def _has_state(self) -> bool:
+        """Whether batches depend on earlier ones: a subclass defines `_state`."""
+        return type(self)._state is not BaseAlgorithmProcessor._state
 
     def _get_batch(self, batch_size: int | None = None) -> Batch:
         """Return the next batch of trajectories, as soon as there is one.
@@ -121,15 +155,16 @@ class BaseAlgorithmProcessor(NexRLModule):
         raise NoBatchError(f"{self._module_name} was stopped before there was a batch")
 
     def _put_batch(self, batch: Batch, update_fn: str) -> bool:
-        """Queue a batch for training; return whether it is queued.
+        """Queue a batch for training; return whether it is queued. It carries what `_state` returns now.
 
         Raises:
             StoppingError: the processor is to stop, and the pool is away. Let it pass.
         """
+        batch = with_state(batch, self._module_name, self._state())
         if not isinstance(self._train_batch_pool, references.TrainBatchPool):
             return bool(self._train_batch_pool.put_batch(batch, update_fn))
         pool: references.TrainBatchPool = self._train_batch_pool
-        source = self._taken.id if self._taken is not None else ""
+        source = self._source
         # The same each time that the source is processed, so that no batch is trained on twice.
         known = f"{source}/{self._put}" if source else ""
         self._put += 1
@@ -143,7 +178,7 @@ class BaseAlgorithmProcessor(NexRLModule):
         if self._activity_tracker is None:
             return
         backends = setting(self._config, "logger.backend", [])
-        source = self._taken.id if self._taken is not None else ""
+        source = self._source
         for backend in [backends] if isinstance(backends, str) else backends:
             known = f"{self._module_name}/{source}" if source else ""
             self._reach(
@@ -171,9 +206,10 @@ class BaseAlgorithmProcessor(NexRLModule):
         It is acknowledged then, too: the pool is empty again, and a run that waits for the batch's update is
         released by its controller.
         """
+        before, life = self._kept.begin(self._source)
         for _ in range(_TRIES):
             try:
-                self._attempt(batch)
+                self._attempt(batch, before)
                 break
             except StoppingError:
                 return  # it is not acknowledged, and comes again
@@ -183,15 +219,20 @@ class BaseAlgorithmProcessor(NexRLModule):
                     return
         else:
             self._report("dropping a batch", self._dropped(batch, last))
-        self._acknowledge()
+            if self._keep(before, before, life):
+                self._acknowledge()
+            return
+        if self._keep(before, self._state(), life):
+            self._acknowledge()
 
-    def _attempt(self, batch: Batch) -> None:
-        """Have `_fit` process a batch once. Only exceptions of `_fit` pass."""
+    def _attempt(self, batch: Batch, before: State) -> None:
+        """Have `_fit` process a batch once. Only exceptions of `_fit` and `_restore` pass."""
         self._put, token = 0, ""
         # Without a tracker it goes on: the batch is not acknowledged, which shows that the run is not idle.
         with contextlib.suppress(*references.UNREACHABLE):
             token = self._activity_tracker.start(self._module_name, "processing a batch")
         try:
+            self._restore(before)
             self._fit(batch.copy(), self._update_fn)
         except StoppingError:
             raise
@@ -203,8 +244,39 @@ class BaseAlgorithmProcessor(NexRLModule):
                 with contextlib.suppress(Exception):  # the token expires with this life of the module
                     self._activity_tracker.end(token)
 
+    @property
+    def _kept(self) -> BatchStates:
+        """The states before and after the last batch, which a former process may have left."""
+        if self._states is None:
+            out = str(setting(self._config, "out", ""))
+            # A pool of this process is lost with it, and so are its batches' ids.
+            pool = getattr(self, "_trajectory_pool", None)
+            survives = out and self._has_state and isinstance(pool, references.TrajectoryPool)
+            self._states = BatchStates(f"{out}/algorithm" if survives else "", self._module_name)
+        return self._states
+
+    @property
+    def _source(self) -> str:
+        """The id of the present batch, "" if the pool is an object of this process."""
+        return self._taken.id if self._taken is not None else ""
+
+    def _keep(self, before: State, after: State, life: int) -> bool:
+        """Keep the state after the present batch; return whether that is done, and it may be acknowledged."""
+        while True:
+            try:
+                self._kept.keep(self._source, before, after, life)
+            except ReplacedError as err:
+                _log.info("%s: %s", self._module_name, err)
+                return False
+            except OSError as err:
+                self._report("keeping the state after a batch", err)
+                if self._stopping.wait(_LONGEST_PAUSE):
+                    return False
+            else:
+                return True
+
     def _dropped(self, batch: Batch, err: Exception) -> DroppedBatchError:
-        known = f"batch {self._taken.id}" if self._taken is not None else "a batch"
+        known = f"batch {self._source}" if self._source else "a batch"
         dropped = DroppedBatchError(
             f"{known} of {len(batch)} trajectories was dropped: _fit has raised {_TRIES} times, "
             f"at last {err!r}"

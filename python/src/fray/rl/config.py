@@ -32,7 +32,16 @@ _SECTIONS = {
     NexRLRole.VALIDATE_DATALOADER: "validate.data",
     NexRLRole.VALIDATOR: "validate.eval",
 }
-_COMMON = ("project_name", "experiment_name", "seed", "out", "logger", "dump")
+_WORKERS = (NexRLRole.ROLLOUT_WORKER, NexRLRole.TRAIN_WORKER)
+DEFAULTS: Mapping[str, Any] = {
+    "project_name": "nexrl",
+    "experiment_name": "run",
+    "seed": 0,
+    "out": "out/nexrl",
+    "logger": {"backend": ["console"]},
+    "dump": {},
+}
+"""Of keys that all sections get, where the configuration has no value: those of the roles in Go."""
 
 
 class ConfigError(ValueError):
@@ -130,9 +139,8 @@ def section_of(config: Mapping[str, Any], role: NexRLRole) -> Config:
     `batch_size` where its section lacks them.
     """
     found = Config(json_like(setting(config, _SECTIONS[role], {})))
-    for key in _COMMON:
-        if key in config:
-            found.setdefault(key, _wrapped(config[key]))
+    for key, default in DEFAULTS.items():
+        found.setdefault(key, _wrapped(setting(config, key, default)))
     for key in ("inference_service", "train_service"):
         found.setdefault(key, _wrapped(setting(config, f"service.{key}", {})))
     if role in (NexRLRole.ROLLOUT_WORKER, NexRLRole.ALGORITHM_PROCESSOR):
@@ -144,11 +152,11 @@ def section_of(config: Mapping[str, Any], role: NexRLRole) -> Config:
 
 
 def count_of(config: Mapping[str, Any], role: NexRLRole) -> int:
-    """Return how many actors a role has: `roles.ROLE.count`, else its section's `num_workers`, else 1."""
+    """Return how many actors a role has: `roles.ROLE.count`, else `num_workers` of workers, else 1."""
     declared = setting(config, f"roles.{role.value}.count")
-    if declared is None:
-        declared = setting(config, f"{_SECTIONS[role]}.num_workers", 1)
-    return int(declared)
+    if declared is None and role in _WORKERS:
+        declared = setting(config, f"{_SECTIONS[role]}.num_workers")
+    return 1 if declared is None else int(declared)
 
 
 def class_of(path: str, key: str) -> Callable[..., Any]:

@@ -77,23 +77,27 @@ class BaseDataLoader(NexRLModule):
 class BufferedDataLoader(BaseDataLoader):
     """A loader over a source that is read batch by batch; subclasses give the items by `_items`.
 
-    Keys of its section: `batch_size` (1) items are read at a time, in an order shuffled by `seed` with
-    `shuffle`. `repeat_item` (1) is how often each is given, with the same `group_id` and `run_id` 0, 1 and
-    so on; items for validation are given once. With `keep_batch_order` the next batch is read after
-    `unlock_for_next_batch` only.
+    Keys of its section: `batch_size` (32) items are read at a time, in an order shuffled by `seed` with
+    `shuffle`; with `drop_last` a last batch that is not full is left out. `repeat_item` (1) is how often each
+    is given, with the same `group_id` and `run_id` 0, 1 and so on; items for validation are given once. With
+    `keep_batch_order` the next batch is read after `unlock_for_next_batch` only.
     """
 
     def __init__(self, config: Any, is_validate: bool = False) -> None:
         super().__init__(config, is_validate)
-        self._batch_size = int(setting(config, "batch_size", 1))
+        self._batch_size = int(setting(config, "batch_size", 32))
         self._repeat = 1 if is_validate else int(setting(config, "repeat_item", 1))
         self._ordered = bool(setting(config, "keep_batch_order", False))
         if self._batch_size < 1 or self._repeat < 1:
             raise ConfigError("batch_size and repeat_item are 1 at least")
+        if int(setting(config, "passes", 1)) != 1:
+            raise ConfigError("passes: a loader of Python makes one pass; give its items as often in _items")
         self._all = list(self._items())
         self._order = list(range(len(self._all)))
         if setting(config, "shuffle", False):
             random.Random(setting(config, "seed", 0)).shuffle(self._order)
+        if setting(config, "drop_last", False):
+            del self._order[len(self._order) - len(self._order) % self._batch_size :]
         self.reset()
 
     @abstractmethod

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import re
-import tempfile
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -54,13 +53,19 @@ class Dumps:
             folder.mkdir(parents=True, exist_ok=True)
             name = _NOT_IN_NAMES.sub("_", "-".join(map(str, keys)))[:_LONGEST]
             path = folder / f"{name}-{number}.txt"
-            with tempfile.NamedTemporaryFile("w", dir=folder, suffix=".tmp", delete=False) as file:
-                file.write(text)
-            Path(file.name).replace(path)
+            self._replace(path, text)
         except Exception as err:
             _log.warning("%s could not be dumped: %s", "-".join(map(str, keys)), err)
             return None
         return str(path)
+
+    def _replace(self, path: Path, text: str) -> None:
+        partial = path.with_suffix(".tmp")
+        try:
+            partial.write_text(text, errors="replace")
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
 
 
 def _text(value: Any) -> str:

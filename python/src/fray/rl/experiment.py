@@ -7,7 +7,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from fray.rl.config import setting
+from fray.rl.config import DEFAULTS, setting
 from fray.rl.module import NexRLModule
 
 _STEP = "training/global_step"
@@ -52,7 +52,7 @@ class WandbLogger(NexRLModule):
                 step = values.get("step")
                 run.log({**data, **({} if step is None else {_STEP: step})})
             elif (content := values.get("content")) is not None:
-                title = values.get("title") or f"message: {self._config.get('experiment_name', '')}"
+                title = values.get("title") or f"message: {self._named('experiment_name')}"
                 run.alert(title=str(title), text=str(content))
         return True
 
@@ -63,6 +63,9 @@ class WandbLogger(NexRLModule):
             if run is not None:
                 run.finish()
 
+    def _named(self, key: str) -> str:
+        return str(setting(self._config, key, DEFAULTS[key]))
+
     def _begun(self) -> Any:
         if self._run is None:
             try:
@@ -71,13 +74,13 @@ class WandbLogger(NexRLModule):
                 raise ImportError(
                     'logger.backend has "wandb", and the package is not there: pip install wandb'
                 ) from err
-            project, name = self._config.get("project_name"), self._config.get("experiment_name")
+            project, name = self._named("project_name"), self._named("experiment_name")
             self._run = wandb.init(
                 project=project,
                 name=name,
                 id=_identifier(f"{project}-{name}"),
                 resume="allow",
-                dir=setting(self._config, "out"),
+                dir=self._named("out"),
                 config={"nexrl": _public(self._config)},
             )
             self._run.define_metric(_STEP)

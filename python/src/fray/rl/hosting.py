@@ -15,10 +15,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from fray.rl.config import DEFAULT_LEASE_TTL, Config, ConfigError, class_of, count_of, section_of, setting
+from fray.rl.config import (
+    DEFAULT_LEASE_TTL,
+    DEFAULTS,
+    Config,
+    ConfigError,
+    class_of,
+    count_of,
+    section_of,
+    setting,
+)
+from fray.rl.ended import end_of
 from fray.rl.hosts import actor_of
 from fray.rl.nexrl_types import NexRLRole
 from fray.rl.references import (
+    RESOLVE_TIMEOUT,
     TrainBatchPool,
     TrajectoryPool,
     WeightSyncController,
@@ -56,7 +67,7 @@ _TYPES: dict[str, dict[str, str]] = {
     "validator": {"default": "fray.rl.validator:Validator"},
     "experiment_logger": {"wandb": "fray.rl.experiment:WandbLogger"},
 }
-_KEYS = {
+KEYS: dict[str, tuple[str, str]] = {
     "rollout_worker": ("rollout_worker.type", "simple"),
     "algorithm_processor": ("algorithm.type", "grpo"),
     "train_worker": ("train_worker.type", "default"),
@@ -70,6 +81,8 @@ _KEYS = {
     "inference_service": ("service.inference_service.class", ""),
     "experiment_logger": ("", "wandb"),
 }
+"""Of each role that Python may host: the key that names its class, and the default."""
+
 _CONCURRENCY = 64  # calls at once; what must not run beside itself has locks of its own
 _HEARTBEAT = 5.0  # seconds, or less where leases are short
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0  # seconds between two tries to reach an actor
@@ -98,8 +111,8 @@ def places_of(words: Sequence[str], config: Mapping[str, Any]) -> list[Place]:
     found: list[Place] = []
     for word in words:
         role, colon, index = word.partition(":")
-        if role not in _KEYS:
-            raise ConfigError(f'"{role}" is no role that Python hosts; these are {", ".join(_KEYS)}')
+        if role not in KEYS:
+            raise ConfigError(f'"{role}" is no role that Python hosts; these are {", ".join(KEYS)}')
         count = count_of(config, NexRLRole(role)) if role not in OTHERS else _count_of_other(config, role)
         if not colon:
             found += [Place(role, i) for i in range(count)]
@@ -122,7 +135,7 @@ def make(place: Place, config: Config) -> tuple[Any, Any]:
     Raises:
         ConfigError: its class cannot be imported, or the type of the role is one of the program `fray rl`.
     """
-    key, default = _KEYS[place.role]
+    key, default = KEYS[place.role]
     named = str(setting(config, key, default) if key else default)
     path = _TYPES.get(place.role, {}).get(named, named)
     if ":" not in path:
@@ -144,7 +157,7 @@ def _section(role: str, config: Config) -> Any:
         return config
     if role in OTHERS:
         section = Config(setting(config, f"service.{role}", {}))
-        return Config({**section, **{key: config[key] for key in ("seed", "out") if key in config}})
+        return Config({**section, **{key: setting(config, key, DEFAULTS[key]) for key in ("seed", "out")}})
     return section_of(config, NexRLRole(role))
 
 
@@ -230,6 +243,9 @@ class Hosting:
 
         self._config = config
         self._over = threading.Event()
+        self._run = str(setting(config, "run", ""))  # else as the controller's answer has it
+        self.has_ended = False
+        """Whether the run has ended, and not this process alone."""
         self.failure: Exception | None = None
         wiring = Wiring(config, ClusterResolver(cluster))
         self._modules = [self._made(place, wiring) for place in places]
@@ -242,7 +258,9 @@ class Hosting:
             if role not in OTHERS:
                 value = actor_of(NexRLRole(role), value, section)
             self._server.register(module.name, value, max_concurrency=_CONCURRENCY)
-        self._controller = wiring.handle("controller").options(idempotent=True)
+        self._controller = wiring.handle("controller").options(
+            idempotent=True, resolve_timeout=RESOLVE_TIMEOUT
+        )
         for work in (self._announce, self._beat, self._await_end):
             threading.Thread(target=work, name=f"fray.rl {work.__name__}", daemon=True).start()
 
@@ -319,7 +337,7 @@ class Hosting:
                     _log.info("%s: no heartbeat at the activity tracker: %s", module.name, err)
 
     def _await_end(self) -> None:
-        """End once the controller answers that the run has ended.
+        """End once the controller answers that the run has ended, or its end is recorded.
 
         A controller that does not answer was killed, or is not there yet: the run goes on with the next one.
         """
@@ -329,13 +347,33 @@ class Hosting:
                 status = self._controller.wait_ended(_WAIT)
             except Exception as err:
                 _log.debug("whether the run has ended is not known: %s", err)
+                if self._is_recorded():
+                    return
                 self._over.wait(pause)
                 pause = min(_LONGEST_PAUSE, pause * 2)
                 continue
             pause = _FIRST_PAUSE
-            if status.get("phase") == "ended":
-                _log.info("the run has ended: %s", status.get("reason") or "")
-                self.end()
+            self._run = status.get("run") or self._run
+            if status.get("ended"):
+                self._end_with_run(status.get("reason") or "")
+            else:
+                self._over.wait(pause)  # a controller that ends answers at once
+
+    def _is_recorded(self) -> bool:
+        """End if the end of the run is recorded, and return whether it is."""
+        try:
+            end = end_of(self._config, self._run)
+        except ConfigError as err:
+            _log.warning("%s", err)
+            return False
+        if end is not None:
+            self._end_with_run(end.reason)
+        return end is not None
+
+    def _end_with_run(self, reason: str) -> None:
+        _log.info("the run has ended: %s", reason)
+        self.has_ended = True
+        self.end()
 
     def _rejected(self, err: Exception) -> None:
         self.failure = err

@@ -62,11 +62,15 @@ class _Taken(Generic[T]):
         return f"{self._instance}-{self._count}"
 
     def give(self, known: str, tag: Hashable, value: T, consumer: str) -> None:
-        """Note that a consumer has it."""
-        self._open[known] = (consumer, tag, value)
+        """Note that a consumer has it; without one it counts as acknowledged at once."""
+        if consumer:
+            self._open[known] = (consumer, tag, value)
 
-    def next(self, tag: Hashable | None) -> tuple[str, Hashable, T] | None:
-        """Return what comes again, of a tag or of any."""
+    def next(self, tag: Hashable | None, consumer: str) -> tuple[str, Hashable, T] | None:
+        """Return what the consumer has already, as its answer may be lost, else what comes again."""
+        for known, (holder, of, value) in self._open.items() if consumer else ():
+            if holder == consumer and (tag is None or of == tag):
+                return known, of, value
         for i, each in enumerate(self._again):
             if tag is None or each[1] == tag:
                 del self._again[i]
@@ -166,7 +170,7 @@ class TrajectoryPoolHost(_Host):
         self, tag: ModelTag | None, consumer: str, get: Callable[[], Batch | None]
     ) -> dict[str, Any] | None:
         with self._lock:
-            found = self._taken.next(tag)
+            found = self._taken.next(tag, consumer)
             if found is None:
                 batch = get()
                 if batch is None:
@@ -208,7 +212,7 @@ class TrainBatchPoolHost(_Host):
     def get_batch(self, model: ModelTag | None = "default", consumer: str = "") -> dict[str, Any] | None:
         """Return the next batch of a model, which stays the pool's until `ack`."""
         with self._lock:
-            found = self._taken.next(model)
+            found = self._taken.next(model, consumer)
             if found is None:
                 batch = self._object.get_batch(model)
                 if batch is None:
@@ -253,6 +257,7 @@ class ValidatorHost(_Host):
     def __init__(self, value: Any, config: Any = None) -> None:
         super().__init__(value, config)
         self._seen = _Once()
+        self._last: tuple[str, dict[str, float]] | None = None
 
     def put_trajectory(self, header: Mapping[str, Any], payload: bytes | None = None) -> str:
         """Keep a trajectory: header and payload, or the trajectory itself."""
@@ -265,18 +270,20 @@ class ValidatorHost(_Host):
                     self._seen.add(task)
         return "success"
 
-    def compute_and_log_metrics(self) -> dict[str, float]:
-        """Return the metrics of the validation, which is over then."""
+    def compute_and_log_metrics(self, validation: str = "") -> dict[str, float]:
+        """Return the metrics of the validation, which is over then; by its name the same ones again."""
         with self._lock:
+            if validation and self._last is not None and self._last[0] == validation:
+                return dict(self._last[1])
             metrics = dict(self._object.compute_and_log_metrics())
-            self._seen = _Once()
+            self._seen, self._last = _Once(), (validation, metrics)
             return metrics
 
     def clear(self) -> None:
-        """Forget all trajectories."""
+        """Forget all trajectories and metrics: another validation begins."""
         with self._lock:
             self._object.clear()
-            self._seen = _Once()
+            self._seen, self._last = _Once(), None
 
 
 class WeightSyncControllerHost(_Host):
@@ -285,6 +292,7 @@ class WeightSyncControllerHost(_Host):
     def __init__(self, value: Any, config: Any = None) -> None:
         super().__init__(value, config)
         self._known = _Once()
+        self._running: dict[tuple[str, ...], threading.Lock] = {}
 
     def trajectory_pool_notify_batch_ready(
         self, model_tag: ModelTag, batch_id: str = "", oldest: int | None = None
@@ -299,6 +307,10 @@ class WeightSyncControllerHost(_Host):
         """Note that a worker trained a model."""
         known = ("update", worker_name, model_tag, update_id) if update_id else ("update", "")
         self._once(known, self._object.train_worker_notify_weight_update, worker_name, model_tag)
+
+    def end_validate(self, model_tag: ModelTag, validation: str = "") -> None:
+        """Note that a validation has ended; once, if it has a name."""
+        self._once(("validation", validation), self._object.end_validate, model_tag)
 
     def set_model_version(self, model_tag: ModelTag, version: int) -> None:
         """Begin at the version of a checkpoint, where the object has the method."""
@@ -322,13 +334,19 @@ class WeightSyncControllerHost(_Host):
         return {"models": {}, "waiting": tags, "settled": not waiting and not blocked}
 
     def _once(self, known: tuple[str, ...], call: Callable[..., Any], *args: Any) -> None:
+        """Make a call that may wait for the copy of weights, once for its ID: one made again waits, too."""
+        if not known[-1]:
+            call(*args)
+            return
         with self._lock:
-            if known[-1] and known in self._known:
+            running = self._running.setdefault(known, threading.Lock())
+        with running:
+            if known in self._known:
                 return
-        call(*args)  # it may wait for the copy of weights
-        with self._lock:
-            if known[-1]:
+            call(*args)
+            with self._lock:
                 self._known.add(known)
+                self._running.pop(known, None)
 
     def wait_rollout_service(self, model_tag: ModelTag, timeout_s: float) -> str:
         """Return "continue" as soon as rollouts of a model may go on, "block" after so many seconds."""
@@ -341,6 +359,13 @@ class WeightSyncControllerHost(_Host):
             if status == "continue" or time.monotonic() >= until:
                 return status
             time.sleep(_POLL)
+
+
+class AlgorithmProcessorHost(_Host):
+    """An algorithm processor that has no state to go back to, as one that is no BaseAlgorithmProcessor."""
+
+    def load_checkpoint(self, path: str) -> None:
+        """Do nothing: it makes each batch of the trajectories alone."""
 
 
 class RewindError(RuntimeError):
@@ -370,8 +395,14 @@ def actor_of(role: NexRLRole, value: Any, config: Any = None, ttl: float | None 
         route: Any = "validate" if role is NexRLRole.VALIDATE_DATALOADER else "train"
         seconds = float(setting(config, "lease_ttl", 30.0)) if ttl is None else ttl
         return _with_methods_of(value, LeasedLoader(value, route, seconds))
-    kind = _KINDS.get(role)
+    kind = _kind_of(role, type(value))
     return value if kind is None else _with_methods_of(value, kind(value, config))
+
+
+def _kind_of(role: NexRLRole, kind: type) -> type[_Host] | None:
+    """Return what stands before an object of a class, None if that is the actor itself."""
+    whole = role is NexRLRole.ALGORITHM_PROCESSOR and hasattr(kind, "load_checkpoint")
+    return None if whole else _KINDS.get(role)
 
 
 _KINDS: dict[NexRLRole, type[_Host]] = {
@@ -379,6 +410,7 @@ _KINDS: dict[NexRLRole, type[_Host]] = {
     NexRLRole.TRAIN_BATCH_POOL: TrainBatchPoolHost,
     NexRLRole.VALIDATOR: ValidatorHost,
     NexRLRole.WEIGHT_SYNC_CONTROLLER: WeightSyncControllerHost,
+    NexRLRole.ALGORITHM_PROCESSOR: AlgorithmProcessorHost,
 }
 
 
@@ -386,7 +418,7 @@ def host_of(role: NexRLRole, kind: type) -> type:
     """Return the class of the actor of a role, without the methods of `kind`, the class of its object."""
     if role in (NexRLRole.DATA_LOADER, NexRLRole.VALIDATE_DATALOADER) and issubclass(kind, BaseDataLoader):
         return LeasedLoader
-    return _KINDS.get(role, kind)
+    return _kind_of(role, kind) or kind
 
 
 def _with_methods_of(value: Any, host: Any) -> Any:

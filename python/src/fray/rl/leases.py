@@ -57,6 +57,7 @@ class LeasedLoader:
         self._loader, self._route, self._ttl, self._clock = loader, route, ttl, clock
         self._lock = threading.RLock()
         self._instance = secrets.token_hex(4)  # leases of an earlier process are none of this one's
+        self._added: deque[str] = deque(maxlen=1024)
         self._returned: deque[tuple[Item, str]] = deque()
         self._given: dict[str, _Given] = {}
         self._heard: dict[str, float] = {}
@@ -184,20 +185,25 @@ class LeasedLoader:
         with self._lock:
             return self._loader[index]
 
-    def add_item(self, item: Item) -> None:
-        """Add an item, which comes last."""
-        with self._lock:
-            self._loader.add_item(item)
+    def add_item(self, item: Item, item_id: str = "") -> None:
+        """Add an item, which comes last; one of the same id is not added again."""
+        self._add(self._loader.add_item, item, item_id)
 
-    def add_item_front(self, item: Item) -> None:
-        """Add an item, which comes next."""
-        with self._lock:
-            self._loader.add_item_front(item)
+    def add_item_front(self, item: Item, item_id: str = "") -> None:
+        """Add an item, which comes next; one of the same id is not added again."""
+        self._add(self._loader.add_item_front, item, item_id)
 
-    def add_item_back(self, item: Item) -> None:
-        """Add an item, which comes last."""
+    def add_item_back(self, item: Item, item_id: str = "") -> None:
+        """Add an item, which comes last; one of the same id is not added again."""
+        self._add(self._loader.add_item_back, item, item_id)
+
+    def _add(self, add: Callable[[Item], None], item: Item, item_id: str) -> None:
         with self._lock:
-            self._loader.add_item_back(item)
+            if item_id and item_id in self._added:
+                return
+            add(item)
+            if item_id:
+                self._added.append(item_id)
 
     def reset(self) -> None:
         """Begin again. Leases end, and what comes of them later counts for nothing."""
@@ -251,12 +257,23 @@ class LeasedLoader:
             loader: Any = self._loader
             return int(loader.skip_batches(count))
 
-    def unlock_for_next_batch(self) -> None:
-        """Let a loader that keeps the order of batches read the next one."""
+    def unlock_for_next_batch(self, at: dict[str, int] | None = None) -> bool:
+        """Let a loader that keeps the order of batches read the next one.
+
+        Args:
+            at: The position in which the caller has seen it. If it has left that, as by a call whose answer
+                was lost, nothing changes.
+
+        Returns:
+            Whether it was there.
+        """
         with self._lock:
+            if at is not None and at != self.status()["position"]:
+                return False
             unlock = getattr(self._loader, "unlock_for_next_batch", None)
             if unlock is not None:
                 unlock()
+            return True
 
     def health_check(self) -> bool:
         """Return whether the loader is well."""

@@ -8,13 +8,15 @@ client is made.
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
-from fray.rl.config import ConfigError, setting
+from fray.rl.config import ConfigError, class_of, setting
 from fray.rl.nexrl_types import DEFAULT_MODEL
 from fray.rl.references import weight_sync_controller_of
 
@@ -23,10 +25,15 @@ _log = logging.getLogger("fray.rl")
 SYNC_TIMEOUT = 60.0
 """Seconds that a call waits for weights to be synced."""
 
+BACKENDS = ("openai", "vllm", "sglang", "mock")
+"""Services that are known. All but "mock", which answers by itself, speak OpenAI's protocol."""
+
 MAX_RETRIES = 3
 _TIMEOUT = 600.0  # seconds for one request
+_CONNECT = 10.0  # of these at most for its connection
 _POLL = 5.0  # seconds of one question whether weights are synced
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 8.0  # seconds between two tries
+_LONGEST_ASKED = 60.0  # seconds that a service may ask for
 _RETRIED = (408, 409, 425, 429)  # status of responses after which the same request may succeed
 
 
@@ -51,7 +58,10 @@ class LLMServiceClient:
 
     Keys of `inference_service`: `url` (with or without /v1), `api_key`, `model` (the model's tag if it is
     missing), `model_tag` ("default"), `max_retries` (3), `max_tokens`, `temperature`, `timeout` (600 s for
-    a request) and `freeze_for_weight_sync` (true).
+    a request, 10 of them for its connection), `freeze_for_weight_sync` (true) and `sync_timeout` (60 s).
+
+    A request is made again where the service gave no answer, or one that says so: it may have been completed
+    then, and is completed twice, which changes nothing but time. A request that the service rejects is not.
     """
 
     def __init__(self, config: Any) -> None:
@@ -59,12 +69,14 @@ class LLMServiceClient:
 
         Raises:
             ImportError: the package openai is not installed: `pip install 'fray-ml[rl]'`.
-            ConfigError: there is no URL.
+            ConfigError: there is no URL, or another key has a wrong value.
         """
         service = setting(config, "inference_service", config)
         self._model_tag: str = setting(service, "model_tag", DEFAULT_MODEL)
         self._model: str = setting(service, "model", self._model_tag)
         self._max_retries = int(setting(service, "max_retries", MAX_RETRIES))
+        if self._max_retries < 0:
+            raise ConfigError(f"service.inference_service.max_retries is {self._max_retries}; want 0 or more")
         self._freeze_for_weight_sync = bool(setting(service, "freeze_for_weight_sync", True))
         self._defaults = {
             name: value
@@ -84,6 +96,8 @@ class LLMServiceClient:
         if not url:
             raise ConfigError('service.inference_service.url is missing; write it as "http://HOST:PORT"')
         key, timeout = setting(service, "api_key") or "none", float(setting(service, "timeout", _TIMEOUT))
+        if timeout <= 0:
+            raise ConfigError(f"service.inference_service.timeout is {timeout:g}; want seconds, above 0")
         return _openai(_with_version(url), key, timeout)
 
     def set_weight_sync_controller(self, controller: Any) -> None:
@@ -164,28 +178,36 @@ class LLMServiceClient:
         return {**kwargs, "messages": messages, "tool_calls": calls, **found}
 
     def _ask(self, create: Callable[..., Any], what: dict[str, Any], kwargs: dict[str, Any]) -> Any:
+        if kwargs.get("stream"):
+            raise ValueError("stream=True: answers come whole here; leave it out")
         request = {"model": self._model, **self._defaults, **kwargs, **what}
-        self._wait_for_weights()
-        version = self._version_of_weights()
-        if (seed := self._next_seed(version)) is not None:
-            request.setdefault("seed", seed)
+        turn = self._next_turn()
         for attempt in range(self._max_retries + 1):
+            self._wait_for_weights()  # which may have begun to change since the try before
             if self._stopped.is_set():
                 raise StoppedError("the client was stopped")
+            version = self._version_of_weights()
+            seed = self._seed_of(version, turn)
             try:
-                answer = create(**request)
+                answer = create(**({} if seed is None else {"seed": seed}) | request)
             except Exception as err:
                 if attempt == self._max_retries or not _may_succeed(err):
-                    tries = "1 try" if attempt == 0 else f"{attempt + 1} tries"
-                    kind = LLMServiceAwayError if _is_away(err) else LLMServiceError
-                    raise kind(f"no answer of {self._model} after {tries}: {err}") from err
+                    raise self._failed(err, attempt + 1) from err
                 _log.warning("try %d of %d at %s: %s", attempt + 1, self._max_retries + 1, self._model, err)
                 self._stopped.wait(_pause(err, attempt))
                 continue
-            if not answer.choices:
+            if not getattr(answer, "choices", None):
                 raise LLMServiceError(f"{self._model} answered without choices")
+            if getattr(self._task, "version", None) is None:
+                self._task.version = version
             return answer
         raise AssertionError("unreachable")
+
+    def _failed(self, err: Exception, tries: int) -> LLMServiceError:
+        """Return that there is no answer after so many tries, of which the last one failed by an error."""
+        counted = "1 try" if tries == 1 else f"{tries} tries"
+        kind = LLMServiceAwayError if _is_away(err) else LLMServiceError
+        return kind(f"no answer of {self._model} after {counted}: {err}")
 
     def _wait_for_weights(self) -> None:
         """Return once the weights are those that rollouts are to have."""
@@ -207,18 +229,41 @@ class LLMServiceClient:
     def _version_of_weights(self) -> int | None:
         if self._weight_sync_controller is None:
             return None
-        version = int(self._weight_sync_controller.get_rollout_model_version(self._model_tag))
-        if getattr(self._task, "version", None) is None:
-            self._task.version = version
-        return version
+        return int(self._weight_sync_controller.get_rollout_model_version(self._model_tag))
 
-    def _next_seed(self, version: int | None) -> int | None:
+    def _next_turn(self) -> int:
+        turn: int = getattr(self._task, "turn", 0)
+        self._task.turn = turn + 1
+        return turn
+
+    def _seed_of(self, version: int | None, turn: int) -> int | None:
         task_id = getattr(self._task, "id", "")
         if self._seed is None or not task_id:
             return None
-        turn = self._task.turn
-        self._task.turn = turn + 1
         return sampling_seed(int(self._seed), task_id, version or 0, turn)
+
+
+def client_of(config: Any) -> LLMServiceClient:
+    """Return the client that `config.inference_service.backend` asks for.
+
+    It is one of `BACKENDS`, or "module:Class" for a class that is made with the configuration.
+
+    Raises:
+        ConfigError: it is another backend.
+    """
+    key = "service.inference_service.backend"
+    backend = str(setting(config, "inference_service.backend", "openai"))
+    if backend == "mock":
+        from fray.rl.mock import MockLLMServiceClient
+
+        return MockLLMServiceClient(config)
+    if ":" in backend:
+        client: LLMServiceClient = class_of(backend, key)(config)
+        return client
+    if backend not in BACKENDS:
+        known = ", ".join(f'"{each}"' for each in BACKENDS)
+        raise ConfigError(f'{key}: want one of {known}, or "module:Class" of a client, got "{backend}"')
+    return LLMServiceClient(config)
 
 
 def sampling_seed(seed: int, task_id: str, version: int, turn: int) -> int:
@@ -232,13 +277,16 @@ def _openai(url: str, key: str, timeout: float) -> Any:
         import openai
     except ImportError as err:
         raise ImportError("rollout workers need the package openai: pip install 'fray-ml[rl]'") from err
-    return openai.OpenAI(base_url=url, api_key=key, timeout=timeout, max_retries=0)
+    limits = openai.Timeout(timeout, connect=min(timeout, _CONNECT))
+    return openai.OpenAI(base_url=url, api_key=key, timeout=limits, max_retries=0)
 
 
 def _with_version(url: str) -> str:
-    url = url.rstrip("/")
+    given, url = url, url.rstrip("/")
     if "://" not in url:
         url = f"http://{url}"
+    if not url.startswith(("http://", "https://")):
+        raise ConfigError(f'service.inference_service.url is "{given}"; write it as "http://HOST:PORT"')
     return url if url.endswith("/v1") else f"{url}/v1"
 
 
@@ -248,7 +296,8 @@ def _may_succeed(err: Exception) -> bool:
 
     if isinstance(err, openai.APIStatusError):
         return err.status_code >= 500 or err.status_code in _RETRIED
-    return isinstance(err, openai.APIError)  # no connection, no time, or no answer of the protocol
+    # No connection, no time, or no answer of the protocol, as one that was cut off.
+    return isinstance(err, (openai.APIError, json.JSONDecodeError))
 
 
 def _is_away(err: Exception) -> bool:
@@ -265,9 +314,12 @@ def _pause(err: Exception, attempt: int) -> float:
     response = getattr(err, "response", None)
     asked = response.headers.get("retry-after", "") if response is not None else ""
     try:
-        return min(float(asked), 60.0)
+        seconds = float(asked)
     except ValueError:
-        return float(min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**attempt))
+        seconds = math.nan
+    if math.isfinite(seconds) and seconds >= 0:
+        return min(seconds, _LONGEST_ASKED)
+    return float(min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**attempt))
 
 
 class _Tokens:

@@ -177,7 +177,7 @@ def _padding(anchor: Any, pad: int, left: bool) -> tuple[int, int]:
         return 0, 0
     import numpy as np
 
-    tokens = np.asarray(anchor)
+    tokens = np.asarray(anchor.cpu() if hasattr(anchor, "cpu") else anchor)  # a tensor of an accelerator
     columns = (tokens == pad).all(axis=0)
     ordered = columns if left else columns[::-1]
     return width, width if ordered.all() else int(ordered.argmin())

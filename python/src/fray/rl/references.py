@@ -7,6 +7,7 @@ actor that was lost is made again.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, cast
 
@@ -49,7 +50,7 @@ RESOLVE_TIMEOUT = 10.0
 
 NO_CONSUMER = ""
 
-_OF_VALIDATION = ("task_id", "data_source", "scores")  # which a validator reads of a header
+_OF_VALIDATION = ("task_id", "lease", "data_source", "scores")  # which a validator reads of a header
 
 
 class Reference:
@@ -97,6 +98,18 @@ class RemoteDataLoader(Reference):
     def release_worker(self, worker: str, incarnation: str) -> None:
         """End the leases of one life of a worker; its tasks come next."""
         self._again.release_worker(worker, incarnation)
+
+    def add_item(self, item: dict[str, Any], item_id: str = "") -> None:
+        """Add an item, which comes last. One of the same id is not added again; "": a new id."""
+        self._again.add_item(item, item_id or uuid.uuid4().hex)
+
+    def add_item_front(self, item: dict[str, Any], item_id: str = "") -> None:
+        """Add an item, which comes next. One of the same id is not added again; "": a new id."""
+        self._again.add_item_front(item, item_id or uuid.uuid4().hex)
+
+    def add_item_back(self, item: dict[str, Any], item_id: str = "") -> None:
+        """Add an item, which comes last. One of the same id is not added again; "": a new id."""
+        self._again.add_item_back(item, item_id or uuid.uuid4().hex)
 
     def __len__(self) -> int:
         """Return how many items remain."""
@@ -232,10 +245,7 @@ class TrainBatchPool(Reference):
             batch_id: A batch of an id that was put before is not queued again; "": a new id.
             source: The batch of trajectories that it was made of.
         """
-        if not batch_id:
-            import uuid
-
-            batch_id = uuid.uuid4().hex
+        batch_id = batch_id or uuid.uuid4().hex
         header = {
             "id": batch_id,
             "model_tag": tag_of(batch),

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _HEALTH = "health"
 _SEPARATOR = "__"
 _CALLS = 64  # of one role at once
+_ENDING = 120.0  # seconds for which the end of an actor is awaited
 
 
 class ResourceError(ValueError):
@@ -117,7 +118,9 @@ class ResourceManager:
         Args:
             role: The role, once.
             cls: Makes an object of it, called with the configuration.
-            config: The role's section. `resources` in it is what each actor needs: cpu, ram, disk, tpu, gpu.
+            config: The role's section. `resources` in it is what each actor needs: the fields of
+                fray.cluster.ResourceConfig, and as its device `tpu`, a type such as "v5litepod-8", or `gpu`
+                with `type` ("auto") and `count` (1).
             count: How many actors.
             colocation_group: Roles of one group share actors; None: the role has actors of its own.
 
@@ -149,7 +152,7 @@ class ResourceManager:
                     f'roles of colocation group "{roles[0].group}" have different counts: {counts}; '
                     "give them the same"
                 )
-        missing = [roles for roles in groups if not any(role.role in self._wrappers for role in roles)]
+        missing = [roles for roles in groups if self._is_missing(roles)]
         asked = [_resources(roles) for roles in missing]  # their errors come before any actor is there
         made: list[ActorGroup[Any]] = []
         try:
@@ -157,9 +160,7 @@ class ResourceManager:
                 made.append(self._request(roles, resources))
             ready = [group.wait_ready() for group in made]
         except BaseException:
-            for group in made:
-                with contextlib.suppress(Exception):  # the first error is the one to report
-                    group.terminate()
+            _end(made)
             raise
         for roles, handles in zip(missing, ready, strict=True):
             colocated = len(roles) > 1
@@ -171,6 +172,21 @@ class ResourceManager:
     def get_actor_wrapper(self, role: NexRLRole) -> list[Any]:
         """Return what calls the actors of a role, in order; none for a role that has none."""
         return list(self._wrappers.get(role, ()))
+
+    def _is_missing(self, roles: Sequence[_Registration]) -> bool:
+        """Return whether actors of these roles, which share them, are still to be created.
+
+        Raises:
+            ResourceError: they are there, and a role of the group was registered since.
+        """
+        created = [role.role in self._wrappers for role in roles]
+        if any(created) and not all(created):
+            late = next(role.role.value for role, there in zip(roles, created, strict=True) if not there)
+            raise ResourceError(
+                f'role {late} came to colocation group "{roles[0].group}" after its actors were created; '
+                "register all roles of a group before create_all_actors"
+            )
+        return not all(created)
 
     def _groups(self) -> list[list[_Registration]]:
         found: dict[Any, list[_Registration]] = {}
@@ -191,6 +207,16 @@ class ResourceManager:
             resources=resources,
             options=ActorOptions(max_concurrency=_CALLS, concurrency_groups={**limits, _HEALTH: _CALLS}),
         )
+
+
+def _end(groups: Sequence[ActorGroup[Any]]) -> None:
+    """End actors, and wait until their names are free. The error that led here is the one to report."""
+    for group in groups:
+        with contextlib.suppress(Exception):
+            group.terminate()
+    for job in (job for group in groups for job in group.jobs):
+        with contextlib.suppress(Exception):
+            job.wait(_ENDING, raise_on_failure=False)
 
 
 def colocated_class(roles: Sequence[tuple[NexRLRole, type]], prefixed: bool = True) -> type:
@@ -257,4 +283,23 @@ def _resources(roles: Sequence[_Registration]) -> ResourceConfig:
                     f"roles of one colocation group ask for different {key}: {merged[key]} and {value}; "
                     "give it to one of them, for all"
                 )
-    return ResourceConfig(**merged)
+    try:
+        device = _device(merged.pop("tpu", None), merged.pop("gpu", None))
+        return ResourceConfig(**merged, **device)
+    except (TypeError, ValueError) as err:
+        named = ", ".join(role.role.value for role in roles)
+        raise ResourceError(f"resources of {named}: {err}") from err
+
+
+def _device(tpu: str | None, gpu: Mapping[str, Any] | None) -> dict[str, Any]:
+    from fray.cluster import GpuConfig, TpuConfig
+
+    if tpu and gpu:
+        raise ValueError("tpu and gpu are asked for; leave one out")
+    if tpu:
+        return {"device": TpuConfig(tpu)}
+    return {"device": GpuConfig(**gpu)} if gpu else {}
+
+
+RayResourceManager, RayActorWrapper = ResourceManager, ActorWrapper
+"""The names that programs written for NexRL import."""

@@ -10,6 +10,7 @@ import copy
 import logging
 import threading
 import time
+import uuid
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -18,7 +19,14 @@ from fray.rl import references
 from fray.rl.config import DEFAULT_LEASE_TTL, setting
 from fray.rl.errors import ErrorSeverity
 from fray.rl.execution import execute
-from fray.rl.llm import LLMServiceAwayError, LLMServiceClient, StoppedError, WeightSyncTimeoutError
+from fray.rl.leases import LeasedLoader
+from fray.rl.llm import (
+    LLMServiceAwayError,
+    LLMServiceClient,
+    StoppedError,
+    WeightSyncTimeoutError,
+    client_of,
+)
 from fray.rl.module import NexRLModule
 from fray.rl.nexrl_types import Trajectory
 from fray.rl.tracking import new_incarnation
@@ -27,13 +35,14 @@ from fray.rl.wire import Origin, Outcome, Task, TaskOutcome
 _log = logging.getLogger("fray.rl")
 _T = TypeVar("_T")
 
-_FIRST_IDLE, _LONGEST_IDLE = 0.02, 0.25  # seconds between two questions for a task
+_FIRST_IDLE, _LONGEST_IDLE = 0.01, 0.05  # seconds between two questions for a task
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0  # seconds before a task is rolled out again
 _NOT_OF_THE_TASK: tuple[type[Exception], ...] = (
     WeightSyncTimeoutError,
     LLMServiceAwayError,
     *references.UNREACHABLE,
 )
+_BY_ID = (references.RemoteDataLoader, LeasedLoader)  # they know by its id an item that is added again
 _JOIN = 25.0  # seconds that stop waits for the current task
 
 
@@ -59,7 +68,6 @@ class BaseRolloutWorker(NexRLModule):
         self._lease_ttl = float(setting(config, "lease_ttl", DEFAULT_LEASE_TTL))
         self._incarnation = new_incarnation()
         self._stopping = threading.Event()
-        self._ended = threading.Event()
         self._thread: threading.Thread | None = None
         self._validating = threading.Event()
         self._task: Task | None = None
@@ -67,8 +75,8 @@ class BaseRolloutWorker(NexRLModule):
         self._stored = False
 
     def _make_client(self, config: Any) -> LLMServiceClient:
-        """Return the client that the worker asks for completions."""
-        return LLMServiceClient(config)
+        """Return the client that the worker asks for completions, see `client_of`."""
+        return client_of(config)
 
     def set_module_references(
         self,
@@ -124,12 +132,14 @@ class BaseRolloutWorker(NexRLModule):
         if self._activity_tracker is None:
             raise RuntimeError(f"{self._module_name}: call set_activity_tracker before run")
         self._stopping.clear()
-        self._ended.clear()
         self._llm_client.begin()
-        self._thread = threading.Thread(target=self._work, name=f"{self._module_name} rollouts", daemon=True)
-        renewing = threading.Thread(target=self._renew, name=f"{self._module_name} leases", daemon=True)
-        self._thread.start()
-        renewing.start()
+        ended = threading.Event()
+        for work in (self._work, self._renew):
+            name = f"{self._module_name} {work.__name__.strip('_')}"
+            thread = threading.Thread(target=work, args=[ended], name=name, daemon=True)
+            if work == self._work:
+                self._thread = thread
+            thread.start()
 
     def stop(self) -> None:
         """Roll out no more tasks; returns when the current one has ended, or is put back.
@@ -238,12 +248,13 @@ class BaseRolloutWorker(NexRLModule):
         current = self._task
         if current is not None and _same(current.item, task):
             return self._put_back(current)
-        self._reach(lambda: self._dataloader.add_item_front(task) or True)
+        known = (uuid.uuid4().hex,) if isinstance(self._dataloader, _BY_ID) else ()
+        self._reach(lambda: self._dataloader.add_item_front(task, *known) or True)
         return True
 
     # The loop.
 
-    def _work(self) -> None:
+    def _work(self, ended: threading.Event) -> None:
         idle = _FIRST_IDLE
         try:
             while not self._stopping.is_set():
@@ -260,7 +271,7 @@ class BaseRolloutWorker(NexRLModule):
                 idle = _FIRST_IDLE
                 self._roll_out(task)
         finally:
-            self._ended.set()
+            ended.set()
 
     def _roll_out(self, task: Task) -> None:
         """Roll a task out until it has an outcome, and end its lease."""
@@ -372,9 +383,9 @@ class BaseRolloutWorker(NexRLModule):
                     return None
                 pause = min(_LONGEST_PAUSE, pause * 2)
 
-    def _renew(self) -> None:
+    def _renew(self, ended: threading.Event) -> None:
         """Keep the leases while tasks are rolled out."""
-        while not self._ended.wait(self._lease_ttl / 3):
+        while not ended.wait(self._lease_ttl / 3):
             if self._hangs():
                 continue
             for loader in (self._dataloader, self._validate_dataloader):

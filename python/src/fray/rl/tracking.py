@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+import threading
 import uuid
 from collections.abc import Mapping
 from types import TracebackType
@@ -38,8 +39,10 @@ class ActivityTrackerProxy:
         self.incarnation = incarnation or new_incarnation()
         """Work of these modules ends for the tracker when it learns that this life is over."""
         self._remote = actor_method(central_tracker.is_quiescent) is not None
-        # Only a second start would be more than the first.
+        # A start has a token that is chosen here, so that a second one is not more than the first.
         self._again = central_tracker.options(idempotent=True) if self._remote else central_tracker
+        self._lock = threading.Lock()
+        self._name, self._count = secrets.token_hex(8), 0
         self._open: dict[str, tuple[str, str]] = {}
 
     def track(self, module: str, work: str, auto_report_errors: bool = True) -> _ProxyTrackCtx:
@@ -54,8 +57,17 @@ class ActivityTrackerProxy:
 
     def start(self, module: str, work: str) -> str:
         """Note that work begins, and return its token, which is unique."""
-        token: str = self._central.start(module, work, *self._life())
-        self._open[token] = module, work
+        if not self._remote:
+            return str(self._central.start(module, work))
+        with self._lock:
+            self._count += 1
+            token = self._token(self._count)
+            self._open[token] = module, work
+        try:
+            self._again.start(module, work, self.incarnation, token)
+        except BaseException:  # if it has begun all the same, it ends with the next heartbeat
+            self._open.pop(token, None)
+            raise
         return token
 
     def end(self, token: str) -> None:
@@ -64,9 +76,14 @@ class ActivityTrackerProxy:
         self._again.end(token)
 
     def beat(self, module: str) -> None:
-        """Note that the module lives, and what it does, which a tracker that was restarted does not know."""
-        doing = {token: work for token, (of, work) in dict(self._open).items() if of == module}
-        self._again.beat(module, self.incarnation, doing)
+        """Note that the module lives, and what it does.
+
+        A tracker that was restarted does not know that, nor one that did not get the end of something.
+        """
+        with self._lock:
+            doing = {token: work for token, (of, work) in dict(self._open).items() if of == module}
+            following = self._token(self._count + 1)
+        self._again.beat(module, self.incarnation, doing, following)
 
     def is_quiescent(self) -> bool:
         """Return whether no module works."""
@@ -131,8 +148,12 @@ class ActivityTrackerProxy:
         # The id lets the call be made again whose answer is lost.
         self._again.experiment_logger_post(backend, {**kwargs, "id": post_id or uuid.uuid4().hex})
 
-    def _life(self) -> tuple[str, ...]:
-        return (self.incarnation,) if self._remote else ()
+    def _token(self, number: int) -> str:
+        return f"{self._name}-{number}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel as the tracker: in another process modules have another life."""
+        return ActivityTrackerProxy, (self._central,)
 
 
 def _plain(value: Any) -> Any:

@@ -57,7 +57,9 @@ class Validator(NexRLModule):
         if self._activity_tracker is not None:
             step = self._activity_tracker.get_training_step()
             for backend in backends_of(self._config):
-                self._activity_tracker.experiment_logger_post(backend, data=metrics, step=step)
+                # The same where it is computed again, as the answer was lost.
+                known = f"{self._module_name}/{step}"
+                self._activity_tracker.experiment_logger_post(backend, post_id=known, data=metrics, step=step)
         self.clear()
         return metrics
 

@@ -161,6 +161,7 @@ class HostedActor:
                 | TerminationCause.CALLABLE_INVALID
                 | TerminationCause.PROGRAM_MISSING
                 | TerminationCause.PACKAGE_MISSING
+                | TerminationCause.FINAL
             ):
                 return ActorCreationError(self.name, end.message)
 

@@ -59,5 +59,18 @@ def end_all(cluster: Any) -> None:
     for job_id in jobs:
         cluster.terminate(job_id)
     cluster.wait(jobs, timeout=WAIT)
+    until(lambda: not supervisors(cluster), "the supervisors of jobs that have ended leave")
     cluster.close()  # or what goes on for it would make another registry
     ray.kill(ray.get_actor("fray-registry", namespace=cluster.namespace), no_restart=True)
+
+
+def supervisors(cluster: Any) -> list[str]:
+    """Return the names of supervisors that Ray runs or would start again."""
+    import ray
+
+    named = ray.util.list_named_actors(all_namespaces=True)
+    return [
+        each["name"]
+        for each in named
+        if each["namespace"] == cluster.namespace and each["name"].startswith("fray-job ")
+    ]

@@ -160,6 +160,7 @@ def test_ray_13_driver_ends(
     assert capfd.readouterr().out == "before\nafter\n"
 
 
+@pytest.mark.short
 def test_ray_14_terminate_running(cluster: Any, tmp_path: Path) -> None:
     """SIGTERM, grace, SIGKILL; and what left the session of the program ends as well."""
     pids, termed = tmp_path / "pids", tmp_path / "termed"

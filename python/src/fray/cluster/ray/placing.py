@@ -8,11 +8,17 @@ from typing import Any
 from fray.cluster.ray.demand import demand_of, region_selector
 from fray.cluster.ray.nodes import Node
 from fray.cluster.ray.records import Job
+from fray.cluster.types import TaskState
 
 
 def alone(job: Job) -> bool:
     """Report whether a job has one task and shares no places: its supervisor takes the place itself."""
     return job.shared is None and demand_of(job.launch.request).tasks == 1
+
+
+def lost_with_place(job: Job) -> bool:
+    """Report whether a job's supervisor had the place that its last attempt lost."""
+    return alone(job) and bool(job.attempts) and job.attempts[-1].outcome is TaskState.PREEMPTED
 
 
 def supervisor_options(job: Job, nodes: Mapping[str, Node]) -> dict[str, Any]:

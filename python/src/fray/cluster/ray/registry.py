@@ -27,7 +27,7 @@ from fray.cluster.ray.naming import supervisor_name
 from fray.cluster.ray.nodes import Nodes
 from fray.cluster.ray.pending import reasons
 from fray.cluster.ray.places import names_of
-from fray.cluster.ray.placing import alone, supervisor_options
+from fray.cluster.ray.placing import alone, lost_with_place, supervisor_options
 from fray.cluster.ray.records import PROTOCOL, Job, Launch, Place, Started, TaskEnd
 from fray.cluster.ray.sharing import SharedGroups
 from fray.cluster.ray.store import Store
@@ -36,6 +36,7 @@ from fray.cluster.types import JobId, JobInfo, JobStatus, Namespace, TaskState
 
 _LOOK = 1.0  # seconds between two readings of the node table
 _SLACK = 30.0  # seconds beyond its grace that a job gets to end
+_LOST = 1.0  # seconds that a supervisor gets to end whose place was lost: it has most likely ended with it
 _AGAIN = 0.5  # seconds before a supervisor that cannot be reached is asked again
 _SUPERVISOR = "fray.cluster.ray.supervisor:Supervisor"
 _log = logging.getLogger("fray")
@@ -371,11 +372,15 @@ class Registry:
         self._remove_places(job)
 
     async def _leave(self, job: Job) -> None:
-        """End the supervisor of a job in order, by force if it does not answer."""
+        """End the supervisor of a job in order, by force if it does not answer.
+
+        One that was lost with its node would take the place of another job once Ray has restarted it.
+        """
         problems = self._ray.exceptions
+        patience = _LOST if lost_with_place(job) else _SLACK
         try:
             handle = self._ray.get_actor(supervisor_name(job.job_id), namespace=job.namespace)
-            await asyncio.wait_for(_awaited(handle.leave.remote()), _SLACK)
+            await asyncio.wait_for(_awaited(handle.leave.remote()), patience)
         except (ValueError, problems.ActorDiedError):
             return
         except Exception as err:

@@ -50,7 +50,8 @@ class Supervisor:
         """Run it to its end; a second call while one is under way waits for that."""
         self._count(1)
         try:
-            self._run(job)
+            with self._running:
+                self._run(job)
         finally:
             self._count(-1)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from fray.rl.algorithm import BaseAlgorithmProcessor
@@ -10,6 +11,8 @@ from fray.rl.algorithms.processing import grpo
 from fray.rl.config import ConfigError, setting
 from fray.rl.nexrl_types import Batch
 
+_COEFFICIENT = "kl_coef"  # in the state
+
 
 class GRPOProcessor(BaseAlgorithmProcessor):
     """Gives each token of a response the advantage of its trajectory within its group.
@@ -17,6 +20,9 @@ class GRPOProcessor(BaseAlgorithmProcessor):
     Trajectories have `responses` (the tokens of the response), `reward`, and `uid` or `group_id`; `prompts`,
     `log_probs`, `ref_log_prob` and `loss_mask` are used where they are there. `fray.rl.algorithms.processing`
     has what the train service gets of them.
+
+    The coefficient of an adaptive KL controller is kept in checkpoints: a resumed run goes on with that of
+    its step, whatever `kl_ctrl.kl_coef` is then.
     """
 
     def __init__(self, config: Any) -> None:
@@ -31,6 +37,7 @@ class GRPOProcessor(BaseAlgorithmProcessor):
         """
         super().__init__(config)
         self._controller = kl_controller(config) if setting(config, "use_kl_in_reward", False) else None
+        self._first = self._controller.value if self._controller is not None else 0.0
         self._kind = str(setting(config, "kl_penalty", KLPenalty.KL))
         if self._kind not in set(KLPenalty):
             raise ConfigError(f"algorithm.kl_penalty: want one of {', '.join(KLPenalty)}, got {self._kind!r}")
@@ -39,17 +46,23 @@ class GRPOProcessor(BaseAlgorithmProcessor):
     def _fit(self, batch: Batch, update_fn: str) -> None:
         """Compute the advantages of a batch of trajectories, and put it to the train batch pool."""
         self.easy_dump(batch.to_dict(), ["rollout_result"])
-        before = self._controller.value if self._controller is not None else 0.0
-        try:
-            trainable, metrics = grpo(
-                batch, pad_token_id=self._pad, controller=self._controller, kind=self._kind
-            )
-            self._put_batch(trainable, update_fn)
-            self._post_metrics(metrics)
-        except BaseException:
-            if self._controller is not None:
-                self._controller.value = before  # the batch comes again, and counts once
-            raise
+        trainable, metrics = grpo(batch, pad_token_id=self._pad, controller=self._controller, kind=self._kind)
+        self._put_batch(trainable, update_fn)
+        self._post_metrics(metrics)
+
+    @property
+    def _has_state(self) -> bool:
+        return isinstance(self._controller, AdaptiveKLController)
+
+    def _state(self) -> dict[str, Any]:
+        """Return the coefficient, where that adapts."""
+        controller = self._controller
+        return {_COEFFICIENT: controller.value} if isinstance(controller, AdaptiveKLController) else {}
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        """Go back to a coefficient; without one to the first."""
+        if isinstance(self._controller, AdaptiveKLController):
+            self._controller.value = float(state.get(_COEFFICIENT, self._first))
 
 
 def kl_controller(config: Any) -> KLController:

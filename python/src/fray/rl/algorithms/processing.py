@@ -96,13 +96,23 @@ def penalized(
 
     These are `token_level_scores`, minus the controller's coefficient times the KL penalty between
     `old_log_probs` and `ref_log_prob`, where there is a controller and the batch has both. The controller
-    learns the mean divergence.
+    learns the mean divergence over tokens, then over trajectories, in nats.
+
+    Raises:
+        ValueError: a divergence is no finite number, which would stay in the coefficient for ever.
     """
     values = dict(batch.values)
     mask, rewards = values["response_mask"], values["token_level_scores"]
     current, coefficient = 0.0, 0.0
     if controller is not None and "ref_log_prob" in values and "old_log_probs" in values:
-        divergence = kl_penalty(values["old_log_probs"], values["ref_log_prob"], kind) * mask
+        estimates = kl_penalty(values["old_log_probs"], values["ref_log_prob"], kind)
+        divergence = np.where(mask > 0, estimates, 0.0) * mask
+        if not np.isfinite(divergence).all():
+            (row, *_) = np.flatnonzero(~np.isfinite(divergence).all(axis=1))
+            raise ValueError(
+                f"the KL divergence of trajectory {row} is not finite; its log probabilities of the policy "
+                "or of the reference are not"
+            )
         coefficient = controller.value
         rewards = rewards - coefficient * divergence
         current = float(masked_mean(divergence, mask).mean())

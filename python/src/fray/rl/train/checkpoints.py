@@ -19,6 +19,7 @@ from typing import Any
 
 MANIFEST = "run.json"
 
+_REPLACED = "replaced-"  # how a checkpoint is called until another one has its name
 _NAME = re.compile(r"global_step_(0|[1-9][0-9]*)", re.ASCII)
 _log = logging.getLogger("fray.rl")
 
@@ -91,10 +92,13 @@ def publish(partial: Path, folder: str | Path, step: int) -> Path:
     """
     target = Path(folder) / checkpoint_name(step)
     sync_tree(partial)
+    replaced = target.with_name(f".{target.name}.{_REPLACED}{uuid.uuid4().hex[:8]}")
     if target.is_dir():
-        _hide(target)
+        target.rename(replaced)  # between the two names `clean` gives it its own again
     partial.rename(target)
     sync_directory(target.parent)
+    if replaced.is_dir():
+        _remove(replaced)
     return target
 
 
@@ -112,10 +116,18 @@ def remove_previous(folder: str | Path, step: int) -> list[Path]:
 
 
 def clean(folder: str | Path) -> None:
-    """Remove what interrupted writes and removals have left. Call it only where no other process writes."""
+    """Remove what interrupted writes and removals have left. Call it only where no other process writes.
+
+    A checkpoint that was about to be replaced, and is not, has its name again.
+    """
     root = Path(folder)
     for entry in root.glob(".global_step_*") if root.is_dir() else ():
-        shutil.rmtree(entry, ignore_errors=True)
+        name, _, kind = entry.name.removeprefix(".").partition(".")
+        if kind.startswith(_REPLACED) and not (root / name).exists():
+            entry.rename(root / name)
+            sync_directory(root)
+        else:
+            shutil.rmtree(entry, ignore_errors=True)
 
 
 def read_manifest(checkpoint: str | Path) -> dict[str, Any]:
@@ -189,6 +201,10 @@ def _hide(checkpoint: Path) -> None:
     """Remove a directory so that a half removed one is never taken for a checkpoint."""
     hidden = checkpoint.with_name(f".{checkpoint.name}.old-{uuid.uuid4().hex[:8]}")
     checkpoint.rename(hidden)
+    _remove(hidden)
+
+
+def _remove(hidden: Path) -> None:
     shutil.rmtree(hidden, ignore_errors=True)
     if hidden.exists():
         _log.warning("could not remove all of %s", hidden)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import io
 import json
 import threading
+import zipfile
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from enum import StrEnum
@@ -193,7 +194,8 @@ def read_arrays(path: str | Path) -> dict[str, Any]:
     import numpy as np
 
     try:
-        with np.load(path, allow_pickle=False) as loaded:
+        # numpy leaves a torn file open that it opens itself.
+        with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as loaded:
             return {name: loaded[name] for name in loaded.files}
-    except (OSError, ValueError) as err:
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as err:
         raise CheckpointError(f"{path} cannot be read: {err}") from err

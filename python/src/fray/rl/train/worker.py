@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from fray.rl.batch_states import STATES, State, states_in, take_state
 from fray.rl.config import json_like, setting
 from fray.rl.execution import execute
 from fray.rl.module import NexRLModule
@@ -68,10 +69,10 @@ class TrainWorker(NexRLModule):
         """Make a worker that does not run yet.
 
         Args:
-            config: the section train_worker, with `total_train_steps`, `checkpoint_path`, `sync_weight_path`,
-                `save_freq` (0: none, see above), `remove_previous_ckpt`; `out`, in which paths that are
-                missing are; `seed`; and `train_service`, the section of its service with `backend` and
-                `model_tag`.
+            config: the section train_worker, with `total_train_steps` (1000), `checkpoint_path`,
+                `sync_weight_path`, `save_freq` (0: none, see above), `remove_previous_ckpt`; `out`, in which
+                paths that are missing are; `seed`; and `train_service`, the section of its service with
+                `backend` and `model_tag`.
             client: of its train service; None: as `train_service.backend` says.
         """
         super().__init__()
@@ -81,7 +82,7 @@ class TrainWorker(NexRLModule):
             **json_like(setting(config, "train_service", {})),
         }
         self._model_tag = str(setting(config, "train_service.model_tag", "default"))
-        self._total = int(setting(config, "total_train_steps", 0))
+        self._total = int(setting(config, "total_train_steps", 1000))
         self._save_freq = int(setting(config, "save_freq", 0))
         self._folder = _below(config, "checkpoint_path", "checkpoints")
         self._sync_path = _below(config, "sync_weight_path", "sync_weights")
@@ -94,6 +95,7 @@ class TrainWorker(NexRLModule):
         self._train_step = 0
         self._loaded = ""  # the checkpoint to go back to; "": the model before its first update
         self._unacknowledged: list[str] = []  # batches whose updates no checkpoint has
+        self._algorithms: dict[str, State] = {}  # of algorithm processors, as of the last update
         self._notified = 0  # the last step that the weight sync controller knows of
         self._initialized = False  # in this process; else it goes on where an earlier one was
         self._took_over = False  # updates of an earlier process, whose last batch may not be acknowledged
@@ -160,6 +162,7 @@ class TrainWorker(NexRLModule):
 
         self._train_step = self._call(load)
         self._loaded = path
+        self._algorithms = states_in(path) if path else {}
         # It may have been interrupted between its checkpoint and what followed.
         self._unacknowledged = list(checkpoints.read_json(Path(path) / BATCHES, [])) if path else []
         self._acknowledge()
@@ -256,6 +259,7 @@ class TrainWorker(NexRLModule):
     def _step(self, batch: Batch, batch_id: str = "") -> None:
         """Train on a batch, and let the run know: weights, step, metrics, checkpoint, notice."""
         began = time.monotonic()
+        batch, states = take_state(batch)
         trained = self._train(batch, batch_id)
         if trained is None:
             return  # it is in the model, or that is a checkpoint's again and the batches since come again
@@ -263,6 +267,7 @@ class TrainWorker(NexRLModule):
         if not known:
             self.save_sync_weights()
         self._train_step = trained.step
+        self._algorithms.update(states)
         if batch_id:
             self._unacknowledged.append(batch_id)
         if not known:
@@ -321,6 +326,8 @@ class TrainWorker(NexRLModule):
             if self._controller is not None:
                 self._call(lambda: execute(self._controller.checkpoint_saved, step, str(partial)))
             checkpoints.write_file(partial / BATCHES, json.dumps(self._unacknowledged).encode())
+            if self._algorithms:
+                checkpoints.write_file(partial / STATES, json.dumps(self._algorithms).encode())
             if not (partial / checkpoints.MANIFEST).exists():
                 checkpoints.write_file(partial / checkpoints.MANIFEST, b'{"step": %d}' % step)
             self._loaded = str(checkpoints.publish(partial, self._folder, step))

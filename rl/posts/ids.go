@@ -1,4 +1,4 @@
-package roles
+package posts
 
 import (
 	"sync"
@@ -37,13 +37,27 @@ func (p *postedIDs) do(backend rl.LoggerBackend, id string, take func() error) e
 	if err := take(); err != nil {
 		return err
 	}
+	p.add(key)
+	return nil
+}
+
+// know has an ID count as taken.
+func (p *postedIDs) know(backend rl.LoggerBackend, id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.add(postedID{backend: backend, id: id})
+}
+
+func (p *postedIDs) add(key postedID) {
+	if p.known[key] {
+		return
+	}
 	p.known[key] = true
 	p.order = append(p.order, key)
 	if len(p.order) > keptPosts {
 		delete(p.known, p.order[0])
 		p.order = p.order[1:]
 	}
-	return nil
 }
 
 // forget lets all posts be taken again: the run goes back to an earlier step, whose metrics are others then.
