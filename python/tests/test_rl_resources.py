@@ -212,9 +212,9 @@ class Central:
         self.errors: list[str] = []
         self.lives: list[str] = []
 
-    def start(self, module: str, work: str, incarnation: str) -> str:
+    def start(self, module: str, work: str, incarnation: str, token: str) -> None:
+        del module, work, token
         self.lives.append(incarnation)
-        return f"{module}/{work}"
 
     def end(self, token: str) -> None:
         del token
