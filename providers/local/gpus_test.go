@@ -85,9 +85,14 @@ func TestGPUsAfterACrash(t *testing.T) {
 	slice := spec("two", 1)
 	slice.GPU = schema.GPU{Type: "h100", Count: 2}
 	p.up(provider, slice)
-	p.kill(p.lockHolder("two", 0, "agent.lock"))
+	first := p.lockHolder("two", 0, "agent.lock")
+	p.kill(first)
 	eventually(t, "another agent", func() bool {
-		return provider.Create(t.Context(), slice) == nil && len(p.agents("two")) == 1
+		if err := provider.Create(t.Context(), slice); err != nil {
+			return false
+		}
+		agents := p.agents("two")
+		return len(agents) == 1 && agents[0] != first // which may take a while to end
 	})
 	if got, want := p.visible(slice), "0,1 0,1"; got != want {
 		t.Errorf("the task sees the GPUs %q, want %q", got, want)
