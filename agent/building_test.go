@@ -15,7 +15,7 @@ func slowUV(t *testing.T, r *rig) {
 	t.Helper()
 	bin := t.TempDir()
 	script := "#!/bin/sh\necho $$ > " + filepath.Join(r.work, "uv-pid") + "\nsleep 1000\n"
-	if err := os.WriteFile(filepath.Join(bin, "uv"), []byte(script), 0o700); err != nil {
+	if err := writeProgram(filepath.Join(bin, "uv"), script); err != nil {
 		t.Fatal(err)
 	}
 	r.path = bin + ":" + os.Getenv("PATH")

@@ -304,7 +304,7 @@ func TestContainerRuntimeIsSlow(t *testing.T) {
 	d.images["img@sha256:1"] = true
 	up := filepath.Join(dir, "up")
 	script := fmt.Sprintf("#!/bin/sh\n[ -e '%s' ] || exit 1\nexec '%s' \"$@\"\n", up, filepath.Join(dir, "docker"))
-	if err := os.WriteFile(filepath.Join(bin, "docker"), []byte(script), 0o700); err != nil {
+	if err := writeProgram(filepath.Join(bin, "docker"), script); err != nil {
 		t.Fatal(err)
 	}
 	r := newContainerRig(t, bin, &containerRig{image: "img@sha256:1", client: filepath.Join(bin, "docker"), docker: d})

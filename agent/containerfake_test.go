@@ -71,7 +71,7 @@ func newFakeDocker(t *testing.T, dir string) *fakeDocker {
 		t: t, listener: l, containers: map[string]*fakeContainer{}, images: map[string]bool{}, registry: map[string]string{},
 	}
 	script := fmt.Sprintf("#!/bin/sh\nexec '%s' fake-docker '%s' \"$@\"\n", os.Args[0], socket)
-	if err := os.WriteFile(filepath.Join(dir, "docker"), []byte(script), 0o700); err != nil {
+	if err := writeProgram(filepath.Join(dir, "docker"), script); err != nil {
 		t.Fatal(err)
 	}
 	d.work.Go(func() {

@@ -78,7 +78,7 @@ func realPodman(t *testing.T, bin string) (client, image string) {
 	own := "export CONTAINERS_CONF=" + limits + "\n[ \"$1\" = run ] || exec " + podman + " --runtime runc \"$@\"\n" +
 		"shift\nexec " + podman + ` --runtime runc run --ulimit host "$@"`
 	for _, wrapper := range []string{"exec " + podman + ` "$@"`, own} {
-		if err := os.WriteFile(client, []byte("#!/bin/sh\n"+wrapper+"\n"), 0o700); err != nil {
+		if err := writeProgram(client, "#!/bin/sh\n"+wrapper+"\n"); err != nil {
 			t.Fatal(err)
 		}
 		try := exec.CommandContext(t.Context(), client, "run", "--rm", "--pull", "never", "--network", "host", image, "/bin/sh", "-c", "true")

@@ -31,7 +31,7 @@ func TestExec(t *testing.T) {
 	r.runs(spec)
 	client := r.hostClient(minted(t, userClaims()))
 	script := filepath.Join(r.work, "tool.sh")
-	if err := os.WriteFile(script, []byte("#!/bin/sh\necho tool $1\n"), 0o700); err != nil {
+	if err := writeProgram(script, "#!/bin/sh\necho tool $1\n"); err != nil {
 		t.Fatal(err)
 	}
 	for _, test := range []struct {

@@ -60,7 +60,7 @@ func TestTasksThatDoNotStart(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(r.work, "data.txt"), []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(r.work, "broken.sh"), []byte("#!/no/such/shell\n"), 0o700); err != nil {
+	if err := writeProgram(filepath.Join(r.work, "broken.sh"), "#!/no/such/shell\n"); err != nil {
 		t.Fatal(err)
 	}
 	for _, test := range []struct {
@@ -244,7 +244,7 @@ func TestBundleIsTheWorkingDirectory(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	project := t.TempDir()
-	if err := os.WriteFile(filepath.Join(project, "run.sh"), []byte("#!/bin/sh\ncat data; echo mine > out; pwd\n"), 0o700); err != nil {
+	if err := writeProgram(filepath.Join(project, "run.sh"), "#!/bin/sh\ncat data; echo mine > out; pwd\n"); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(project, "data"), []byte("shipped\n"), 0o600); err != nil {

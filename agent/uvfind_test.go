@@ -18,7 +18,7 @@ func bareMachine(t *testing.T, python string, flags ...string) (*rig, schema.Job
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(bin, "python3"), []byte("#!/bin/sh\n"+python), 0o700); err != nil {
+	if err := writeProgram(filepath.Join(bin, "python3"), "#!/bin/sh\n"+python); err != nil {
 		t.Fatal(err)
 	}
 	r := newRig(t)

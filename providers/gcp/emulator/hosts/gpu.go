@@ -31,7 +31,7 @@ func (m *machine) installDriver() error {
 		return fmt.Errorf("install driver: %w", err)
 	}
 	program := "#!/bin/sh\ncat <<'GPUS'\n" + listed.String() + "GPUS\n"
-	if err := os.WriteFile(filepath.Join(dir, "nvidia-smi"), []byte(program), 0o700); err != nil {
+	if err := writeProgram(filepath.Join(dir, "nvidia-smi"), program); err != nil {
 		return fmt.Errorf("install driver: %w", err)
 	}
 	return nil

@@ -80,7 +80,7 @@ func (m *machine) boot(root, metadataAddress string) error {
 		return err
 	}
 	file := filepath.Join(m.dir, scriptFile)
-	if err := os.WriteFile(file, []byte(script), 0o700); err != nil {
+	if err := writeProgram(file, script); err != nil {
 		return fmt.Errorf("boot: %w", err)
 	}
 	console, err := os.OpenFile(filepath.Join(m.dir, consoleLog), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
@@ -105,6 +105,14 @@ func (m *machine) boot(root, metadataAddress string) error {
 		}
 	})
 	return nil
+}
+
+// writeProgram writes a script that is run next. No process is started meanwhile: it would hold the open file until it
+// runs its own program, and the kernel runs no file that is open for writing.
+func writeProgram(file, script string) error {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	return os.WriteFile(file, []byte(script), 0o700)
 }
 
 // environ is what a machine's processes start with: of this machine only what
