@@ -27,9 +27,6 @@ from rl_run import killed_amid_a_task
 from waiting import eventually
 
 TOP = Path(__file__).parents[2]
-pytestmark = pytest.mark.skipif(
-    not (TOP / "cmd" / "fray" / "rl.go").exists(), reason="this tree has no command fray rl"
-)
 ROLES = (
     "data_loader validate_dataloader trajectory_pool train_batch_pool weight_sync_controller validator"
     " activity_tracker"

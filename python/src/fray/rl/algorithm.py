@@ -14,13 +14,14 @@ from fray.rl.batch_states import BatchStates, ReplacedError, State, as_json, sta
 from fray.rl.config import setting
 from fray.rl.module import NexRLModule
 from fray.rl.nexrl_types import Batch
+from fray.rl.reaching import reach
 from fray.rl.wire import PoolBatch
 
 _log = logging.getLogger("fray.rl")
 
 DEFAULT_UPDATE_FN = "update_actor"
 _FIRST_IDLE, _LONGEST_IDLE = 0.01, 0.05  # seconds between two questions for a batch
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0  # seconds between two tries to reach an actor
+_LONGEST_PAUSE = 1.0  # seconds before what failed is tried again
 _JOIN = 25.0  # seconds that stop waits for the current batch
 _TRIES = 3  # of a batch for which _fit raises
 
@@ -305,15 +306,7 @@ class BaseAlgorithmProcessor(NexRLModule):
 
     def _reach(self, call: Callable[[], Any]) -> Any:
         """Make a call that may be repeated until its actor answers; None: the processor is to stop before."""
-        pause = _FIRST_PAUSE
-        while True:
-            try:
-                return call()
-            except references.UNREACHABLE as err:
-                _log.warning("%s: %s", self._module_name, err)
-                if self._stopping.wait(pause):
-                    return None
-                pause = min(_LONGEST_PAUSE, pause * 2)
+        return reach(call, self._stopping, self._module_name)
 
     def _report(self, work: str, err: Exception) -> None:
         _log.warning("%s: %s: %s", self._module_name, work, err, exc_info=err)

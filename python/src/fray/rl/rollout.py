@@ -29,6 +29,7 @@ from fray.rl.llm import (
 )
 from fray.rl.module import NexRLModule
 from fray.rl.nexrl_types import Trajectory
+from fray.rl.reaching import reach
 from fray.rl.tracking import new_incarnation
 from fray.rl.wire import Origin, Outcome, Task, TaskOutcome
 
@@ -373,15 +374,7 @@ class BaseRolloutWorker(NexRLModule):
 
     def _reach(self, call: Callable[[], _T]) -> _T | None:
         """Make a call that may be repeated until its actor answers; None: the worker is to stop before."""
-        pause = _FIRST_PAUSE
-        while True:
-            try:
-                return call()
-            except references.UNREACHABLE as err:
-                _log.warning("%s: %s", self._module_name, err)
-                if self._stopping.wait(pause):
-                    return None
-                pause = min(_LONGEST_PAUSE, pause * 2)
+        return reach(call, self._stopping, self._module_name)
 
     def _renew(self, ended: threading.Event) -> None:
         """Keep the leases while tasks are rolled out."""
