@@ -75,7 +75,7 @@ func readHouse(text string) ([]room, error) {
 
 func owners() []owner {
 	return []owner{
-		{library: "github.com/spf13/cobra", rooms: []string{"cmd/fray", "commandline"}},
+		{library: "github.com/spf13/cobra", rooms: []string{"cmd/fray", "cmd/fray/register", "cmd/fray/stateverbs", "commandline"}},
 		{library: "cloud.google.com/go", rooms: []string{"providers/gcp"}},
 		{library: "github.com/google/renameio", rooms: []string{"durable", "providers/gcp/bucket/buckettest"}}, // whose fake-gcs-server uses it
 		{library: "github.com/creachadair/jrpc2", rooms: []string{"lsp"}},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fray-ml/fray/cmd/fray/register"
 	"github.com/fray-ml/fray/configuration"
 	"github.com/fray-ml/fray/runclient"
 	"github.com/fray-ml/fray/terminal"
@@ -22,7 +23,7 @@ func actorCommand(a *terminal.Terminal) *cobra.Command {
 }
 
 func registerActor(f *runclient.ActorOptions, cmd *cobra.Command) {
-	registerConfig(&f.Configuration, cmd)
+	register.Config(&f.Configuration, cmd)
 	cmd.Flags().StringVar(&f.Namespace, "namespace", "", "of the namespace `NAME` only")
 	cmd.Flags().StringVarP(&f.Dir, "chdir", "C", ".", "of the stack of `DIR` (or of one file)")
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fray-ml/fray/cmd/fray/register"
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/proposal"
 	"github.com/fray-ml/fray/rollout"
@@ -17,7 +18,7 @@ import (
 )
 
 func registerApply(f *rollout.Options, cmd *cobra.Command) {
-	registerChange(&f.ChangeOptions, cmd)
+	register.Change(&f.ChangeOptions, cmd)
 	registerRun(f, cmd)
 	cmd.Flags().StringVar(&f.Wait, "wait", rollout.WaitReady, "`UNTIL` everything is \"ready\" (running and healthy, or ended), or all jobs are \"complete\"")
 }

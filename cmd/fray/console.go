@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fray-ml/fray/cmd/fray/register"
 	"github.com/fray-ml/fray/configuration"
 	"github.com/fray-ml/fray/console"
 	"github.com/fray-ml/fray/terminal"
@@ -35,6 +36,6 @@ prints them and knows what has a value in spite of them.`,
 			return c.Read(a.Stdin)
 		},
 	}
-	registerConfig(&flags, cmd)
+	register.Config(&flags, cmd)
 	return cmd
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fray-ml/fray/cmd/fray/register"
 	"github.com/fray-ml/fray/rollout"
 	"github.com/fray-ml/fray/terminal"
 )
@@ -36,7 +37,7 @@ fray plan --destroy shows beforehand what goes, and saves it for fray apply. Wit
 		},
 	}
 	registerRun(&flags, cmd)
-	registerConfig(&flags.Options, cmd)
+	register.Config(&flags.Options, cmd)
 	cmd.Flags().BoolVar(&flags.JSON, "json", false, "print JSON, as fray apply does (docs/plan-json.md)")
 	cmd.Flags().StringVarP(&dir, "chdir", "C", ".", "destroy the stack of `DIR` (or of one file)")
 	cmd.Flags().StringArrayVar(&flags.Targets, "target", nil, "only `ADDR` and what depends on it; may be repeated")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fray-ml/fray/cmd/fray/register"
 	"github.com/fray-ml/fray/configuration"
 	"github.com/fray-ml/fray/events"
 	"github.com/fray-ml/fray/state/store"
@@ -41,7 +42,7 @@ stack's store. With -f new ones are printed as they come.`,
 			return events.Print(ctx, a, &store.EventReader{Store: l.Stack.Store}, events.Options{Wanted: wanted, Follow: follow, JSON: asJSON})
 		},
 	}
-	registerConfig(&flags, cmd)
+	register.Config(&flags, cmd)
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "print new ones as they come, until Ctrl-C")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "a line of JSON for each: at, kind, address, slice, level, text, and of a slice in a cloud what became of it")
 	cmd.Flags().DurationVar(&since, "since", 0, "only those of the last `TIME`, such as 1h")

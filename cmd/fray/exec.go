@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fray-ml/fray/cmd/fray/register"
 	"github.com/fray-ml/fray/configuration"
 	"github.com/fray-ml/fray/session"
 	"github.com/fray-ml/fray/terminal"
@@ -46,7 +47,7 @@ What is typed goes to the command; on a terminal it gets one of its own.`,
 			return session.Run(cmd.Context(), a, l, addrs[0], q)
 		},
 	}
-	registerConfig(&config, cmd)
+	register.Config(&config, cmd)
 	cmd.Flags().IntVar(&q.Task, "task", 0, "on the host of task `N`")
 	cmd.Flags().BoolVarP(&q.Interactive, "interactive", "i", true, "hand on what is typed")
 	cmd.Flags().BoolVarP(&q.Tty, "tty", "t", false, "give it a terminal; without the flag, if fray is on one")

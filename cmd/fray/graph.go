@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fray-ml/fray/cmd/fray/register"
 	"github.com/fray-ml/fray/configuration"
 	"github.com/fray-ml/fray/plan/depgraph"
 	"github.com/fray-ml/fray/savedplan"
@@ -59,7 +60,7 @@ what a saved plan would do.
 			return w.Flush()
 		},
 	}
-	registerConfig(&flags, cmd)
+	register.Config(&flags, cmd)
 	cmd.Flags().StringVar(&format, "format", string(graphDOT), "dot or mermaid")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON (docs/graph-json.md)")
 	cmd.Flags().StringVar(&planFile, "plan", "", "draw what the plan in `FILE` would do, rather than the files")

@@ -10,6 +10,9 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
+// listFormat is the version of the JSON of graph and workspace list; fields are only ever added to it.
+const listFormat = "1.0"
+
 // paint is the style of a node with something planned; all of it is repeated as
 // text.
 type paint struct{ fill, line string }

@@ -8,6 +8,7 @@ import (
 	"github.com/fray-ml/fray/plan/depgraph"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/surgery"
 	"github.com/fray-ml/fray/terminal"
 )
 
@@ -41,7 +42,7 @@ func TestStateListJSONDoc(t *testing.T) {
 	launched := *doc.Jobs[schema.Address{Kind: schema.KindJob, Group: "math", Name: "trainer", Key: schema.StringKey("a")}]
 	launched.Launch = &state.Launch{Name: "sweep"}
 	doc.Jobs[addr] = &launched
-	readFormatDoc(t, "state-list-json.md").check(t, printed(t, stateListAsJSON(doc)))
+	readFormatDoc(t, "state-list-json.md").check(t, printed(t, surgery.ListJSON(doc)))
 }
 
 func TestWorkspaceListJSONDoc(t *testing.T) {

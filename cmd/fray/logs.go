@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fray-ml/fray/cmd/fray/register"
 	"github.com/fray-ml/fray/configuration"
 	"github.com/fray-ml/fray/follow"
 	"github.com/fray-ml/fray/terminal"
@@ -46,7 +47,7 @@ With -f it is drawn again as values come.
 			return follow.Print(ctx, a, l, q)
 		},
 	}
-	registerConfig(&config, cmd)
+	register.Config(&config, cmd)
 	cmd.Flags().BoolVarP(&q.Follow, "follow", "f", false, "go on until the jobs end")
 	cmd.Flags().StringVar(&q.Actor, "actor", "", "only what actor `NAME` writes: of a task that hosts several, the lines that begin with [NAME]")
 	cmd.Flags().IntVar(&q.Task, "task", -1, "only task `N`")

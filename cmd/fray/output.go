@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fray-ml/fray/cmd/fray/register"
 	"github.com/fray-ml/fray/configuration"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/stack"
@@ -49,7 +50,7 @@ func outputCommand(a *terminal.Terminal) *cobra.Command {
 			return configuration.PrintOutput(a, o, l.Sealer, raw)
 		},
 	}
-	registerConfig(&config, cmd)
+	register.Config(&config, cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, sensitive values in clear")
 	cmd.Flags().BoolVar(&raw, "raw", false, "print a string as it is, for scripts")
 	cmd.Flags().StringVarP(&dir, "chdir", "C", ".", "use the stack of `DIR` (or of one file)")

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fray-ml/fray/cmd/fray/register"
 	"github.com/fray-ml/fray/controller/pause"
 	"github.com/fray-ml/fray/stack"
 	"github.com/fray-ml/fray/state"
@@ -40,7 +41,7 @@ it too.`,
 			return nil
 		},
 	}
-	registerEdit(&flags, cmd)
+	register.Edit(&flags, cmd)
 	cmd.Flags().StringVar(&reason, "reason", "", "`WHY`, shown where the stack is reported as paused")
 	return cmd
 }
@@ -74,6 +75,6 @@ func resumeCommand(a *terminal.Terminal) *cobra.Command {
 			return nil
 		},
 	}
-	registerEdit(&flags, cmd)
+	register.Edit(&flags, cmd)
 	return cmd
 }

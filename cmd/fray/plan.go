@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fray-ml/fray/cmd/fray/register"
 	"github.com/fray-ml/fray/proposal"
 	"github.com/fray-ml/fray/savedplan"
 	"github.com/fray-ml/fray/terminal"
@@ -54,7 +55,7 @@ code 2), also where nothing else changes.`,
 			return nil
 		},
 	}
-	registerChange(&flags, cmd)
+	register.Change(&flags, cmd)
 	cmd.Flags().StringVarP(&out, "out", "o", "", "save the plan to `FILE` for fray apply FILE")
 	cmd.Flags().BoolVar(&detailed, "detailed-exitcode", false, "exit 0 when there is nothing to do, 2 when there is, 1 on errors")
 	cmd.Flags().BoolVar(&verbose, "verbose", false, "show every instance and every unchanged attribute")

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fray-ml/fray/cmd/fray/register"
 	"github.com/fray-ml/fray/rehearse"
 	"github.com/fray-ml/fray/terminal"
 )
@@ -46,7 +47,7 @@ itself did something that it never should.`,
 			return runRehearsal(cmd.Context(), a, args, flags)
 		},
 	}
-	registerConfig(&flags.Options, cmd)
+	register.Config(&flags.Options, cmd)
 	_ = cmd.Flags().MarkHidden("local") // it never is
 	cmd.Flags().StringVar(&flags.scenario, "scenario", rehearse.ScenarioUsual, "the faults: calm, usual, stormy or a `FILE`")
 	cmd.Flags().BoolVar(&flags.fromEvents, "from-events", false, "the faults that the events of this stack recorded")

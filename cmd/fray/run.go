@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fray-ml/fray/cmd/fray/register"
 	"github.com/fray-ml/fray/commandline"
 	"github.com/fray-ml/fray/configuration"
 	"github.com/fray-ml/fray/runclient"
@@ -38,7 +39,7 @@ exit code is the program's.`,
 		},
 	}
 	cmd.Flags().SetInterspersed(false)
-	registerConfig(&config, cmd)
+	register.Config(&config, cmd)
 	cmd.Flags().StringVar(&namespace, "namespace", "", "the `NAME` of the namespace that the program works in (FRAY_NAMESPACE)")
 	cmd.Flags().StringVarP(&dir, "chdir", "C", ".", "as a client of the stack of `DIR` (or of one file)")
 	return cmd

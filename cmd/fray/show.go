@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fray-ml/fray/cmd/fray/register"
 	"github.com/fray-ml/fray/configuration"
 	"github.com/fray-ml/fray/plan"
 	planchange "github.com/fray-ml/fray/plan/change"
@@ -41,7 +42,7 @@ fray status.`,
 			return showState(a, l.Document)
 		},
 	}
-	registerConfig(&config, cmd)
+	register.Config(&config, cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON (docs/show-json.md; of a plan, docs/plan-json.md)")
 	cmd.Flags().BoolVar(&verbose, "verbose", false, "of a plan, show every instance and every unchanged attribute")
 	cmd.Flags().StringVarP(&dir, "chdir", "C", ".", "show the stack of `DIR` (or of one file)")

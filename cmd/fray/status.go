@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fray-ml/fray/cmd/fray/register"
 	"github.com/fray-ml/fray/commandline"
 	"github.com/fray-ml/fray/configuration"
 	"github.com/fray-ml/fray/follow"
@@ -84,7 +85,7 @@ another. With --json it prints a document, on one line, whenever something chang
 			return view.Text(a)
 		},
 	}
-	registerConfig(&config, cmd)
+	register.Config(&config, cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "go on looking until q or Ctrl-C")
 	cmd.Flags().StringVarP(&dir, "chdir", "C", ".", "use the stack of `DIR` (or of one file)")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fray-ml/fray/cmd/fray/register"
 	"github.com/fray-ml/fray/configuration"
 	"github.com/fray-ml/fray/proposal"
 	"github.com/fray-ml/fray/rollout"
@@ -58,7 +59,7 @@ ended already is named and left as it is.`,
 			return nil
 		},
 	}
-	registerConfig(&config, cmd)
+	register.Config(&config, cmd)
 	cmd.Flags().DurationVar(&flags.Timeout, "timeout", 10*time.Minute, "give up waiting after this `TIME`")
 	cmd.Flags().DurationVar(&flags.LeaseTimeout, "lease-timeout", 0, "how long to wait for another process that is changing the stack")
 	cmd.Flags().StringVarP(&dir, "chdir", "C", ".", "act on the stack of `DIR` (or of one file)")

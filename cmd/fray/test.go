@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fray-ml/fray/cmd/fray/register"
 	"github.com/fray-ml/fray/terminal"
 	"github.com/fray-ml/fray/testruns"
 )
@@ -35,7 +36,7 @@ object on a line for each event (docs/test-json.md).`,
 			return testruns.Run(cmd.Context(), a, dir, flags)
 		},
 	}
-	registerConfig(&flags.Options, cmd)
+	register.Config(&flags.Options, cmd)
 	_ = cmd.Flags().MarkHidden("local") // it always is
 	_ = cmd.Flags().MarkHidden("input") // tests ask no questions
 	cmd.Flags().StringArrayVar(&flags.Filter, "filter", nil, "run only the tests of `FILE`; may be repeated")

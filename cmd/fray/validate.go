@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fray-ml/fray/cmd/fray/register"
 	"github.com/fray-ml/fray/configuration"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/terminal"
@@ -30,7 +31,7 @@ that: what follows from one that has none is not known, and not judged.`,
 			return nil
 		},
 	}
-	registerConfig(&flags, cmd)
+	register.Config(&flags, cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON (docs/validate-json.md)")
 	return cmd
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/fray-ml/fray/cmd/fray/register"
 	"github.com/fray-ml/fray/terminal"
 	"github.com/fray-ml/fray/watch"
 )
@@ -26,7 +27,7 @@ Of several watches of one stack one leads; another one takes over within seconds
 its death, and what runs does not notice.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return watch.Run(cmd.Context(), a, args, flags) },
 	}
-	registerConfig(&flags.Options, cmd)
+	register.Config(&flags.Options, cmd)
 	cmd.Flags().IntVar(&flags.Parallelism, "parallelism", 32, "at most `N` operations at once")
 	cmd.Flags().BoolVar(&flags.Detached, "detached", false, "end when the accepted configuration declares no controller")
 	_ = cmd.Flags().MarkHidden("detached")

@@ -1,4 +1,4 @@
-package main
+package stateverbs
 
 import (
 	"errors"
@@ -6,15 +6,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fray-ml/fray/configuration"
-	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/cmd/fray/register"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
 	"github.com/fray-ml/fray/surgery"
 	"github.com/fray-ml/fray/terminal"
 )
 
-func stateListCommand(a *terminal.Terminal) *cobra.Command {
+func listCommand(a *terminal.Terminal) *cobra.Command {
 	var flags surgery.Options
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -27,20 +26,20 @@ func stateListCommand(a *terminal.Terminal) *cobra.Command {
 				return err
 			}
 			if asJSON {
-				return a.PrintJSON(stateListAsJSON(l.Document))
+				return a.PrintJSON(surgery.ListJSON(l.Document))
 			}
-			for _, addr := range recordedAddresses(l.Document) {
+			for _, addr := range surgery.Recorded(l.Document) {
 				fmt.Fprintln(a.Stdout, addr)
 			}
 			return nil
 		},
 	}
-	registerState(&flags, cmd)
+	register.State(&flags, cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON (docs/state-list-json.md)")
 	return cmd
 }
 
-func stateShowCommand(a *terminal.Terminal) *cobra.Command {
+func showCommand(a *terminal.Terminal) *cobra.Command {
 	var flags surgery.Options
 	cmd := &cobra.Command{
 		Use:   "show ADDR",
@@ -73,11 +72,11 @@ func stateShowCommand(a *terminal.Terminal) *cobra.Command {
 			return a.PrintJSON(found)
 		},
 	}
-	registerState(&flags, cmd)
+	register.State(&flags, cmd)
 	return cmd
 }
 
-func statePullCommand(a *terminal.Terminal) *cobra.Command {
+func pullCommand(a *terminal.Terminal) *cobra.Command {
 	var flags surgery.Options
 	cmd := &cobra.Command{
 		Use:   "pull",
@@ -98,11 +97,11 @@ sealed all the same.`,
 			return err
 		},
 	}
-	registerState(&flags, cmd)
+	register.State(&flags, cmd)
 	return cmd
 }
 
-func stateHistoryCommand(a *terminal.Terminal) *cobra.Command {
+func historyCommand(a *terminal.Terminal) *cobra.Command {
 	var flags surgery.Options
 	var asJSON bool
 	var limit int
@@ -131,54 +130,8 @@ fray state rollback SERIAL goes back to one.`,
 			return surgery.ShowHistory(a, versions)
 		},
 	}
-	registerState(&flags, cmd)
+	register.State(&flags, cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().IntVar(&limit, "limit", 20, "read at most `N` versions, the newest; 0: all")
 	return cmd
-}
-
-// listFormat is the version of what the verbs of this file print; fields are only ever
-// added to it.
-const listFormat = "1.0"
-
-// stateListJSON is what state list --json prints, as docs/state-list-json.md describes it.
-type stateListJSON struct {
-	FormatVersion string          `json:"format_version"`
-	Lineage       string          `json:"lineage"`
-	Serial        uint64          `json:"serial"`
-	Resources     []listedAddress `json:"resources"`
-}
-
-type listedAddress struct {
-	Address  schema.Address   `json:"address"`
-	Kind     schema.Kind      `json:"kind"`
-	Status   schema.JobStatus `json:"status,omitempty"`
-	Launched bool             `json:"launched,omitempty"`
-}
-
-func stateListAsJSON(doc *state.Document) stateListJSON {
-	out := stateListJSON{FormatVersion: listFormat, Lineage: doc.Lineage, Serial: doc.Serial, Resources: []listedAddress{}}
-	for _, addr := range recordedAddresses(doc) {
-		listed := listedAddress{Address: addr, Kind: addr.Kind}
-		if j := doc.Jobs[addr]; j != nil {
-			listed.Status, listed.Launched = j.Status, j.Launch != nil
-		} else {
-			listed.Launched = doc.Resources[addr].Launch != nil
-		}
-		out.Resources = append(out.Resources, listed)
-	}
-	return out
-}
-
-// recordedAddresses are those that the state has records of, in order.
-func recordedAddresses(doc *state.Document) []schema.Address {
-	var recorded []schema.Address
-	for _, addr := range configuration.AllAddresses(doc, nil) {
-		_, job := doc.Jobs[addr]
-		_, resource := doc.Resources[addr]
-		if job || resource {
-			recorded = append(recorded, addr)
-		}
-	}
-	return recorded
 }

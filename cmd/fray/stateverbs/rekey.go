@@ -1,13 +1,14 @@
-package main
+package stateverbs
 
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/fray-ml/fray/cmd/fray/register"
 	"github.com/fray-ml/fray/surgery"
 	"github.com/fray-ml/fray/terminal"
 )
 
-func stateRekeyCommand(a *terminal.Terminal) *cobra.Command {
+func rekeyCommand(a *terminal.Terminal) *cobra.Command {
 	var flags surgery.EditOptions
 	cmd := &cobra.Command{
 		Use:   "rekey",
@@ -32,6 +33,6 @@ command that changes the stack.`,
 			return surgery.RekeyStack(cmd.Context(), a, l.Stack, flags.LeaseTimeout)
 		},
 	}
-	registerEdit(&flags, cmd)
+	register.Edit(&flags, cmd)
 	return cmd
 }

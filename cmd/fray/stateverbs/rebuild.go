@@ -1,13 +1,14 @@
-package main
+package stateverbs
 
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/fray-ml/fray/cmd/fray/register"
 	"github.com/fray-ml/fray/surgery"
 	"github.com/fray-ml/fray/terminal"
 )
 
-func stateRebuildCommand(a *terminal.Terminal) *cobra.Command {
+func rebuildCommand(a *terminal.Terminal) *cobra.Command {
 	var flags surgery.RebuildOptions
 	cmd := &cobra.Command{
 		Use:   "rebuild",
@@ -23,7 +24,7 @@ rollback first: an older state knows more.`,
 			return surgery.RebuildState(cmd.Context(), a, &flags)
 		},
 	}
-	registerEdit(&flags.EditOptions, cmd)
+	register.Edit(&flags.EditOptions, cmd)
 	cmd.Flags().StringVar(&flags.Mark, "stack", "", "the `MARK` of the stack, where there is more than one")
 	cmd.Flags().BoolVar(&flags.WithoutFiles, "without-files", false, "do not read the files; what has run and is declared in them may be run again")
 	cmd.Flags().BoolVar(&flags.Force, "force", false, "although the present state can be read")

@@ -1,13 +1,14 @@
-package main
+package stateverbs
 
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/fray-ml/fray/cmd/fray/register"
 	"github.com/fray-ml/fray/surgery"
 	"github.com/fray-ml/fray/terminal"
 )
 
-func stateMovedCommand(a *terminal.Terminal) *cobra.Command {
+func movedCommand(a *terminal.Terminal) *cobra.Command {
 	var flags surgery.Options
 	var force bool
 	cmd := &cobra.Command{
@@ -31,7 +32,7 @@ the next fray apply.`,
 			return surgery.ConfirmMove(cmd.Context(), a, s, force)
 		},
 	}
-	registerState(&flags, cmd)
+	register.State(&flags, cmd)
 	cmd.Flags().BoolVar(&force, "force", false, "also from another machine, where nothing of it runs any more")
 	return cmd
 }

@@ -1,4 +1,4 @@
-package main
+package stateverbs
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fray-ml/fray/apply"
+	"github.com/fray-ml/fray/cmd/fray/register"
 	"github.com/fray-ml/fray/configuration"
 	"github.com/fray-ml/fray/plan/amend"
 	"github.com/fray-ml/fray/proposal"
@@ -20,7 +21,7 @@ import (
 	"github.com/fray-ml/fray/terminal"
 )
 
-func stateMoveCommand(a *terminal.Terminal) *cobra.Command {
+func moveCommand(a *terminal.Terminal) *cobra.Command {
 	var flags surgery.EditOptions
 	cmd := &cobra.Command{
 		Use:   "mv FROM TO",
@@ -53,11 +54,11 @@ the same, and for everybody who applies them.`,
 			return nil
 		},
 	}
-	registerEdit(&flags, cmd)
+	register.Edit(&flags, cmd)
 	return cmd
 }
 
-func stateRemoveCommand(a *terminal.Terminal) *cobra.Command {
+func removeCommand(a *terminal.Terminal) *cobra.Command {
 	var flags surgery.EditOptions
 	cmd := &cobra.Command{
 		Use:   "rm ADDR...",
@@ -92,14 +93,14 @@ again. To end what runs, use fray destroy --target or fray stop instead.`,
 			return nil
 		},
 	}
-	registerEdit(&flags, cmd)
+	register.Edit(&flags, cmd)
 	return cmd
 }
 
-// importCommand is fray state import, where users expect it.
-func importCommand(a *terminal.Terminal) *cobra.Command { return stateImportCommand(a) }
+// ImportCommand is fray state import, where users expect it.
+func ImportCommand(a *terminal.Terminal) *cobra.Command { return importCommand(a) }
 
-func stateImportCommand(a *terminal.Terminal) *cobra.Command {
+func importCommand(a *terminal.Terminal) *cobra.Command {
 	var flags surgery.EditOptions
 	cmd := &cobra.Command{
 		Use:   "import ADDR ID...",
@@ -147,6 +148,6 @@ which starts the agent at its next boot, or when it is run as the command descri
 			return nil
 		},
 	}
-	registerEdit(&flags, cmd)
+	register.Edit(&flags, cmd)
 	return cmd
 }

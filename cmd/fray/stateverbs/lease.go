@@ -1,4 +1,4 @@
-package main
+package stateverbs
 
 import (
 	"errors"
@@ -6,12 +6,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fray-ml/fray/cmd/fray/register"
 	"github.com/fray-ml/fray/state/store"
 	"github.com/fray-ml/fray/surgery"
 	"github.com/fray-ml/fray/terminal"
 )
 
-func stateLeaseCommand(a *terminal.Terminal) *cobra.Command {
+func leaseCommand(a *terminal.Terminal) *cobra.Command {
 	var flags surgery.Options
 	var asJSON, end, force bool
 	cmd := &cobra.Command{
@@ -53,7 +54,7 @@ recorded. Its former holder cannot write any more and stops within seconds.`,
 			return surgery.ShowLease(a, l.Stack, sight)
 		},
 	}
-	registerState(&flags, cmd)
+	register.State(&flags, cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&end, "break", false, "end the current holder's lease")
 	cmd.Flags().BoolVar(&force, "force", false, "with --break: although the holder lives")

@@ -1,4 +1,4 @@
-package main
+package stateverbs
 
 import (
 	"fmt"
@@ -6,11 +6,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fray-ml/fray/cmd/fray/register"
 	"github.com/fray-ml/fray/surgery"
 	"github.com/fray-ml/fray/terminal"
 )
 
-func stateRollbackCommand(a *terminal.Terminal) *cobra.Command {
+func rollbackCommand(a *terminal.Terminal) *cobra.Command {
 	var flags surgery.EditOptions
 	cmd := &cobra.Command{
 		Use:   "rollback SERIAL",
@@ -35,6 +36,6 @@ fray state history lists the serials.`,
 			return surgery.Rollback(cmd.Context(), a, s, flags.LeaseTimeout, serial)
 		},
 	}
-	registerEdit(&flags, cmd)
+	register.Edit(&flags, cmd)
 	return cmd
 }

@@ -1,10 +1,11 @@
-package main
+package stateverbs
 
 import (
 	"errors"
 
 	"github.com/spf13/cobra"
 
+	"github.com/fray-ml/fray/cmd/fray/register"
 	"github.com/fray-ml/fray/configuration"
 	"github.com/fray-ml/fray/migration"
 	"github.com/fray-ml/fray/stack"
@@ -12,7 +13,7 @@ import (
 	"github.com/fray-ml/fray/terminal"
 )
 
-func stateMigrateCommand(a *terminal.Terminal) *cobra.Command {
+func migrateCommand(a *terminal.Terminal) *cobra.Command {
 	var flags surgery.EditOptions
 	cmd := &cobra.Command{
 		Use:   "migrate FROM",
@@ -46,6 +47,6 @@ and --workspace NAME brings what is kept below it.`,
 			return m.Run(ctx)
 		},
 	}
-	registerEdit(&flags, cmd)
+	register.Edit(&flags, cmd)
 	return cmd
 }

@@ -1,14 +1,15 @@
-package main
+package stateverbs
 
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/fray-ml/fray/cmd/fray/register"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/surgery"
 	"github.com/fray-ml/fray/terminal"
 )
 
-func statePushCommand(a *terminal.Terminal) *cobra.Command {
+func pushCommand(a *terminal.Terminal) *cobra.Command {
 	var flags surgery.EditOptions
 	var force bool
 	cmd := &cobra.Command{
@@ -35,7 +36,7 @@ a job that were carried out since are dropped.`,
 			}, pushed)
 		},
 	}
-	registerEdit(&flags, cmd)
+	register.Edit(&flags, cmd)
 	cmd.Flags().BoolVar(&force, "force", false, "also one of another lineage, or an older one")
 	return cmd
 }
