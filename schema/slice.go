@@ -54,6 +54,8 @@ type SliceStatus struct {
 	// Down lists the hosts whose agent the provider knows to be gone while
 	// the host itself may be repaired in place by creating the slice again.
 	Down []int `json:"down,omitempty"`
+	// DownReason is why the agent of one of them ended, for people; "" if that is not known.
+	DownReason string `json:"down_reason,omitempty"`
 	// Agents are the process ids of the hosts' agents by host, -1 for one that is being
 	// started and 0 for none; nil where the provider cannot see processes. A report of
 	// another process is of an agent that has ended.

@@ -128,7 +128,11 @@ func (d *Slices) hostsUp(st *schema.SliceStatus) plan.Reason {
 	}
 	if len(st.Down) > 0 {
 		d.repair(st)
-		return plan.Underway(fmt.Sprintf("%s of slice %s %s being started again", hostList(st.Down), name, isAre(len(st.Down))))
+		text := fmt.Sprintf("%s of slice %s %s being started again", hostList(st.Down), name, isAre(len(st.Down)))
+		if st.DownReason != "" {
+			text += ", as the agent ended: " + st.DownReason
+		}
+		return plan.Underway(text)
 	}
 	if missing > 0 {
 		return notUpYet(st, missing)

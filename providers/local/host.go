@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,6 +35,12 @@ type holder struct {
 	Ports   []int  `json:"ports,omitempty"` // that its task was given
 	Dir     string `json:"dir,omitempty"`   // of the host, as its agent got it
 }
+
+// errorTail is how much of an agent's log is read for its last error, in bytes.
+const errorTail = 4096
+
+// emulatorVariable names where an emulated cloud is.
+const emulatorVariable = "FRAY_GCP_ENDPOINT"
 
 // servesElsewhere reports whether an agent serves another directory than the one
 // that its lock lies in: the directory was renamed, and the agent has yet to end.
@@ -197,12 +204,39 @@ func (p *Provider) agentArgs(name string, n int, dir, address string) []string {
 	return args
 }
 
-// withoutFray drops what is meant for the command that the user typed: an
-// agent outlives it, and hands its environment to tasks.
+// lastError is the error with which the host's agent ended last, "" if it ended with none.
+func (h host) lastError() string {
+	path := filepath.Join(h.dir, agentLogFile)
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return ""
+	}
+	log, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer log.Close()
+	if size, err := log.Seek(0, io.SeekEnd); err == nil {
+		_, _ = log.Seek(max(0, size-errorTail), io.SeekStart)
+	}
+	tail, err := io.ReadAll(io.LimitReader(log, errorTail))
+	if err != nil {
+		return ""
+	}
+	lines := strings.Split(strings.TrimSpace(string(tail)), "\n")
+	text, failed := strings.CutPrefix(lines[len(lines)-1], "Error: ")
+	if !failed { // it was killed, or ended as it should
+		return ""
+	}
+	return text
+}
+
+// withoutFray drops what is meant for the command that the user typed: an agent outlives it, and
+// hands its environment to tasks. Where an emulated cloud is holds for agents, too: their store may
+// be there.
 func withoutFray(env []string) []string {
 	var kept []string
 	for _, entry := range env {
-		if !strings.HasPrefix(entry, "FRAY_") {
+		if !strings.HasPrefix(entry, "FRAY_") || strings.HasPrefix(entry, emulatorVariable+"=") {
 			kept = append(kept, entry)
 		}
 	}

@@ -114,6 +114,7 @@ func (p *Provider) status(r *record) (*schema.SliceStatus, error) {
 			status.Agents[n] = cmp.Or(who.PID, -1) // who takes the lock empties its file first
 		} else {
 			status.Down = append(status.Down, n)
+			status.DownReason = cmp.Or(status.DownReason, p.slice(r.Spec.Name).host(n).lastError())
 		}
 	}
 	if len(status.Down) > 0 {
