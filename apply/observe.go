@@ -347,7 +347,7 @@ func (w *mailWriter) report(r *state.HostReport) {
 	i, known := slices.BinarySearchFunc(hosts, r.Host, func(h plan.Host, n int) int { return h.Host - n })
 	if known && saysTheSame(&hosts[i].HostReport, r) {
 		hosts = slices.Clone(hosts)
-		hosts[i].Heartbeat, hosts[i].Usage = w.o.heartbeat(r), r.Usage
+		hosts[i].Heartbeat, hosts[i].HostUsage = w.o.heartbeat(r), r.HostUsage
 		w.hosts()[r.Slice] = hosts
 		return
 	}
@@ -359,14 +359,14 @@ func (w *mailWriter) report(r *state.HostReport) {
 	w.hosts()[r.Slice] = hosts
 }
 
-// saysTheSame reports whether two reports differ in nothing but their time and number, and
-// what tasks use.
+// saysTheSame reports whether two reports differ in nothing but their time and number, what
+// tasks use, and how often the store was asked.
 func saysTheSame(a, b *state.HostReport) bool {
 	if a.Boot != b.Boot || a.Generation != b.Generation || a.Notice != b.Notice {
 		return false
 	}
 	later := *b
-	later.Seq, later.At, later.Usage = a.Seq, a.At, a.Usage
+	later.Seq, later.At, later.HostUsage = a.Seq, a.At, a.HostUsage
 	return reflect.DeepEqual(a, &later)
 }
 

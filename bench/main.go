@@ -1,7 +1,7 @@
 // Command bench measures fray and prints each number beside what it is to be
 // compared with. It asserts nothing: numbers on a shared machine are for people.
 //
-//	go run ./bench [flags] [startup | quickstart | plan | apply | recovery | language | state | gcp | cluster | launch | failover | actors | python | streams | actorlife | ray | engines | rl | rlexample | sidebyside]...
+//	go run ./bench [flags] [startup | quickstart | plan | apply | recovery | language | state | gcp | cluster | launch | failover | actors | python | streams | actorlife | ray | engines | rl | rlexample | store | sidebyside]...
 //
 // Without names it runs everything, as `make bench` does. What needs much memory
 // runs in a process of its own, which is this program again (one.go): the peak
@@ -81,6 +81,7 @@ func (b *bench) parts() []part {
 		{"engines", columns, engines.engines},
 		{"rl", columns, b.roles},
 		{"rlexample", columns, b.rlExample},
+		{"store", columns, b.storeRequests},
 		{"sidebyside", nil, side.sideBySide},
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/bench/rlexample"
+	"github.com/fray-ml/fray/bench/storebill"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/sleep"
 	"github.com/fray-ml/fray/state"
@@ -41,6 +42,23 @@ func (b *bench) startup() error {
 		}
 	}
 	b.row("fray version, median of 41", ms(ours.wall), "< 20 ms", beside)
+	return nil
+}
+
+// storeRequests counts what a stack asks of its bucket.
+func (b *bench) storeRequests() error {
+	counts, err := storebill.Bench{Fray: b.fray, Dir: filepath.Join(b.dir, "store")}.Measure(b.ctx)
+	if err != nil {
+		return err
+	}
+	for i, c := range counts {
+		target := ""
+		if i == 0 {
+			target = "< 70 writes, < 5 reads"
+		}
+		b.row("requests per host-hour, "+c.Name, fmt.Sprintf("%.0f writes, %.0f lists, %.0f reads", c.Writes, c.Lists, c.Reads), target,
+			fmt.Sprintf("%d hosts for %s; $%.4f at list prices", storebill.Hosts, sec(c.Took), c.Dollars()))
+	}
 	return nil
 }
 

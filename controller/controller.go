@@ -95,6 +95,7 @@ func Run(ctx context.Context, cfg Config) error {
 		return err
 	}
 	defer seen.Close(ctx, cfg.Log)
+	seen.Store(cfg.Store)
 	served, err := serveAll(ctx, cfg, stack, seen)
 	if err != nil {
 		return err

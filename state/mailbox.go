@@ -134,9 +134,15 @@ type HostReport struct {
 	// IdentityKey is the host's public key (P-256, PKIX) that who leads certifies
 	// for the namespaces of its tasks.
 	IdentityKey []byte `json:"identity_key,omitempty"`
-	// Usage is what the tasks of this host use, packed ones too, by their slices. It is
-	// for people: nothing is decided by it.
+	HostUsage
+}
+
+// HostUsage is what a host reports with each heartbeat for people: nothing is decided by it.
+type HostUsage struct {
+	// Usage is what the tasks of this host use, packed ones too, by their slices.
 	Usage map[string]Usage `json:"usage,omitempty"`
+	// Requests are those of the agent to the store since it started; nil: the store bills none.
+	Requests *StoreRequests `json:"store_requests,omitempty"`
 }
 
 // Usage is what a task uses, the mean over some seconds.

@@ -130,6 +130,9 @@ func (r *Reporter) write(ctx context.Context) error {
 	}
 	r.seq++
 	report.Usage = r.usage
+	if billed, ok := store.AsBilled(r.Store); ok {
+		report.Requests = new(billed.Requests())
+	}
 	report.Seq, report.At = r.seq, time.Now()
 	data, err := store.Encode(report)
 	if err != nil {

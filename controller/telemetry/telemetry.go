@@ -19,12 +19,14 @@ import (
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/providers"
 	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state/store"
 )
 
 // Telemetry has the metrics and the traces of a controller.
 type Telemetry struct {
 	metrics *metrics
 	tracer  *tracer
+	source  Source
 }
 
 // New makes them. The metrics of the stack come from a source; traces go where the
@@ -34,7 +36,7 @@ func New(ctx context.Context, version string, source Source) (*Telemetry, error)
 	if err != nil {
 		return nil, err
 	}
-	return &Telemetry{metrics: newMetrics(source, version), tracer: t}, nil
+	return &Telemetry{metrics: newMetrics(source, version), tracer: t, source: source}, nil
 }
 
 // Providers returns providers whose calls are counted and traced.
@@ -73,6 +75,13 @@ func (t *Telemetry) Acted(a plan.Action, err error) {
 // Handler answers with the metrics.
 func (t *Telemetry) Handler() http.Handler {
 	return t.metrics.handler()
+}
+
+// Store adds the requests of this process to the store, if the store bills them.
+func (t *Telemetry) Store(s store.Store) {
+	if billed, ok := store.AsBilled(s); ok {
+		t.metrics.registry.MustRegister(newStoreCollector(t.source, billed))
+	}
 }
 
 // Endpoints adds the number of registered endpoints to the metrics.

@@ -15,7 +15,7 @@ var begin = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 func job(name string) schema.Address { return schema.Address{Kind: schema.KindJob, Name: name} }
 
 func runs(name string, attempt int, used map[string]state.Usage) plan.Host {
-	return plan.Host{HostReport: state.HostReport{Task: &state.TaskReport{Job: job(name), Attempt: attempt, State: schema.TaskRunning}, Usage: used}}
+	return plan.Host{HostReport: state.HostReport{Task: &state.TaskReport{Job: job(name), Attempt: attempt, State: schema.TaskRunning}, HostUsage: state.HostUsage{Usage: used}}}
 }
 
 // However long a task runs, its points are few and cover all of it; their means are those

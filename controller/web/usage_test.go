@@ -27,7 +27,7 @@ func measured(s *source, n int) {
 			duty := 0.9
 			used := map[string]state.Usage{"s": {CPU: 1.5 + float64(i), Memory: 3 << 30, Duty: &duty, Actors: []state.ActorUsage{{Name: "greeter", Calls: 12, Errors: 1, P50: 0.002, P99: 0.5}}}}
 			report := func(host int, used map[string]state.Usage) plan.Host {
-				return plan.Host{HostReport: state.HostReport{Slice: "s", Host: host, Usage: used, Task: &state.TaskReport{Job: addr, Attempt: 2, Task: host, State: schema.TaskRunning}}}
+				return plan.Host{HostReport: state.HostReport{Slice: "s", Host: host, HostUsage: state.HostUsage{Usage: used}, Task: &state.TaskReport{Job: addr, Attempt: 2, Task: host, State: schema.TaskRunning}}}
 			}
 			snap.Hosts = map[string][]plan.Host{"s": {report(0, used), report(1, nil)}}
 		}

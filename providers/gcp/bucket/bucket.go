@@ -65,15 +65,17 @@ func (c Config) validate() error {
 // precondition does not hold, that mark shows whether it was this write itself
 // that won.
 type Bucket struct {
-	bucket *storage.BucketHandle
-	cfg    Config // Prefix is "" or ends in a slash
-	tempo  client.Pace
-	pacers pacers
+	bucket   *storage.BucketHandle
+	cfg      Config // Prefix is "" or ends in a slash
+	tempo    client.Pace
+	pacers   pacers
+	requests *requests
 }
 
 var (
 	_ store.Store       = (*Bucket)(nil)
 	_ store.Conditional = (*Bucket)(nil)
+	_ store.Billed      = (*Bucket)(nil)
 )
 
 // Open opens the store in a bucket that must be there and readable.
@@ -90,11 +92,16 @@ func open(ctx context.Context, cfg Config, t client.Pace) (*Bucket, error) {
 	if cfg.Prefix = strings.Trim(cfg.Prefix, "/"); cfg.Prefix != "" {
 		cfg.Prefix += "/"
 	}
-	client, err := newClient(ctx, cfg, t)
+	transport, err := newTransport(context.WithoutCancel(ctx), cfg) // it also fetches tokens later
+	counted := &requests{next: transport}
+	var client *storage.Client
+	if err == nil {
+		client, err = newClient(ctx, cfg, t, counted)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open bucket gs://%s: %w", cfg.Bucket, err)
 	}
-	b := &Bucket{bucket: client.Bucket(cfg.Bucket), cfg: cfg, tempo: t, pacers: pacers{interval: t.Interval}}
+	b := &Bucket{bucket: client.Bucket(cfg.Bucket), cfg: cfg, tempo: t, pacers: pacers{interval: t.Interval}, requests: counted}
 	if err := b.check(ctx); err != nil {
 		return nil, fmt.Errorf("open bucket: %w", b.fail(opList, "", err))
 	}
@@ -103,12 +110,8 @@ func open(ctx context.Context, cfg Config, t client.Pace) (*Bucket, error) {
 
 // newClient makes a client whose requests are tried once: what may be tried
 // again, and what an error leaves open, is decided here.
-func newClient(ctx context.Context, cfg Config, t client.Pace) (*storage.Client, error) {
-	ctx = context.WithoutCancel(ctx) // it also fetches tokens later
-	transport, err := newTransport(ctx, cfg)
-	if err != nil {
-		return nil, err
-	}
+func newClient(ctx context.Context, cfg Config, t client.Pace, transport http.RoundTripper) (*storage.Client, error) {
+	ctx = context.WithoutCancel(ctx)
 	options := []option.ClientOption{
 		storage.WithJSONReads(),
 		option.WithoutAuthentication(), // that is the transport's

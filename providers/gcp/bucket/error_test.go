@@ -106,7 +106,7 @@ func TestBucketThatIsNotThere(t *testing.T) {
 			t.Errorf("open: %v does not say %q", err, want)
 		}
 	}
-	client, err := newClient(t.Context(), cfg, clienttest.Quick())
+	client, err := newClient(t.Context(), cfg, clienttest.Quick(), cfg.HTTPClient.Transport)
 	if err != nil {
 		t.Fatal(err)
 	}
