@@ -60,6 +60,7 @@ type printer struct {
 	width   int
 	verbose bool
 	amended map[schema.Address]*plan.Amendment // by address, where there are any
+	diff    bool                               // marks are in the first column
 }
 
 func newPrinter(w io.Writer, opts Options) *printer {
@@ -155,24 +156,33 @@ func (p *printer) changes(changes []plan.Change) {
 // notes lists what stays as it is although a reader may expect otherwise, and
 // reports whether there was anything.
 func (p *printer) notes(changes []plan.Change) bool {
+	notes := notesOf(changes)
+	p.remarks("Left as it is:", notes)
+	return len(notes) > 0
+}
+
+func notesOf(changes []plan.Change) []remark {
 	var notes []remark
 	for i := range changes {
 		if c := &changes[i]; c.Verb == plan.VerbNone && c.Reason != "" && !c.Addr.IsLaunched() {
 			notes = append(notes, remark{addr: c.Addr, lines: []labeled{{text: c.Reason}}})
 		}
 	}
-	p.remarks("Left as it is:", notes)
-	return len(notes) > 0
+	return notes
 }
 
 // blocked lists the changes above that are not made.
 func (p *printer) blocked(rejections []plan.BlockedChange) {
+	p.remarks("Refused by prevent_destroy, and all of this plan with it:", blockedOf(rejections))
+}
+
+func blockedOf(rejections []plan.BlockedChange) []remark {
 	remarks := make([]remark, 0, len(rejections))
 	for i := range rejections {
 		r := &rejections[i]
 		remarks = append(remarks, remark{addr: r.Addr, lines: []labeled{{text: protectionText(r.By) + ": it is not to be " + past(r.Verb) + "."}}})
 	}
-	p.remarks("Refused by prevent_destroy, and all of this plan with it:", remarks)
+	return remarks
 }
 
 func protectionText(by plan.Protection) string {
@@ -187,16 +197,24 @@ func protectionText(by plan.Protection) string {
 func past(v plan.Verb) string { return string(v) + "d" }
 
 func (p *printer) drift(drift []plan.Drift) {
+	p.remarks("Found since the last apply:", driftOf(drift))
+}
+
+func driftOf(drift []plan.Drift) []remark {
 	remarks := make([]remark, 0, len(drift))
 	for i := range drift {
 		d := &drift[i]
 		r := remark{addr: d.Addr, slice: d.Slice, lines: []labeled{{"found", d.Found}, {"then", d.Then}}}
 		remarks = append(remarks, r)
 	}
-	p.remarks("Found since the last apply:", remarks)
+	return remarks
 }
 
 func (p *printer) pending(pending []plan.Pending) {
+	p.remarks("Pending, each until what it waits for is there:", pendingOf(pending))
+}
+
+func pendingOf(pending []plan.Pending) []remark {
 	remarks := make([]remark, 0, len(pending))
 	for i := range pending {
 		r := remark{addr: pending[i].Addr}
@@ -205,7 +223,7 @@ func (p *printer) pending(pending []plan.Pending) {
 		}
 		remarks = append(remarks, r)
 	}
-	p.remarks("Pending, each until what it waits for is there:", remarks)
+	return remarks
 }
 
 // listed is what a plan has to say about waiting. What is underway anyway is
@@ -232,7 +250,13 @@ func listed(pl *plan.Plan) []plan.Pending {
 
 // closing writes the counts, or why there are none.
 func (p *printer) closing(pl *plan.Plan, counts map[plan.Verb]int, remarked bool) {
-	title, text := "No changes.", "What runs is what the files ask for."
+	title, text := conclusion(pl, counts, remarked)
+	p.print(p.paint(bold, title), " ", text, "\n")
+}
+
+// conclusion is what a plan comes to, in a word and a sentence.
+func conclusion(pl *plan.Plan, counts map[plan.Verb]int, remarked bool) (title, text string) {
+	title, text = "No changes.", "What runs is what the files ask for."
 	switch {
 	case pl.Mode == plan.ModeRefreshOnly:
 		title, text = recording(pl)
@@ -251,7 +275,7 @@ func (p *printer) closing(pl *plan.Plan, counts map[plan.Verb]int, remarked bool
 	case remarked:
 		text = "But for what is listed above, what runs is what the files ask for."
 	}
-	p.print(p.paint(bold, title), " ", text, "\n")
+	return title, text
 }
 
 // recording is the closing line of a plan that changes the state alone.

@@ -249,8 +249,8 @@ func (p *printer) textLine(level int, m mark, line string) {
 		p.print("\n")
 		return
 	}
-	p.indent(4*level + 6)
-	p.print(p.mark(m), " ", line, "\n")
+	p.marked(4*level+6, m)
+	p.print(line, "\n")
 }
 
 func (p *printer) end(s string) string {
