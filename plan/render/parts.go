@@ -11,9 +11,7 @@ import (
 // column, and a line without one begins with a blank or "#". Sections have no titles; one
 // without content is empty.
 type Parts struct {
-	// Title and Text are what the plan comes to: "Plan:" and "1 to create, 0 to delete.".
-	Title, Text string
-	Blocks      []Block // the changes, in order
+	Blocks []Block // the changes, in order
 	// Moved are the amendments that do not stand with a change.
 	Moved, Outputs, Drift, Notes, Blocked, Pending []Entry
 	Capacity, Expiries                             []string // a line each
@@ -55,12 +53,10 @@ func Split(pl *plan.Plan, opts Options) Parts {
 		p.eachOutput(pl, p.outputPad(pl), func() { done(1) })
 		parts.Outputs[len(parts.Outputs)-1].Text += take() // how many are hidden
 	}
-	notes, pending := notesOf(pl.Changes), listed(pl)
 	p.eachRemark(driftOf(pl.Drift), into(&parts.Drift))
-	p.eachRemark(notes, into(&parts.Notes))
+	p.eachRemark(notesOf(pl.Changes), into(&parts.Notes))
 	p.eachRemark(blockedOf(pl.Blocked), into(&parts.Blocked))
-	p.eachRemark(pendingOf(pending), into(&parts.Pending))
-	parts.Title, parts.Text = conclusion(pl, pl.Counts(), len(notes)+len(pending) > 0)
+	p.eachRemark(pendingOf(listed(pl)), into(&parts.Pending))
 	for _, c := range pl.Capacity {
 		if c.Before != (plan.Amount{}) || c.After != (plan.Amount{}) {
 			parts.Capacity = append(parts.Capacity, Capacity(c))

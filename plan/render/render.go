@@ -250,21 +250,14 @@ func listed(pl *plan.Plan) []plan.Pending {
 
 // closing writes the counts, or why there are none.
 func (p *printer) closing(pl *plan.Plan, counts map[plan.Verb]int, remarked bool) {
-	title, text := conclusion(pl, counts, remarked)
-	p.print(p.paint(bold, title), " ", text, "\n")
-}
-
-// conclusion is what a plan comes to, in a word and a sentence.
-func conclusion(pl *plan.Plan, counts map[plan.Verb]int, remarked bool) (title, text string) {
-	title, text = "No changes.", "What runs is what the files ask for."
+	title, text := "No changes.", "What runs is what the files ask for."
 	switch {
 	case pl.Mode == plan.ModeRefreshOnly:
 		title, text = recording(pl)
 	case pl.Mode == plan.ModeDestroy && pl.Empty():
 		text = "There is nothing to destroy."
 	case counts[plan.VerbNone] < len(pl.Changes) || len(pl.Amendments) > 0:
-		before, after := amendCounts(pl)
-		title, text = "Plan:", before+countList(counts)+after+"."+besides(pl)
+		title, text = "Plan:", Counts(pl)+"."+besides(pl)
 	case pl.OutputsChange():
 		title, text = "Plan:", "outputs change, and nothing that runs."+besides(pl)
 	case len(pl.Drift) > 0:
@@ -275,7 +268,7 @@ func conclusion(pl *plan.Plan, counts map[plan.Verb]int, remarked bool) (title, 
 	case remarked:
 		text = "But for what is listed above, what runs is what the files ask for."
 	}
-	return title, text
+	p.print(p.paint(bold, title), " ", text, "\n")
 }
 
 // recording is the closing line of a plan that changes the state alone.
@@ -302,6 +295,13 @@ func besides(pl *plan.Plan) string {
 		return ""
 	}
 	return " Besides: " + strings.Join(parts, ", ") + "."
+}
+
+// Counts are the numbers of a plan's changes and amendments: "1 to move, 3 to create, 0 to
+// delete".
+func Counts(pl *plan.Plan) string {
+	before, after := amendCounts(pl)
+	return before + countList(pl.Counts()) + after
 }
 
 // countList is "3 to create, 1 to restart, 0 to delete": creations and
