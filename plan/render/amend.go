@@ -132,17 +132,6 @@ func onSlices(names []string) string {
 	return "slices " + strings.Join(names, ", ")
 }
 
-// commented writes text behind the sign of a comment.
-func (p *printer) commented(text string, k ink) {
-	for _, line := range wrapped(text, p.width-4) {
-		line = p.comment() + line
-		if k != "" {
-			line = p.paint(k, line)
-		}
-		p.print(line, "\n")
-	}
-}
-
 // amendCounts are counts before and after those of changes: "1 to import, " and
 // ", 2 to forget".
 func amendCounts(pl *plan.Plan) (before, after string) {

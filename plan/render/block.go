@@ -270,25 +270,3 @@ func keyName(s string) string {
 	}
 	return strconv.Quote(s)
 }
-
-// row writes one line of a block: symbol, space, text.
-func (p *printer) row(level int, m mark, text ...string) {
-	p.marked(4*level+2, m)
-	p.print(text...)
-	p.print("\n")
-}
-
-func (p *printer) hidden(level, n int, noun string) {
-	if n > 0 {
-		p.indent(p.shifted(4*level + 4))
-		p.print(p.paint(gray, "# ("+plural(n, "unchanged "+noun)+" hidden)"), "\n")
-	}
-}
-
-func (p *printer) indent(columns int) {
-	const blanks = "                                                "
-	for ; columns > len(blanks); columns -= len(blanks) {
-		p.print(blanks)
-	}
-	p.print(blanks[:columns])
-}

@@ -53,14 +53,11 @@ const (
 	leastWidth   = 40
 )
 
-// printer writes the parts of a plan. Write errors stick in w and surface at Flush.
+// printer writes the parts of a plan.
 type printer struct {
-	palette
-	w       *bufio.Writer
-	width   int
+	page
 	verbose bool
 	amended map[schema.Address]*plan.Amendment // by address, where there are any
-	diff    bool                               // marks are in the first column
 }
 
 func newPrinter(w io.Writer, opts Options) *printer {
@@ -69,24 +66,8 @@ func newPrinter(w io.Writer, opts Options) *printer {
 		width = defaultWidth
 	}
 	return &printer{
-		palette: palette{on: opts.Color},
-		w:       bufio.NewWriterSize(w, 1<<16),
-		width:   max(width, leastWidth),
+		page:    page{palette: palette{on: opts.Color}, w: bufio.NewWriterSize(w, 1<<16), width: max(width, leastWidth)},
 		verbose: opts.Verbose,
-	}
-}
-
-func (p *printer) flush() error {
-	if err := p.w.Flush(); err != nil {
-		return fmt.Errorf("write plan: %w", err)
-	}
-	return nil
-}
-
-// print writes its arguments; bufio keeps the first error for flush.
-func (p *printer) print(parts ...string) {
-	for _, s := range parts {
-		_, _ = p.w.WriteString(s)
 	}
 }
 
