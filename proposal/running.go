@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -76,8 +75,13 @@ func checkpointPlace(env map[string]schema.Text) string {
 // mostCheckpoints is how many entries of a directory are looked at.
 const mostCheckpoints = 10_000
 
-// numbered are names that end in a number of steps: global_step_120, checkpoint-120, 120.
-var numbered = regexp.MustCompile(`^(?:[A-Za-z_-]*[A-Za-z][_.-]?)?(\d{1,18})$`)
+// stepsOf is the number of steps at the end of a name: of global_step_120, step-0120.npz, 120.
+func stepsOf(name string) (int64, bool) {
+	name = strings.TrimSuffix(name, filepath.Ext(name))
+	digits := name[len(strings.TrimRight(name, "0123456789")):]
+	steps, err := strconv.ParseInt(digits, 10, 64)
+	return steps, err == nil
+}
 
 // lastCheckpoint is the entry of a directory with the most steps. Of a place that cannot
 // be read here no more is known than where it is.
@@ -97,14 +101,9 @@ func lastCheckpoint(place string, now time.Time) *plan.Checkpoint {
 	}
 	most := int64(-1)
 	for _, entry := range entries {
-		name := strings.TrimSuffix(entry.Name(), filepath.Ext(entry.Name()))
-		found := numbered.FindStringSubmatch(name)
-		if found == nil {
-			continue
-		}
-		steps, err := strconv.ParseInt(found[1], 10, 64)
-		info, statErr := entry.Info()
-		if err != nil || statErr != nil || steps <= most {
+		steps, ok := stepsOf(entry.Name())
+		info, err := entry.Info()
+		if !ok || err != nil || steps <= most {
 			continue
 		}
 		most, known.Last = steps, entry.Name()

@@ -3,6 +3,7 @@ package markdown
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/plan/render"
@@ -52,7 +53,7 @@ func runningBox(pl *plan.Plan) section {
 		units = append(units, item(endingText(all[i:i+n]), n))
 		i += n
 	}
-	text := "**This plan ends what runs:** " + grouped(len(all)) + " running."
+	text := "**Runs now, and is ended by this plan (" + grouped(len(all)) + "):**"
 	return caution(kind, text, "that run and end", units)
 }
 
@@ -115,9 +116,9 @@ func ranFor(all []ending) string {
 	for i := range all {
 		shortest, most = min(shortest, all[i].Duration()), max(most, all[i].Duration())
 	}
-	text := render.Duration(most)
+	text := lasted(most)
 	if shortest != most {
-		text = render.Duration(shortest) + " to " + text
+		text = lasted(shortest) + " to " + text
 	}
 	first := &all[0]
 	switch {
@@ -129,6 +130,13 @@ func ranFor(all []ending) string {
 	return "they have run for " + text
 }
 
+func lasted(d time.Duration) string {
+	if d < time.Second {
+		return "less than a second"
+	}
+	return render.Duration(d)
+}
+
 func checkpointText(c *plan.Checkpoint) string {
 	switch {
 	case c == nil:
@@ -136,7 +144,7 @@ func checkpointText(c *plan.Checkpoint) string {
 	case c.Last == "":
 		return "keeps checkpoints in " + code(c.Place)
 	}
-	return "last checkpoint " + code(c.Last) + ", " + render.Duration(c.Age()) + " old, in " + code(c.Place)
+	return "last checkpoint " + code(c.Last) + ", " + lasted(c.Age()) + " old, in " + code(c.Place)
 }
 
 // mostForced is how many attributes are named that force something.
@@ -170,7 +178,7 @@ func forcedBy(c *plan.Change) string {
 }
 
 // blockedBox states that nothing of a plan is carried out.
-func blockedBox(pl *plan.Plan, entries []render.Entry) section {
+func blockedBox(pl *plan.Plan) section {
 	var units []unit
 	for i := range pl.Blocked {
 		b := &pl.Blocked[i]
@@ -189,7 +197,7 @@ func problemBox(problems []Problem) section {
 }
 
 func problemText(p *Problem) string {
-	text := "**" + string(p.Severity) + "** "
+	text := ""
 	if p.File != "" {
 		at := p.File
 		if p.Line > 0 {

@@ -43,29 +43,29 @@ func whyNoChanges(mode plan.Mode) string {
 
 // title is the first line of the document.
 func (d *document) title(text string) string {
-	name := "Plan"
+	what := "Plan"
 	if d.in.Plan != nil {
 		switch d.in.Plan.Mode {
 		case plan.ModeDestroy:
-			name = "Plan to destroy"
+			what = "Plan to destroy"
 		case plan.ModeRefreshOnly:
-			name = "Refresh only"
+			what = "Refresh only"
 		case plan.ModeApply:
 		}
 	}
-	return "## " + name + d.in.of() + ": " + text + "\n"
+	return "## " + what + d.in.of() + ": " + text + "\n"
 }
 
 func (d *document) origin() string { return d.in.origin() }
 
-// of names the configuration: " of `infra` in workspace `prod`".
+// of names the configuration: " for `infra` in workspace `prod`".
 func (in *Input) of() string {
 	text := ""
 	if in.Directory != "" {
-		text += " of " + code(in.Directory)
+		text += " for " + name(in.Directory)
 	}
 	if in.Workspace != "" && in.Workspace != schema.DefaultWorkspace {
-		text += " in workspace " + code(in.Workspace)
+		text += " in workspace " + name(in.Workspace)
 	}
 	return text
 }
@@ -74,13 +74,13 @@ func (in *Input) of() string {
 func (in *Input) origin() string {
 	var parts []string
 	if in.Commit != "" {
-		parts = append(parts, "Commit "+code(in.Commit))
+		parts = append(parts, "Commit "+name(in.Commit))
 	}
 	if to := link("run", in.Run); to != "" {
 		parts = append(parts, to)
 	}
 	if in.FrayVersion != "" {
-		parts = append(parts, "fray "+code(in.FrayVersion))
+		parts = append(parts, "fray "+name(in.FrayVersion))
 	}
 	if in.Plan != nil {
 		parts = append(parts, "state serial "+strconv.FormatUint(in.Serial, 10)+", revision "+strconv.FormatUint(in.Revision, 10))
@@ -94,17 +94,15 @@ func costLine(costs []plan.Cost) string {
 		return ""
 	}
 	t := planchange.Total(costs)
-	text := "**Cost:** "
+	var sums []string
 	if t.Before.Known() || t.After.Known() {
-		text += fromTo(render.Price(t.Before), render.Price(t.After)) + " an hour, " +
-			fromTo(render.Monthly(t.Before), render.Monthly(t.After)) + " a month (730 hours)"
-	} else {
-		text += "not known"
+		sums = append(sums, fromTo(render.Price(t.Before), render.Price(t.After))+" an hour, "+
+			fromTo(render.Monthly(t.Before), render.Monthly(t.After))+" a month (730 hours)")
 	}
 	if t.UnknownBefore+t.UnknownAfter > 0 {
-		text += "; without " + fromToPlain(t.UnknownBefore, t.UnknownAfter) + " slices whose price is not known"
+		sums = append(sums, "the price of "+fromToPlain(t.UnknownBefore, t.UnknownAfter)+" slices is not known")
 	}
-	return text + ". Prices: " + accelerators.PricesFrom + ", without disks and traffic.\n"
+	return "**Cost:** " + strings.Join(sums, "; ") + ". Prices: " + accelerators.PricesFrom + ", without disks and traffic.\n"
 }
 
 func fromTo(before, after string) string {

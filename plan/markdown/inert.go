@@ -1,7 +1,6 @@
 package markdown
 
 import (
-	"html"
 	"net/url"
 	"strings"
 	"unicode/utf8"
@@ -9,17 +8,27 @@ import (
 	"github.com/fray-ml/fray/plan/render"
 )
 
-// Text from outside is written in one of three ways, in which neither GitHub nor GitLab
-// reads any of it: in a code span, in a fenced code block, and escaped in <code>. Their
-// filters for mentions, references, links, emoji and quick actions leave code out.
+// Text from outside is written in one of two ways, in which neither GitHub nor GitLab reads
+// any of it: in a code span, and in a fenced code block. Their filters for mentions,
+// references, links, emoji, mathematics and quick actions leave code out. There are no
+// tables: whether a backslash before a pipe ends a cell differs between renderers.
 
 // longest is how many characters of a name or a message stand in a code span. The whole
 // text is in the code block of its change.
 const longest = 240
 
+// longestName is how many characters of a name there are in the head of the document, which
+// is never cut.
+const longestName = 80
+
 // code is a text as a code span on one line.
-func code(text string) string {
-	text = shortened(text)
+func code(text string) string { return codeOf(text, longest) }
+
+// name is a name as a code span.
+func name(text string) string { return codeOf(text, longestName) }
+
+func codeOf(text string, most int) string {
+	text = shortened(text, most)
 	ticks := strings.Repeat("`", 1+longestRun(text, '`'))
 	if strings.HasPrefix(text, "`") || strings.HasSuffix(text, "`") || strings.HasPrefix(text, " ") && strings.HasSuffix(text, " ") {
 		text = " " + text + " " // a renderer takes one blank off each end
@@ -27,20 +36,15 @@ func code(text string) string {
 	return ticks + text + ticks
 }
 
-// htmlCode is a text as code where Markdown is not read, as in a summary.
-func htmlCode(text string) string {
-	return "<code>" + html.EscapeString(shortened(text)) + "</code>"
-}
-
-func shortened(text string) string {
+func shortened(text string, most int) string {
 	text = strings.ReplaceAll(render.Clean(text), "\t", `\t`)
 	if strings.TrimSpace(text) == "" {
 		return "(blank)"
 	}
-	if utf8.RuneCountInString(text) <= longest {
+	if utf8.RuneCountInString(text) <= most {
 		return text
 	}
-	return string([]rune(text)[:longest-1]) + "…"
+	return string([]rune(text)[:most-1]) + "…"
 }
 
 // fence is the line that begins and ends a code block with such lines in it: longer than
@@ -67,7 +71,7 @@ func longestRun(text string, of byte) int {
 }
 
 // longestURL is how long a link may be.
-const longestURL = 1_000
+const longestURL = 500
 
 // link is a link to an http or https URL, "" for another one.
 func link(text, to string) string {

@@ -13,6 +13,9 @@ func listedVerbs() []plan.Verb {
 	return []plan.Verb{plan.VerbCreate, plan.VerbUpdate, plan.VerbRestart, plan.VerbReplace, plan.VerbDelete}
 }
 
+// mostNames is how many names a list has. The changes have all of them.
+const mostNames = 25
+
 // lists name the addresses by what becomes of them.
 func lists(pl *plan.Plan, blocks []render.Block) []section {
 	counts := pl.Counts()
@@ -28,6 +31,10 @@ func lists(pl *plan.Plan, blocks []render.Block) []section {
 				s.units = append(s.units, named(blocks[i:i+n]))
 			}
 			i += n
+		}
+		if len(s.units) > mostNames {
+			rest := section{units: s.units[mostNames-1:]}
+			s.units = append(s.units[:mostNames-1:mostNames-1], unit{text: "- … and " + grouped(rest.count()) + " more\n", count: rest.count()})
 		}
 		all = append(all, s)
 	}

@@ -12,9 +12,9 @@
 //
 //   - The title has the counts of the whole plan, whatever is cut below it.
 //   - What ends work that runs stands on top, with how long it has run.
-//   - Text from outside (names, values, reasons, messages) stands in code spans, in code
-//     blocks, or escaped within <code>, and nowhere else. There no forge reads it as Markdown,
-//     HTML, a mention, a reference, a link, an emoji, mathematics or a quick action.
+//   - Text from outside (names, values, reasons, messages) stands in code spans and code
+//     blocks, and nowhere else. There no forge reads it as Markdown, HTML, a mention, a
+//     reference, a link, an emoji, mathematics or a quick action.
 //   - Sensitive values are not shown: package render leaves them out, and the caller hides
 //     them in messages.
 //   - What does not fit is left out as a whole: a change is shown completely or not at all.
@@ -112,7 +112,7 @@ const (
 	// DefaultCharacters leave room in a comment for what its sender adds.
 	DefaultCharacters = 64_000
 	// LeastCharacters is what a title, counts and the sentence about the rest need.
-	LeastCharacters = 4_096
+	LeastCharacters = 5_000
 )
 
 // width is where the texts of a plan are wrapped: the columns of a comment's code block.
@@ -123,7 +123,8 @@ func Render(in Input, limit Limit) string {
 	if in.Plan == nil {
 		d := newDocument(&in, limit)
 		d.fixed(d.title(failedTitle), d.origin())
-		d.add(problemBox(in.Problems))
+		d.add(problemBox(errorsOf(in.Problems)))
+		d.add(warningList(in.Problems))
 		return d.String()
 	}
 	parts := render.Split(in.Plan, render.Options{Width: width})
@@ -134,7 +135,7 @@ func Render(in Input, limit Limit) string {
 	d.fixed(d.title(titleOf(in.Plan)), d.origin())
 	d.add(problemBox(errorsOf(in.Problems)))
 	d.add(policyBox(in.Policies))
-	d.add(blockedBox(in.Plan, parts.Blocked))
+	d.add(blockedBox(in.Plan))
 	d.add(runningBox(in.Plan))
 	d.fixed(costLine(in.Plan.Costs))
 	d.add(policyList(in.Policies))
@@ -148,7 +149,7 @@ func Render(in Input, limit Limit) string {
 	d.add(folded("Found since the last apply", "text", parts.Drift))
 	d.add(folded("Pending", "text", parts.Pending))
 	d.add(folded("Left as it is", "text", parts.Notes))
-	d.add(folded("Capacity", "text", lines(parts.Capacity, parts.Expiries)))
+	d.add(folded("Capacity and reservations", "text", lines(parts.Capacity, parts.Expiries)))
 	d.add(folded("Cost by kind of slice", "text", costKinds(&parts)))
 	return d.String()
 }

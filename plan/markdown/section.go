@@ -38,13 +38,13 @@ type document struct {
 	limit    Limit
 	left     int // characters
 	parts    []string
-	reserved int     // index of the part that is written last, with what is left
-	last     section // that part
-	cut      []string
+	reserved int      // index of the part that is written last, with what is left
+	last     section  // that part
+	cut      []string // what is left out
 }
 
 // forNotice is room for the sentence about what is left out.
-const forNotice = 1_600
+const forNotice = 2_000
 
 func newDocument(in *Input, limit Limit) *document {
 	d := &document{in: in, limit: limit, reserved: -1}
