@@ -143,7 +143,7 @@ func lines(all ...[]string) []render.Entry {
 	var entries []render.Entry
 	for _, some := range all {
 		for _, line := range some {
-			entries = append(entries, render.Entry{Text: line, Count: 1})
+			entries = append(entries, render.Entry{Text: "    " + render.Clean(strings.TrimSpace(line)), Count: 1})
 		}
 	}
 	return entries
@@ -153,7 +153,7 @@ func lines(all ...[]string) []render.Entry {
 func costKinds(parts *render.Parts) []render.Entry {
 	entries := lines(parts.CostKinds)
 	if len(entries) > 0 {
-		entries[len(entries)-1].Text += "\n\nPrices: " + accelerators.PricesFrom + ", without disks and traffic; not your bill."
+		entries[len(entries)-1].Text += "\n\n    Prices: " + accelerators.PricesFrom + ", without disks and traffic; not your bill."
 	}
 	return entries
 }
