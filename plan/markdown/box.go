@@ -1,7 +1,9 @@
 package markdown
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,7 +43,7 @@ func runningBox(pl *plan.Plan) section {
 		}
 		all = append(all, ending{r, changes[r.Addr], forcedBy(changes[r.Addr])})
 	}
-	var units []unit
+	var groups [][]ending
 	for i := 0; i < len(all); {
 		n := 1
 		for i+n < len(all) && all[i].alike(&all[i+n]) {
@@ -50,11 +52,17 @@ func runningBox(pl *plan.Plan) section {
 		if n < foldFrom {
 			n = 1
 		}
-		units = append(units, item(endingText(all[i:i+n]), n))
+		groups = append(groups, all[i:i+n])
 		i += n
 	}
+	// What ran longest stands first, so that it is not what is cut.
+	slices.SortStableFunc(groups, func(a, b []ending) int { return cmp.Compare(mostSeconds(b), mostSeconds(a)) })
+	var units []unit
+	for _, group := range groups {
+		units = append(units, item(endingText(group), len(group)))
+	}
 	text := "**Runs now, and is ended by this plan (" + grouped(len(all)) + "):**"
-	return caution(kind, text, "that run and end", units)
+	return caution(kind, text, "that run", units)
 }
 
 // foldFrom is how many alike addresses in a row are shown as one.
@@ -85,6 +93,14 @@ func endingText(all []ending) string {
 		text += "; " + first.forced
 	}
 	return text
+}
+
+func mostSeconds(all []ending) int64 {
+	most := int64(0)
+	for i := range all {
+		most = max(most, all[i].Seconds)
+	}
+	return most
 }
 
 // same reports whether all keep their checkpoints in one place.
@@ -193,7 +209,7 @@ func problemBox(problems []Problem) section {
 	for i := range problems {
 		units = append(units, item(problemText(&problems[i]), 1))
 	}
-	return caution("CAUTION", "**Errors:**", "problems", units)
+	return caution("CAUTION", "**Errors:**", "errors", units)
 }
 
 func problemText(p *Problem) string {

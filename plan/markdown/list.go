@@ -124,7 +124,7 @@ func folded(title, info string, entries []render.Entry) section {
 	if len(entries) == 0 {
 		return section{}
 	}
-	s := section{noun: "under " + title, share: 6}
+	s := section{noun: "entries of " + title, share: 6}
 	texts := make([]string, len(entries))
 	lines := 0
 	for i, e := range entries {
