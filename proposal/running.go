@@ -76,8 +76,12 @@ func checkpointPlace(env map[string]schema.Text) string {
 const mostCheckpoints = 10_000
 
 // stepsOf is the number of steps at the end of a name: of global_step_120, step-0120.npz, 120.
+// Other endings are of what is being written.
 func stepsOf(name string) (int64, bool) {
-	name = strings.TrimSuffix(name, filepath.Ext(name))
+	switch ext := filepath.Ext(name); ext {
+	case ".npz", ".pt", ".pth", ".ckpt", ".safetensors", ".msgpack":
+		name = strings.TrimSuffix(name, ext)
+	}
 	digits := name[len(strings.TrimRight(name, "0123456789")):]
 	steps, err := strconv.ParseInt(digits, 10, 64)
 	return steps, err == nil
