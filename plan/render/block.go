@@ -26,7 +26,7 @@ func (p *printer) block(c *plan.Change) {
 	}
 	p.print("\n")
 	p.body(1, treeOf(c.Attrs), c.Verb)
-	p.indent(p.shifted(4))
+	p.marked(2, p.within(blockMark(c.Verb)))
 	p.print("}\n")
 }
 
@@ -195,9 +195,10 @@ func (p *printer) body(level int, n *node, verb plan.Verb) {
 			p.row(level, k.mark(verb), clean(k.name)+" {}")
 			continue
 		}
-		p.row(level, k.mark(verb), clean(k.name)+" {")
+		m := k.mark(verb)
+		p.row(level, m, clean(k.name)+" {")
 		p.body(level+1, k, verb)
-		p.row(level, markSame, "}")
+		p.row(level, p.within(m), "}")
 	}
 	p.hidden(level, hiddenBlocks, "block")
 }
@@ -211,9 +212,10 @@ func (p *printer) attributes(level int, attrs []*node, verb plan.Verb) {
 		name := keyName(k.name)
 		head := name + strings.Repeat(" ", pad-utf8.RuneCountInString(name)) + " = "
 		if k.form == formMap {
-			p.row(level, k.mark(verb), head+"{")
+			m := k.mark(verb)
+			p.row(level, m, head+"{")
 			p.body(level+1, k, verb)
-			p.row(level, markSame, "}")
+			p.row(level, p.within(m), "}")
 			continue
 		}
 		p.attribute(level, head, k.attr, verb)

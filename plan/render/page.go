@@ -88,6 +88,27 @@ func (p *page) marked(column int, m mark) {
 	p.print(p.mark(m), " ")
 }
 
+// within is the mark of the lines within what has a mark. In a diff each line of what is
+// added or removed has one, else only its first.
+func (p *page) within(m mark) mark {
+	if p.diff && (m == markAdd || m == markRemove) {
+		return m
+	}
+	return markSame
+}
+
+// blockMark is the mark of a whole block.
+func blockMark(v plan.Verb) mark {
+	switch v {
+	case plan.VerbCreate:
+		return markAdd
+	case plan.VerbDelete:
+		return markRemove
+	case plan.VerbNone, plan.VerbUpdate, plan.VerbRestart, plan.VerbReplace:
+	}
+	return markSame
+}
+
 // row writes one line of a block: symbol, space, text.
 func (p *page) row(level int, m mark, text ...string) {
 	p.marked(4*level+2, m)

@@ -204,9 +204,9 @@ func (p *printer) whole(level int, m mark, v labeledValue, t tail) {
 	case valueScalar, valueString:
 		p.row(level, m, v.head, "<<-EOT", p.note(t.note))
 		for _, line := range linesOf(v.text) {
-			p.textLine(level, markSame, line)
+			p.textLine(level, p.within(m), line)
 		}
-		p.row(level, markSame, "EOT", p.end(t.end))
+		p.row(level, p.within(m), "EOT", p.end(t.end))
 		return
 	case valueObject:
 		opening, closing = "{", "}"
@@ -221,7 +221,7 @@ func (p *printer) whole(level int, m mark, v labeledValue, t tail) {
 		}
 		p.whole(level+1, m, labeledValue{heads[i], item}, tail{end: end})
 	}
-	p.row(level, markSame, closing, p.end(t.end))
+	p.row(level, p.within(m), closing, p.end(t.end))
 }
 
 // heads are the "key = " of an object's items, aligned; empty for a list.
