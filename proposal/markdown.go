@@ -15,7 +15,7 @@ import (
 )
 
 // Markdown is a plan for a review. Policies, and where the files come from, are left to the
-// caller.
+// caller, who hides sensitive values in the messages of policies with [Hide].
 func Markdown(l *configuration.Loaded, p *plan.Plan) markdown.Input {
 	return markdown.Input{
 		Header: markdown.Header{
@@ -33,17 +33,21 @@ func ShowMarkdown(a *terminal.Terminal, l *configuration.Loaded, p *plan.Plan, l
 
 // Warnings are those about the files of a plan.
 func Warnings(l *configuration.Loaded) []markdown.Problem {
-	if l.Source == nil {
+	if l.Source == nil || len(l.Warnings) == 0 {
 		return nil
 	}
-	return Problems(l.Source.Dir(), l.Warnings)
+	return Problems(l.Source.Dir(), l.Warnings, Hide(l))
 }
 
-// Problems are diagnostics for a review, errors first, with the names of files below dir.
-func Problems(dir string, diags hcl.Diagnostics) []markdown.Problem {
+// Problems are diagnostics for a review, errors first, with the names of files below dir. hide
+// is that of [Hide]; before a stack is open there is none, and nil hides nothing.
+func Problems(dir string, diags hcl.Diagnostics, hide func(string) string) []markdown.Problem {
+	if hide == nil {
+		hide = func(text string) string { return text }
+	}
 	var errors, warnings []markdown.Problem
 	for _, d := range diags {
-		p := markdown.Problem{Severity: markdown.SeverityWarn, Summary: d.Summary, Detail: d.Detail}
+		p := markdown.Problem{Severity: markdown.SeverityWarn, Summary: hide(d.Summary), Detail: hide(d.Detail)}
 		if d.Subject != nil {
 			p.File, p.Line = nameBelow(dir, d.Subject.Filename), d.Subject.Start.Line
 		}
