@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -61,7 +62,7 @@ func runningBox(pl *plan.Plan) section {
 	for _, group := range groups {
 		units = append(units, item(endingText(group), len(group)))
 	}
-	text := "**Runs now, and is ended by this plan (" + grouped(len(all)) + "):**"
+	text := "**Runs now, and is ended by this plan (" + strconv.Itoa(len(all)) + "):**"
 	return caution(kind, text, "that run", units)
 }
 
@@ -83,7 +84,7 @@ func endingText(all []ending) string {
 	first, last := &all[0], &all[len(all)-1]
 	text := code(first.Addr.String())
 	if len(all) > 1 {
-		text += " … " + code(last.Addr.String()) + " (" + grouped(len(all)) + ")"
+		text += " … " + code(last.Addr.String()) + " (" + strconv.Itoa(len(all)) + ")"
 	}
 	text += " will be " + bold(first.Verb) + ": " + ranFor(all)
 	if known := checkpointText(first.Checkpoint); known != "" && same(all) {

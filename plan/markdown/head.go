@@ -123,5 +123,5 @@ func plural(n int, noun string) string {
 	if n != 1 {
 		noun += "s"
 	}
-	return grouped(n) + " " + noun
+	return strconv.Itoa(n) + " " + noun
 }

@@ -1,6 +1,7 @@
 package markdown
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/fray-ml/fray/accelerators"
@@ -24,7 +25,7 @@ func lists(pl *plan.Plan, blocks []render.Block) []section {
 		if counts[verb] == 0 {
 			continue
 		}
-		s := section{open: "**" + headingOf(verb) + "** (" + grouped(counts[verb]) + ")\n\n", noun: "names to " + string(verb), share: 6}
+		s := section{open: "**" + headingOf(verb) + "** (" + strconv.Itoa(counts[verb]) + ")\n\n", noun: "names to " + string(verb), share: 6}
 		for i := 0; i < len(blocks); {
 			n := run(blocks[i:])
 			if blocks[i].Changes[0].Verb == verb {
@@ -34,7 +35,7 @@ func lists(pl *plan.Plan, blocks []render.Block) []section {
 		}
 		if len(s.units) > mostNames {
 			rest := section{units: s.units[mostNames-1:]}
-			s.units = append(s.units[:mostNames-1:mostNames-1], unit{text: "- … and " + grouped(rest.count()) + " more\n", count: rest.count()})
+			s.units = append(s.units[:mostNames-1:mostNames-1], unit{text: "- … and " + strconv.Itoa(rest.count()) + " more\n", count: rest.count()})
 		}
 		all = append(all, s)
 	}
@@ -64,7 +65,7 @@ func named(blocks []render.Block) unit {
 	tail := blocks[len(blocks)-1].Changes
 	text := "- " + code(blocks[0].Changes[0].Addr.String())
 	if count > 1 {
-		text += " … " + code(tail[len(tail)-1].Addr.String()) + " (" + grouped(count) + ")"
+		text += " … " + code(tail[len(tail)-1].Addr.String()) + " (" + strconv.Itoa(count) + ")"
 	}
 	return unit{text: text + "\n", count: count}
 }
@@ -111,7 +112,7 @@ func detailsOpen(title string, count int, open bool) string {
 	if open {
 		tag = "<details open>"
 	}
-	return tag + "<summary>" + title + " (" + grouped(count) + ")</summary>\n\n"
+	return tag + "<summary>" + title + " (" + strconv.Itoa(count) + ")</summary>\n\n"
 }
 
 func fenced(info, text string) string {

@@ -102,7 +102,7 @@ func (d *document) fit(s section, room int) string {
 		b.WriteString(u.text)
 	}
 	if all := s.count(); shown < all {
-		d.cut = append(d.cut, fmt.Sprintf("%s of %s %s", grouped(all-shown), grouped(all), s.noun))
+		d.cut = append(d.cut, fmt.Sprintf("%s of %s %s", strconv.Itoa(all-shown), strconv.Itoa(all), s.noun))
 	}
 	if shown == 0 {
 		return ""
@@ -142,13 +142,4 @@ func (d *document) notice() string {
 		rest += "; see the " + to
 	}
 	return "> [!IMPORTANT]\n> Not shown here, since the text would be too long: " + strings.Join(d.cut, ", ") + ". The counts are of all; " + rest + "."
-}
-
-// grouped is a number with commas.
-func grouped(n int) string {
-	text := strconv.Itoa(n)
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return text
 }
