@@ -52,6 +52,7 @@ func checkedBy() map[string]map[string]string {
 		"ray.md":        {"    pip install": "not run: it needs a cluster; tests/engines/programs runs programs so"},
 		"ray-actors.md": {"```go": "not run as written: test_ray_actor_reach.py runs a program like it", "```python": "test_engine_guides.py", "```sh": "not run as written: test_ray_actor_reach.py runs the module"},
 		"rehearsal.md":  {"```\nEnded after": "not run: a line of a report, which TestRehearsalJSONDoc's run has", "```console": "TestRehearsalGuide", "```hcl": "TestScenarioGuideSnippets"},
+		"reviews.md":    {"```": "plan/markdown: TestTheGuidesExample", "    fray plan": "not run as written: TestScript/plan_markdown runs such commands"},
 		"rl.md":         {"    ": examples},
 		"scenario.md":   {"```hcl": "TestScenarioGuideSnippets"},
 		"state.md":      {"```hcl": "TestStateGuideSnippets", "    ": "TestStateGuide", "    go run": "TestStateGuide, with an emulator that runs already: @latest needs the internet"},

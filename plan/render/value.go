@@ -204,9 +204,9 @@ func (p *printer) whole(level int, m mark, v labeledValue, t tail) {
 	case valueScalar, valueString:
 		p.row(level, m, v.head, "<<-EOT", p.note(t.note))
 		for _, line := range linesOf(v.text) {
-			p.textLine(level, markSame, line)
+			p.textLine(level, p.within(m), line)
 		}
-		p.row(level, markSame, "EOT", p.end(t.end))
+		p.row(level, p.within(m), "EOT", p.end(t.end))
 		return
 	case valueObject:
 		opening, closing = "{", "}"
@@ -221,7 +221,7 @@ func (p *printer) whole(level int, m mark, v labeledValue, t tail) {
 		}
 		p.whole(level+1, m, labeledValue{heads[i], item}, tail{end: end})
 	}
-	p.row(level, markSame, closing, p.end(t.end))
+	p.row(level, p.within(m), closing, p.end(t.end))
 }
 
 // heads are the "key = " of an object's items, aligned; empty for a list.
@@ -236,33 +236,4 @@ func (v value) heads() []string {
 		heads[i] = name + strings.Repeat(" ", pad-utf8.RuneCountInString(name)) + " = "
 	}
 	return heads
-}
-
-func (p *printer) fits(level int, head, text string, t tail) bool {
-	columns := 4*level + 4 + utf8.RuneCountInString(head) + utf8.RuneCountInString(text) + len(t.end) + len(t.note)
-	return columns <= p.width
-}
-
-// textLine writes a line of a long string, with its mark two columns before it.
-func (p *printer) textLine(level int, m mark, line string) {
-	if line == "" && m == markSame {
-		p.print("\n")
-		return
-	}
-	p.indent(4*level + 6)
-	p.print(p.mark(m), " ", line, "\n")
-}
-
-func (p *printer) end(s string) string {
-	if arrow, ok := strings.CutSuffix(s, "null"); ok {
-		return p.paint(yellow, arrow) + p.paint(gray, "null")
-	}
-	return s
-}
-
-func (p *printer) note(s string) string {
-	if s == " # restarts" {
-		return p.paint(yellow, s)
-	}
-	return p.paint(red, s)
 }
