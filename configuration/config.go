@@ -74,7 +74,7 @@ type Loaded struct {
 
 	Disposable bool // of a test, which takes down what it made
 
-	reported map[string]bool // warnings, by their text
+	Warnings hcl.Diagnostics // of the files, which have been printed
 	Projects knownProjects
 }
 
@@ -116,7 +116,7 @@ func Load(ctx context.Context, a *terminal.Terminal, paths []string, flags Optio
 	if err := a.Diagnostics(src.Files(), diags); err != nil {
 		return nil, err
 	}
-	l.noteReported(diags)
+	l.Warnings = diags
 	if create { // only now: a mistake leaves nothing behind
 		if l.Stack, err = stack.Open(ctx, l.Site, true); err != nil {
 			return nil, err
@@ -144,17 +144,13 @@ func Load(ctx context.Context, a *terminal.Terminal, paths []string, flags Optio
 	return l, err
 }
 
-// noteReported notes what has been printed.
-func (l *Loaded) noteReported(diags hcl.Diagnostics) {
-	l.reported = map[string]bool{}
-	for _, d := range diags {
-		l.reported[d.Error()] = true
-	}
-}
-
 // Unreported leaves out warnings that have been printed.
 func (l *Loaded) Unreported(diags hcl.Diagnostics) hcl.Diagnostics {
-	return slices.DeleteFunc(slices.Clone(diags), func(d *hcl.Diagnostic) bool { return d.Severity == hcl.DiagWarning && l.reported[d.Error()] })
+	reported := map[string]bool{}
+	for _, d := range l.Warnings {
+		reported[d.Error()] = true
+	}
+	return slices.DeleteFunc(slices.Clone(diags), func(d *hcl.Diagnostic) bool { return d.Severity == hcl.DiagWarning && reported[d.Error()] })
 }
 
 // Preflight finds what cannot work before anything is touched, as diagnostics

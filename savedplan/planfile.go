@@ -158,7 +158,7 @@ func Save(ctx context.Context, path string, l *configuration.Loaded, c *proposal
 		Lineage: l.Document.Lineage, Serial: l.Document.Serial, Revision: l.Document.Revision, Base: basesOf(l.Document),
 		origin:  origin{Settings: l.Site.Settings, Workspace: l.Stack.Workspace},
 		Desired: p.Next.Desired, Replace: c.Replace, Targets: c.Targets,
-		Bundles: l.Bundles, Outputs: p.Outputs, Amendments: p.Amendments, Shown: besidesOf(p),
+		Bundles: l.Bundles, Outputs: p.Outputs, Amendments: p.Amendments, Shown: besidesOf(l, p),
 	}
 	if err := saved.setOrigin(l, c); err != nil {
 		return fmt.Errorf("save plan: %w", err)

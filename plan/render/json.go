@@ -15,7 +15,7 @@ import (
 
 // FormatVersion is the version of what JSON writes. The minor number rises with
 // new fields, the major one with changed or removed fields.
-const FormatVersion = "1.5"
+const FormatVersion = "1.6"
 
 // Meta is what a plan does not know about itself.
 type Meta struct {
@@ -105,6 +105,9 @@ func (j *jsonWriter) document(pl *plan.Plan, meta Meta) error {
 		return err
 	}
 	if err := j.list("amendments", len(pl.Amendments), func(i int) any { return &pl.Amendments[i] }); err != nil {
+		return err
+	}
+	if err := j.list("running", len(pl.Running), func(i int) any { return &pl.Running[i] }); err != nil {
 		return err
 	}
 	if err := j.list("drift", len(pl.Drift), func(i int) any { return &pl.Drift[i] }); err != nil {
