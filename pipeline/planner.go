@@ -10,6 +10,7 @@ import (
 	"github.com/fray-ml/fray/forge"
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/plan/change"
+	"github.com/fray-ml/fray/plan/markdown"
 	"github.com/fray-ml/fray/proposal"
 	"github.com/fray-ml/fray/release"
 	"github.com/fray-ml/fray/review"
@@ -18,13 +19,10 @@ import (
 	"github.com/fray-ml/fray/terminal"
 )
 
-// Policies check a plan. The error of a rule that fails is a finding that denies.
+// Policies judge a plan. A rule that cannot be evaluated is a result that denies.
 type Policies interface {
-	Check(ctx context.Context, l *configuration.Loaded, p *plan.Plan) ([]review.Finding, error)
+	Judge(ctx context.Context, l *configuration.Loaded, p *plan.Plan) ([]markdown.PolicyResult, error)
 }
-
-// Renderer writes a plan as Markdown within a number of bytes.
-type Renderer func(l *configuration.Loaded, p *plan.Plan, limit int) string
 
 // CommentMode is a closed set of when a pull request gets a comment.
 type CommentMode string
@@ -42,7 +40,6 @@ type Planner struct {
 	Environment Environment
 	Paths       []string
 	Options     configuration.Options
-	Markdown    Renderer
 	Policies    Policies // nil: there are none
 	Files       PlanFiles
 	Comment     CommentMode
@@ -161,15 +158,15 @@ func (p *Planner) plan(ctx context.Context, report *review.Report) error {
 	}
 	report.Planned = &review.Planned{
 		Counts: made.Counts(), Changes: !made.Empty(), Cost: change.Total(made.Costs),
-		Markdown: func(limit int) string { return p.Environment.Masked(p.Markdown(l, made, limit)) },
+		Shown: proposal.Markdown(l, made),
 	}
 	report.Notes = append(report.Notes, busy(ctx, l)...)
 	if err := proposal.Show(p.Terminal, l, made, false, false); err != nil {
 		return err
 	}
 	if p.Policies != nil {
-		if report.Findings, err = p.Policies.Check(ctx, l, made); err != nil {
-			return fmt.Errorf("check policies: %w", err)
+		if report.Policies, err = p.Policies.Judge(ctx, l, made); err != nil {
+			return fmt.Errorf("judge by policies: %w", err)
 		}
 	}
 	if err := proposal.ShowBlocked(p.Terminal, l, made); err != nil {
@@ -226,13 +223,13 @@ func (p *Planner) publish(ctx context.Context, client Client, report *review.Rep
 	}
 	errs := []error{
 		p.Environment.writeOutputs(report.Outputs()),
-		p.Environment.writeSummary(report.Text),
+		p.Environment.writeSummary(report.Summary),
 	}
 	if p.Files.Quality != "" {
 		errs = append(errs, writeQuality(p.Files.Quality, report.Problems))
 	}
 	if p.Files.Comment != "" {
-		errs = append(errs, writeText(p.Files.Comment, report.Comment(review.MaxComment)))
+		errs = append(errs, writeText(p.Files.Comment, report.Comment()))
 	}
 	p.say(ctx, client, report)
 	return errors.Join(errs...)
@@ -252,7 +249,7 @@ func (p *Planner) say(ctx context.Context, client Client, report *review.Report)
 	}
 	if wants {
 		choice, err := (&post{forge: client, pull: e.Pull, wanted: review.Wanted{
-			Marker: report.Marker(), Body: report.Comment(review.MaxComment),
+			Marker: report.Marker(), Body: report.Comment(),
 			Adds: p.Comment == CommentAlways || report.Outcome() != review.OutcomeUnchanged,
 		}}).write(ctx)
 		if err != nil {

@@ -48,6 +48,18 @@ func (a *Applied) Marker() Marker {
 	return Marker{Kind: KindApply, Target: a.Target, Commit: a.Run.Commit, Run: a.Run.ID, Attempt: a.Run.Attempt}
 }
 
+// Comment is the comment of an apply.
+func (a *Applied) Comment() string { return a.Marker().Encode() + "\n" + a.Summary() }
+
+// Summary is the comment without its marker.
+func (a *Applied) Summary() string {
+	text := "## Apply of " + a.Target.Markdown() + "\n\n**" + a.Outcome.sentence() + "**\n\n"
+	if a.Text != "" {
+		text += Block(a.Text) + "\n"
+	}
+	return text + footer(a.Run, a.Version)
+}
+
 // Outputs are those of an apply.
 func (a *Applied) Outputs() []Output {
 	return []Output{{"outcome", string(a.Outcome)}, {"exitcode", fmt.Sprint(a.Code)}}

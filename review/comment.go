@@ -3,192 +3,115 @@ package review
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/fray-ml/fray/plan/markdown"
 )
 
-// What forges accept.
-const (
-	MaxComment = 65_536  // characters of a comment on GitHub, counted here as bytes
-	MaxSummary = 1 << 20 // bytes of a job's summary on GitHub
-)
+// MaxSummary is how many bytes of a job's summary GitHub shows: a longer one is dropped.
+const MaxSummary = 1 << 20
 
-// Comment is the whole comment: marker, plan, what policies and checks say, and where it
-// comes from. It has at most limit bytes.
-func (r *Report) Comment(limit int) string {
+// elsewhere is where a plan is as a whole that is too long for a comment.
+const elsewhere = "the log of the run"
+
+// Comment is the whole comment: marker, plan, what checks and policies say, and where it comes
+// from. It fits what GitHub takes.
+func (r *Report) Comment() string {
 	head := r.Marker().Encode() + "\n"
-	return head + r.Text(limit-len(head))
+	return head + r.text(markdown.CommentCharacters-utf8.RuneCountInString(head))
 }
 
-// Text is the comment without its marker.
-func (r *Report) Text(limit int) string {
-	head, foot := r.heading(), r.footer()
-	room := limit - len(head) - len(foot)
-	// Problems and findings are why the job failed, so that they have room before the plan has.
-	rest := clip(r.problems()+r.findings()+r.notes(), room*2/3)
-	body := ""
-	if r.Planned != nil && r.Planned.Changes {
-		body = strings.TrimRight(r.Planned.Markdown(room-len(rest)-2), "\n") + "\n\n"
+// Summary is the comment without its marker, in at most limit bytes.
+func (r *Report) Summary(limit int) string {
+	text := r.text(limit)
+	if len(text) > limit { // of characters that take several bytes
+		text = r.text(limit / utf8.UTFMax)
 	}
-	return head + body + rest + foot
+	return text
 }
 
-// heading names the target, and says how it went where no plan does.
-func (r *Report) heading() string {
-	title := "### fray plan: " + r.Target.Markdown() + "\n\n"
-	switch r.Outcome() {
-	case OutcomeUnchanged:
-		return "**fray plan** of " + r.Target.Markdown() + ": no changes.\n\n"
-	case OutcomeValidated:
-		return title + r.skipped() + "\n\n"
-	case OutcomeFailed:
-		if r.Failure != "" {
-			return title + "**There is no plan.**\n\n" + Block(r.Failure) + "\n"
-		}
-		if r.Planned == nil {
-			return title + "**There is no plan:** the files have " + counted(r.Errors(), "error", "errors") + ".\n\n"
-		}
-		return title + "**This plan cannot be applied as it is.**\n\n"
-	case OutcomeDenied:
-		return title + "**Policies deny this plan:** " + counted(r.denials(), "rule", "rules") + ".\n\n"
-	case OutcomeChanges:
+// text is the comment without its marker, in a number of characters.
+func (r *Report) text(limit int) string {
+	rest := r.rest()
+	if r.Outcome() == OutcomeValidated {
+		return r.validated() + rest
 	}
-	return title
+	room := limit - utf8.RuneCountInString(rest)
+	return markdown.Render(r.input(), markdown.Limit{Characters: max(room, markdown.LeastCharacters), Rest: elsewhere}) + rest
 }
 
-// skipped says why there is no plan.
-func (r *Report) skipped() string {
-	switch r.Skipped {
-	case SkippedFork:
-		return "The files are valid. **The plan is skipped:** this pull request comes from a fork, whose jobs get no secrets. A maintainer sees the plan once the commits are on a branch of this repository."
-	case SkippedUnknown:
-		return "The files are valid. **The plan is skipped:** it is not known whether this pull request comes from a fork, whose jobs get no secrets."
+// input is what is shown of the plan, or of why there is none.
+func (r *Report) input() markdown.Input {
+	in := markdown.Input{}
+	if r.Planned != nil {
+		in = r.Planned.Shown
 	}
-	return "The files are valid."
+	in.Directory, in.Workspace, in.Commit, in.Run, in.FrayVersion = r.Target.Dir, r.Target.Workspace, short(r.Run.Commit), r.Run.URL, r.Version
+	in.Policies, in.Problems = r.Policies, nil
+	if r.Failure != "" {
+		in.Plan = nil
+		in.Problems = append(in.Problems, markdown.Problem{Severity: markdown.SeverityDeny, Summary: "There is no plan", Detail: r.Failure})
+	}
+	for _, severity := range []Severity{SeverityError, SeverityWarning} {
+		for _, p := range r.Problems {
+			if p.Severity == severity {
+				in.Problems = append(in.Problems, p.shown())
+			}
+		}
+	}
+	return in
 }
 
-// problems lists what is wrong with the files, the errors first.
-func (r *Report) problems() string {
-	var errors, warnings strings.Builder
-	for _, p := range r.Problems {
-		b := &errors
-		if p.Severity == SeverityWarning {
-			b = &warnings
-		}
-		text := p.Title
-		if place := p.Place(); place != "" {
-			text = place + ": " + text
-		}
-		if p.Text != "" {
-			text += "\n" + p.Text
-		}
-		b.WriteString(Block(text) + "\n")
-	}
-	out := ""
-	if errors.Len() > 0 {
-		out += "#### Errors\n\n" + errors.String()
-	}
-	if warnings.Len() > 0 {
-		out += "#### Warnings\n\n" + warnings.String()
+// shown is a problem as a review shows it.
+func (p Problem) shown() markdown.Problem {
+	out := markdown.Problem{Severity: markdown.SeverityWarn, Summary: p.Title, Detail: p.Text, File: p.File, Line: p.Line}
+	if p.Severity == SeverityError {
+		out.Severity = markdown.SeverityDeny
 	}
 	return out
 }
 
-// findings lists what policies say.
-func (r *Report) findings() string {
-	if len(r.Findings) == 0 {
-		return ""
-	}
-	var b strings.Builder
-	b.WriteString("#### Policies\n\n")
-	for _, f := range r.Findings {
-		switch {
-		case f.stops():
-			b.WriteString("- **deny** ")
-		case f.Denies:
-			b.WriteString("- deny, overridden by " + Code(f.Override) + " ")
-		default:
-			b.WriteString("- warn ")
-		}
-		b.WriteString(Code(f.Policy) + ": " + Code(f.Message) + "\n")
-	}
-	return b.String() + "\n"
-}
-
-func (r *Report) notes() string {
+// rest is what stands below the plan.
+func (r *Report) rest() string {
 	var b strings.Builder
 	for _, note := range r.Notes {
-		b.WriteString("> " + Code(note) + "\n\n")
+		b.WriteString("\n> " + Code(note) + "\n")
+	}
+	if artifact := r.artifact(); artifact != "" {
+		b.WriteString("\nThe saved plan is the artifact " + Code(artifact) + ".\n")
 	}
 	return b.String()
 }
 
+// validated says that the files are valid, and why there is no plan.
+func (r *Report) validated() string {
+	why := ""
+	switch r.Skipped {
+	case SkippedFork:
+		why = "this pull request comes from a fork, whose jobs get no secrets. There is a plan once its commits are on a branch of this repository"
+	case SkippedUnknown:
+		why = "it is not known whether this pull request comes from a fork, whose jobs get no secrets"
+	}
+	text := "## Plan for " + r.Target.Markdown() + ": skipped\n\nThe files are valid. **The plan is skipped:** " + why + ".\n\n" + r.footer()
+	for _, p := range r.Problems {
+		text += "\n- " + Code(strings.TrimPrefix(p.Place()+": "+p.Title+": "+p.Text, ": "))
+	}
+	return strings.TrimRight(text, "\n") + "\n"
+}
+
 // footer says which commit and run it comes from.
-func (r *Report) footer() string {
+func (r *Report) footer() string { return footer(r.Run, r.Version) }
+
+func footer(run Run, version string) string {
 	var parts []string
-	if r.Run.Commit != "" {
-		parts = append(parts, "commit "+Code(short(r.Run.Commit)))
+	if run.Commit != "" {
+		parts = append(parts, "Commit "+Code(short(run.Commit)))
 	}
-	if r.Run.URL != "" {
-		parts = append(parts, "[run]("+link(r.Run.URL)+")")
+	if run.URL != "" {
+		parts = append(parts, "[run](<"+strings.NewReplacer("<", "%3C", ">", "%3E", "\n", "", "\\", "%5C").Replace(run.URL)+">)")
 	}
-	if r.Planned != nil && r.Planned.File != "" && r.Planned.Changes {
-		parts = append(parts, "saved plan: artifact "+Code(r.Target.Artifact()))
-	}
-	parts = append(parts, "fray "+Code(r.Version))
-	return "<sub>" + strings.Join(parts, " · ") + "</sub>\n"
+	parts = append(parts, "fray "+Code(version))
+	return strings.Join(parts, " · ") + "\n"
 }
 
 // short is a commit as people write it.
 func short(commit string) string { return commit[:min(len(commit), 10)] }
-
-// link is a URL that cannot end the link which it stands in.
-func link(url string) string {
-	return strings.NewReplacer("(", "%28", ")", "%29", " ", "%20", "<", "%3C", ">", "%3E", "\n", "").Replace(url)
-}
-
-// clip cuts a text of blocks at the end of one of them.
-func clip(text string, room int) string {
-	if len(text) <= room {
-		return text
-	}
-	const rest = "**There are more; the log of the run has all of them.**\n\n"
-	cut := strings.LastIndex(text[:max(0, room-len(rest))], "\n\n")
-	if cut < 0 {
-		return rest
-	}
-	// A block of code has empty lines too: only one that is closed ends at one.
-	for cut > 0 && !closed(text[:cut]) {
-		cut = strings.LastIndex(text[:cut], "\n\n")
-	}
-	return strings.ToValidUTF8(text[:max(0, cut)], string(utf8.RuneError)) + "\n\n" + rest
-}
-
-// closed reports whether every block of code of a text is closed.
-func closed(text string) bool {
-	open := ""
-	for line := range strings.SplitSeq(text, "\n") {
-		switch {
-		case open == "" && strings.HasPrefix(line, "```"):
-			open = strings.TrimRight(line, "abcdefghijklmnopqrstuvwxyz")
-		case open != "" && line == open:
-			open = ""
-		}
-	}
-	return open == ""
-}
-
-// Applied is the comment of an apply.
-func (a *Applied) Comment() string {
-	head := a.Marker().Encode() + "\n### fray apply: " + a.Target.Markdown() + "\n\n"
-	foot := (&Report{Run: a.Run, Version: a.Version}).footer()
-	text := "**" + a.Outcome.sentence() + "**\n\n"
-	if a.Text != "" {
-		text += Block(a.Text) + "\n"
-	}
-	return head + text + foot
-}
-
-// Summary is the comment without its marker.
-func (a *Applied) Summary() string {
-	_, text, _ := strings.Cut(a.Comment(), "\n")
-	return text
-}

@@ -76,15 +76,15 @@ const maxDrift = 200
 
 // Text is what was found, for an issue and a summary.
 func (d *Drift) Text() string {
-	foot := (&Report{Run: d.Run, Version: d.Version}).footer()
+	foot := footer(d.Run, d.Version)
 	var b strings.Builder
 	switch {
 	case d.Failure != "":
-		return "### fray drift: " + d.Target.Markdown() + "\n\n**It is not known whether there is drift.**\n\n" + Block(d.Failure) + "\n" + foot
+		return "## Drift of " + d.Target.Markdown() + "\n\n**It is not known whether there is drift.**\n\n" + Block(d.Failure) + "\n" + foot
 	case len(d.Found) == 0:
-		return "**fray drift** of " + d.Target.Markdown() + ": none. What is observed is what the state records.\n\n" + foot
+		return "**Drift** of " + d.Target.Markdown() + ": none. What is observed is what the state records.\n\n" + foot
 	}
-	fmt.Fprintf(&b, "### fray drift: %s\n\n%s between what is observed and what the state records:\n\n", d.Target.Markdown(), counted(len(d.Found), "difference", "differences"))
+	fmt.Fprintf(&b, "## Drift of %s\n\n%s between what is observed and what the state records:\n\n", d.Target.Markdown(), counted(len(d.Found), "difference", "differences"))
 	for _, f := range d.Found[:min(len(d.Found), maxDrift)] {
 		fmt.Fprintf(&b, "- %s: %s", Code(f.Addr.String()), Code(f.Found))
 		if f.Then != "" {

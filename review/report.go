@@ -6,6 +6,7 @@ import (
 
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/plan/change"
+	"github.com/fray-ml/fray/plan/markdown"
 )
 
 // Report is what a run found out about a target.
@@ -19,7 +20,7 @@ type Report struct {
 	Planned *Planned // nil: there is no plan
 	// Skipped says why only the files were checked; "": the plan was to be made.
 	Skipped  Skipped
-	Findings []Finding
+	Policies []markdown.PolicyResult
 	// Notes are lines for people, such as who holds the lease.
 	Notes []string
 }
@@ -38,23 +39,10 @@ type Planned struct {
 	Counts  map[plan.Verb]int
 	Changes bool // there is something to do
 	Cost    change.CostTotal
-	// Markdown is the plan within a number of bytes.
-	Markdown func(limit int) string
-	File     string // that it was saved to; "": it was not
-	Digest   string // SHA-256 of that file
+	Shown   markdown.Input
+	File    string // that it was saved to; "": it was not
+	Digest  string // SHA-256 of that file
 }
-
-// Finding is what a policy says about the plan.
-type Finding struct {
-	Policy  string
-	Message string
-	Denies  bool // it stops an apply; otherwise it warns
-	// Override is who overrode the denial, and why; "": nobody did.
-	Override string
-}
-
-// stops reports whether a finding stops an apply.
-func (f Finding) stops() bool { return f.Denies && f.Override == "" }
 
 // Outcome is a closed set of how a plan went.
 type Outcome string
@@ -111,8 +99,8 @@ func (r *Report) Errors() int {
 
 func (r *Report) denials() int {
 	n := 0
-	for _, f := range r.Findings {
-		if f.stops() {
+	for i := range r.Policies {
+		if r.Policies[i].Denies() {
 			n++
 		}
 	}

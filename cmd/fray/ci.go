@@ -10,12 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fray-ml/fray/cmd/fray/register"
-	"github.com/fray-ml/fray/configuration"
 	"github.com/fray-ml/fray/forge"
 	"github.com/fray-ml/fray/pipeline"
-	"github.com/fray-ml/fray/plan"
-	"github.com/fray-ml/fray/plan/render"
-	"github.com/fray-ml/fray/review"
 	"github.com/fray-ml/fray/rollout"
 	"github.com/fray-ml/fray/terminal"
 )
@@ -90,7 +86,7 @@ func commentMode(mode string) (pipeline.CommentMode, error) {
 func ciPlanCommand(a *terminal.Terminal) *cobra.Command {
 	var flags ciFlags
 	var comment string
-	p := &pipeline.Planner{Terminal: a, Markdown: planAsMarkdown}
+	p := &pipeline.Planner{Terminal: a}
 	cmd := &cobra.Command{
 		Use:   "plan [DIR | FILE...]",
 		Short: "Check the files, plan, and show both to who reviews a pull request",
@@ -128,19 +124,6 @@ plan its file plan, plan_sha256, and artifact, a name that is unique in the repo
 	cmd.Flags().BoolVar(&p.Format, "fmt", true, "files must be as fray fmt writes them")
 	cmd.Flags().BoolVar(&p.Status, "status", false, "set a status of the commit, too")
 	return cmd
-}
-
-// planAsMarkdown is a plan as its text in a block of code.
-func planAsMarkdown(_ *configuration.Loaded, p *plan.Plan, limit int) string {
-	var b strings.Builder
-	if err := render.Text(&b, p, render.Options{Width: 100}); err != nil {
-		return ""
-	}
-	text := b.String()
-	if len(text) > limit-100 {
-		text = strings.ToValidUTF8(text[:max(0, limit-100)], "") + "\n… (cut; the log has all of it)"
-	}
-	return review.Block(text)
 }
 
 func ciApprovedCommand(a *terminal.Terminal) *cobra.Command {
