@@ -116,7 +116,7 @@ func (e *Environment) about(happened *event) {
 		pull := happened.PullRequest
 		e.Pull, e.Run.Commit = pull.Number, cmp.Or(pull.Head.SHA, e.Run.Commit)
 		// The repository of a head is absent once that fork has been deleted.
-		if pull.Head.Repo.FullName != pull.Base.Repo.FullName {
+		if pull.Head.Repo.FullName == "" || pull.Head.Repo.FullName != pull.Base.Repo.FullName {
 			e.Fork = OriginFork
 		}
 	case happened.Issue != nil && len(happened.Issue.PullRequest) > 0:

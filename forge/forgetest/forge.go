@@ -164,7 +164,9 @@ func (f *Forge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	mux := http.NewServeMux()
 	f.github(mux)
 	f.gitlab(mux)
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusNotFound, map[string]any{"message": "Not Found"}) })
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, http.StatusNotFound, map[string]any{"message": "Not Found"})
+	})
 	mux.ServeHTTP(w, r)
 }
 

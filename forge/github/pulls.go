@@ -18,6 +18,9 @@ func (c *Client) Pull(ctx context.Context, number int) (forge.Pull, error) {
 		found, _, err = c.api.PullRequests.Get(ctx, c.owner, c.name, number)
 		return err
 	})
+	if err == nil && found == nil {
+		err = &forge.Error{Doing: fmt.Sprintf("GitHub: read pull request %d", number), Cause: forge.Unavailable, Message: "the answer is empty"}
+	}
 	if err != nil {
 		return forge.Pull{}, err
 	}
@@ -25,11 +28,10 @@ func (c *Client) Pull(ctx context.Context, number int) (forge.Pull, error) {
 }
 
 func pullOf(p *github.PullRequest) forge.Pull {
-	out := forge.Pull{
-		Number: p.GetNumber(), Head: p.GetHead().GetSHA(), Merged: p.GetMerged() || p.MergedAt != nil,
-		// The repository of a head is absent once that fork has been deleted.
-		Fork: p.GetHead().GetRepo().GetFullName() != p.GetBase().GetRepo().GetFullName(),
-	}
+	out := forge.Pull{Number: p.GetNumber(), Head: p.GetHead().GetSHA(), Merged: p.GetMerged() || p.MergedAt != nil}
+	// The repository of a head is absent once that fork has been deleted.
+	home := p.GetHead().GetRepo().GetFullName()
+	out.Fork = home == "" || home != p.GetBase().GetRepo().GetFullName()
 	if out.Merged {
 		out.Merge = p.GetMergeCommitSHA()
 	}
