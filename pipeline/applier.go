@@ -34,40 +34,41 @@ func (a *Applier) Run(ctx context.Context) error {
 	found := &problems{env: a.Environment}
 	a.Terminal.Diagnosed = found.diagnosed
 	loud := quiet(a.Terminal, a.Environment.Commands)
-	target, err := a.apply(ctx)
+	target, known, err := a.apply(ctx)
 	loud()
 	a.Terminal.Diagnosed = nil
 	applied := &review.Applied{Target: target, Run: a.Environment.Run, Version: release.Version(), Outcome: outcomeOf(err), Code: codeOf(err)}
 	if err != nil {
 		applied.Text = a.Environment.Masked(textOf(err, found.found))
 	}
-	return errors.Join(err, a.publish(ctx, applied, found.found))
+	return errors.Join(err, a.publish(ctx, applied, known, found.found))
 }
 
 // errOther reports a plan that is not the one that was reviewed.
 var errOther = errors.New("this is not the plan that was reviewed")
 
-// apply checks the plan's file, and carries the plan out.
-func (a *Applier) apply(ctx context.Context) (review.Target, error) {
-	target := review.Target{Dir: "."}
+// apply checks the plan's file, and carries the plan out. The target is that of the plan once it is
+// known, and before that the file.
+func (a *Applier) apply(ctx context.Context) (target review.Target, known bool, err error) {
+	target = review.Target{Dir: filepath.Base(a.Plan)}
 	if a.Digest != "" {
 		digest, err := digestOf(a.Plan)
 		if err != nil {
-			return target, err
+			return target, false, err
 		}
 		if !strings.EqualFold(digest, a.Digest) {
-			return target, fmt.Errorf("%w: the SHA-256 of %s is %s, and that of the reviewed one is %s", errOther, a.Plan, digest, a.Digest)
+			return target, false, fmt.Errorf("%w: the SHA-256 of %s is %s, and that of the reviewed one is %s", errOther, a.Plan, digest, a.Digest)
 		}
 	}
 	saved, err := savedplan.Read(ctx, a.Plan)
 	if err != nil {
-		return target, err
+		return target, false, err
 	}
-	target.Workspace = saved.Workspace
+	target.Dir, target.Workspace = ".", saved.Workspace
 	if len(saved.Paths) > 0 {
 		target.Dir = a.Environment.within(directoryOf(saved.Paths[0]))
 	}
-	return target, (&rollout.Rollout{Terminal: a.Terminal, Options: a.Options}).ApplySaved(ctx, a.Plan)
+	return target, true, (&rollout.Rollout{Terminal: a.Terminal, Options: a.Options}).ApplySaved(ctx, a.Plan)
 }
 
 // directoryOf is the directory of a path of a configuration, which may be a file.
@@ -122,7 +123,7 @@ func textOf(err error, found []review.Problem) string {
 }
 
 // publish writes how it ended to the job, and to the pull request that the commit is of.
-func (a *Applier) publish(ctx context.Context, applied *review.Applied, found []review.Problem) error {
+func (a *Applier) publish(ctx context.Context, applied *review.Applied, known bool, found []review.Problem) error {
 	e := &a.Environment
 	if e.Commands {
 		for _, line := range review.Annotations(found, nil) {
@@ -130,7 +131,7 @@ func (a *Applier) publish(ctx context.Context, applied *review.Applied, found []
 		}
 	}
 	err := errors.Join(e.writeOutputs(applied.Outputs()), e.writeSummary(func(int) string { return applied.Summary() }))
-	if a.Comment == CommentNever || e.Token == "" {
+	if a.Comment == CommentNever || e.Token == "" || !known {
 		return err
 	}
 	client, unconnected := e.Connect(release.Version())
