@@ -39,14 +39,20 @@ type Options struct {
 	// Changes is set by verbs that change the stack, and so are rejected where its state
 	// is not in its place. The others warn.
 	Changes bool
+	// Isolated evaluates without the environment's variables, which may be secret.
+	Isolated bool
 	// Canceled ends an evaluation whose result has no use any more; nil: never.
 	Canceled func() bool
 }
 
 // InWorkspace are those of an evaluation in a workspace.
 func (f Options) InWorkspace(workspace string) eval.Options {
+	environ := os.Environ()
+	if f.Isolated {
+		environ = nil
+	}
 	return eval.Options{
-		Given: f.Given, Environ: os.Environ(), Local: f.Local, Emulated: stack.Emulated(), Workspace: workspace, Version: release.Version(),
+		Given: f.Given, Environ: environ, Local: f.Local, Emulated: stack.Emulated(), Workspace: workspace, Version: release.Version(),
 		Canceled: f.Canceled,
 	}
 }
