@@ -126,6 +126,9 @@ type Plan struct {
 	// Costs are what [Costs] estimates. As with Amendments, it is the caller of
 	// [Diff] who fills them in, where they are to be shown.
 	Costs []Cost
+	// Policies are the results of the policies that hold for the plan, by name. As with
+	// Amendments, the caller of [Diff] fills them in.
+	Policies []PolicyResult
 
 	// Doubts are the slices against which the lists speak and nothing else does yet.
 	// The next observation is to read them directly.

@@ -1,0 +1,75 @@
+package policies
+
+import (
+	"github.com/hashicorp/hcl/v2"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/fray-ml/fray/lang/policyfile"
+	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/policy"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+)
+
+// Judge holds a plan, which is compared with a state, to the policies, and puts their
+// results into it.
+func (p *Policies) Judge(pl *plan.Plan, doc *state.Document, r policy.Request) error {
+	if p == nil {
+		return nil
+	}
+	var found []plan.PolicyResult
+	if !p.empty() {
+		var diags hcl.Diagnostics
+		found, diags = p.Findings(Value(policy.InputOf(pl, doc, r)))
+		if err := p.terminal.Diagnostics(p.Files(), diags); err != nil {
+			return err
+		}
+	}
+	var err error
+	pl.Policies, err = policy.Judge(found, p.overrides, r.Who)
+	return err
+}
+
+// empty reports whether there is no policy at all.
+func (p *Policies) empty() bool {
+	for i := range p.sources {
+		if len(p.sources[i].set.Policies) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Findings are what the policies find in a plan, before it is judged.
+func (p *Policies) Findings(value cty.Value) ([]plan.PolicyResult, hcl.Diagnostics) {
+	var results []plan.PolicyResult
+	var diags hcl.Diagnostics
+	for i := range p.sources {
+		s := &p.sources[i]
+		outcomes, more := s.set.Evaluate(value, s.inputs)
+		diags = append(diags, more...)
+		for j := range outcomes {
+			if o := &outcomes[j]; s.holds(o.Policy.Name) {
+				results = append(results, resultOf(s, o))
+			}
+		}
+	}
+	return results, diags
+}
+
+func resultOf(s *source, o *policyfile.Outcome) plan.PolicyResult {
+	r := plan.PolicyResult{
+		Name: s.qualified(o.Policy.Name), Description: o.Description, Severity: plan.PolicyDeny, Source: s.shown, Overriders: o.Overriders,
+	}
+	if o.Severity == policyfile.Warn {
+		r.Severity = plan.PolicyWarn
+	}
+	for _, f := range o.Findings {
+		v := plan.PolicyViolation{Message: f.Message, Broken: f.Broken, File: f.Range.Filename, Line: f.Range.Start.Line}
+		if addr, err := schema.ParseAddress(f.Address); err == nil {
+			v.Addr = addr
+		}
+		r.Violations = append(r.Violations, v)
+	}
+	return r
+}
