@@ -17,7 +17,7 @@ type PolicyResult struct {
 	Override *PolicyOverride `json:"override,omitempty"`
 	// NotOverridden is why a requested override does not count, "" if none was requested.
 	NotOverridden string `json:"not_overridden,omitempty"`
-	// Overriders are the users that may override it, sorted; none: nobody may.
+	// Overriders are the users that may override it, sorted; none: no user may.
 	Overriders []string `json:"overriders,omitempty"`
 }
 
@@ -57,7 +57,7 @@ const (
 	PolicyPassed     PolicyStatus = "passed"
 	PolicyWarned     PolicyStatus = "warned"
 	PolicyDenied     PolicyStatus = "denied"
-	PolicyOverridden PolicyStatus = "overridden" // it would deny, and somebody who may has overridden it
+	PolicyOverridden PolicyStatus = "overridden" // it would deny, and a user who may override it did
 )
 
 // PolicyStatuses lists them.

@@ -61,35 +61,34 @@ func (s *source) holds(name string) bool { return s.only == nil || slices.Contai
 // the environment name, and the sets that they call. What is wrong with any of them is
 // printed, and no plan is made then.
 func Load(a *terminal.Terminal, dir string, opts Options) (*Policies, error) {
-	p, diags := Read(dir, opts)
+	p, diags := Read(dir, opts.Dirs)
 	p.terminal = a
+	for _, text := range opts.Overrides {
+		o, err := policy.ParseOverride(text)
+		if err != nil {
+			return nil, err
+		}
+		p.overrides = append(p.overrides, o)
+	}
 	return p, a.Diagnostics(p.Files(), diags)
 }
 
 // Read is Load, with what is wrong as diagnostics.
-func Read(dir string, opts Options) (*Policies, hcl.Diagnostics) {
+func Read(dir string, more []string) (*Policies, hcl.Diagnostics) {
 	p := &Policies{}
 	r := diagnose.New()
-	for _, text := range opts.Overrides {
-		o, err := policy.ParseOverride(text)
-		if err != nil {
-			r.Add(diagnose.WithoutPlace("Invalid override", diagnose.Sentence(err.Error())))
-			continue
-		}
-		p.overrides = append(p.overrides, o)
-	}
 	read := map[string]bool{}
 	if abs, err := filepath.Abs(dir); err != nil {
-		r.Add(diagnose.WithoutPlace("Policies cannot be read", diagnose.Sentence(err.Error())))
+		r.Add(diagnose.WithoutPlace("Unreadable file", diagnose.Sentence(err.Error())))
 	} else {
 		read[abs] = true
 		p.directory(r, abs, shownFrom(abs), false)
 	}
-	for _, named := range append(filepath.SplitList(os.Getenv(DirsVariable)), opts.Dirs...) {
+	for _, named := range append(filepath.SplitList(os.Getenv(DirsVariable)), more...) {
 		abs, err := filepath.Abs(named)
 		switch {
 		case err != nil || named == "":
-			r.Add(diagnose.WithoutPlace("Policies cannot be read", fmt.Sprintf("%q is no directory of policies.", named)))
+			r.Add(diagnose.WithoutPlace("Unreadable file", fmt.Sprintf("%q is no directory of policies.", named)))
 		case !read[abs]:
 			read[abs] = true
 			p.directory(r, abs, named, true)
@@ -142,7 +141,7 @@ func (p *Policies) call(r *diagnose.Report, from *source, c *policyfile.Call, in
 	case !load.IsLocalModule(c.Source):
 		found, err := installed.Installed(from.set.Dir, c.Source, c.Version)
 		if err != nil {
-			r.ErrorAt(c.Range, "Policies are not installed", diagnose.Sentence(err.Error()))
+			r.ErrorAt(c.Range, "Module is not installed", diagnose.Sentence(err.Error()))
 			return
 		}
 		dir, shown = found.Dir, found.Dir
@@ -187,7 +186,7 @@ func (p *Policies) distinct(r *diagnose.Report) {
 		for _, one := range s.set.Policies {
 			name := s.qualified(one.Name)
 			if at, twice := first[name]; twice {
-				r.ErrorAt(one.Range, "Policy stands twice", fmt.Sprintf("There is a policy %s at %s, too: give one of them another name.", name, diagnose.Place(at)))
+				r.ErrorAt(one.Range, "Declared twice", fmt.Sprintf("There is a policy %s at %s, too: give one of them another name.", name, diagnose.Place(at)))
 				continue
 			}
 			first[name] = one.Range

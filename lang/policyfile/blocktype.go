@@ -40,12 +40,12 @@ func policyType() *language.BlockType {
 				Attrs: []language.Attribute{
 					{Name: "for_each", Type: "list, set or map", Doc: "check the condition for each of these, as each.key and each.value; a violation names the address of each.value"},
 					{Name: "condition", Type: "bool", Required: true, Doc: "true if the rule is met; if it fails or is not known yet, the policy denies the plan"},
-					{Name: "error_message", Type: "string", Required: true, Doc: "what is wrong, and how to mend it"},
+					{Name: "error_message", Type: "string", Required: true, Doc: "what is wrong, and what to change"},
 				},
 			},
 			{
 				Name: "override",
-				Doc:  "who may carry a plan out although this policy denies it, with a reason on record; without it, nobody may",
+				Doc:  "who may carry a plan out although this policy denies it, with a reason on record; without it, no user may",
 				Attrs: []language.Attribute{
 					{Name: "users", Type: "list of strings", Required: true, Doc: "names of users, as ada or ada@host, or of CI actors; \"*\": all"},
 				},

@@ -174,7 +174,7 @@ func (e *evaluator) localNames(traversal hcl.Traversal) []string {
 func (e *evaluator) local(name string, at hcl.Range) *local {
 	if l := e.locals[name]; l != nil {
 		if l.underway {
-			return failedLocal(diagnose.ErrorAt(at, "Circular reference", fmt.Sprintf("local.%s refers to itself, over other names or directly.", name)))
+			return failedLocal(diagnose.ErrorAt(at, "Cycle of references", fmt.Sprintf("local.%s refers to itself, over other names or directly.", name)))
 		}
 		return l
 	}

@@ -57,7 +57,7 @@ func Parse(dir, shown string) (*Set, hcl.Diagnostics) {
 	r := diagnose.New()
 	names, err := load.PolicyNames(s.source.Disk, dir, load.PolicyEnding)
 	if err != nil {
-		r.Add(diagnose.WithoutPlace("Unreadable policies", fmt.Sprintf("%s: %v. Check the name and its permissions.", shown, err)))
+		r.Add(diagnose.WithoutPlace("Unreadable file", fmt.Sprintf("%s: %v. Check the name and its permissions.", shown, err)))
 		return s, r.Sorted()
 	}
 	var found []load.File
@@ -90,7 +90,7 @@ func (s *Set) parse(r *diagnose.Report, found []load.File) {
 			if x := b.Attrs[name]; s.locals[name] == nil {
 				s.locals[name] = x
 			} else {
-				r.ErrorAt(x.Range, "Name stands twice", fmt.Sprintf("local.%s is declared at %s as well: give one of them another name.", name, diagnose.Place(s.locals[name].Range)))
+				r.ErrorAt(x.Range, "Declared twice", fmt.Sprintf("local.%s is declared at %s as well: give one of them another name.", name, diagnose.Place(s.locals[name].Range)))
 			}
 		}
 	}

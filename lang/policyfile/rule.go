@@ -100,9 +100,9 @@ func (e *evaluator) rule(o *Outcome, b *configs.Block) {
 	case !plain.IsKnown() && e.report != nil:
 		r.check(map[string]cty.Value{"key": cty.DynamicVal, "value": cty.DynamicVal}, "")
 	case !plain.IsKnown():
-		e.broken(o, at, diagnose.ErrorAt(at, "Unknown for_each", "It depends on values that are known only after apply."))
+		e.broken(o, at, diagnose.ErrorAt(at, "Not known at plan time", "It depends on values that are known only after apply."))
 	case sensitive:
-		e.broken(o, at, diagnose.ErrorAt(at, "Sensitive for_each", "Messages name what the rule is for, and would show it: use nonsensitive() if that is no secret."))
+		e.broken(o, at, diagnose.ErrorAt(at, "Sensitive value", "Messages name what the rule is for, and would show it: use nonsensitive() if that is no secret."))
 	case plain.IsNull() || !plain.CanIterateElements():
 		e.broken(o, at, diagnose.ErrorAt(at, "Invalid value for for_each", "Want a list, a set or a map; this is "+diagnose.Friendly(plain)+"."))
 	default:

@@ -21,12 +21,12 @@ const Everyone = "*"
 
 // ParseOverride reads "POLICY=REASON".
 func ParseOverride(text string) (Override, error) {
-	name, reason, found := strings.Cut(text, "=")
-	o := Override{Policy: strings.TrimSpace(name), Reason: strings.TrimSpace(reason)}
-	if !found || o.Policy == "" || o.Reason == "" {
-		return o, fmt.Errorf("--override=%q: want POLICY=REASON; the reason goes on record", text)
+	name, why, _ := strings.Cut(text, "=")
+	name, why = strings.TrimSpace(name), strings.TrimSpace(why)
+	if name == "" || why == "" {
+		return Override{}, fmt.Errorf("--override=%q: want POLICY=REASON; the reason goes on record", text)
 	}
-	return o, nil
+	return Override{Policy: name, Reason: why}, nil
 }
 
 // Judge decides how a plan stands to the policies that found something in it, or nothing.
@@ -56,7 +56,7 @@ func Judge(found []plan.PolicyResult, asked []Override, who Who) ([]plan.PolicyR
 		case mayOverride(r.Overriders, who):
 			r.Status, r.Override = plan.PolicyOverridden, &plan.PolicyOverride{By: who.Name(), Reason: reason}
 		case len(r.Overriders) == 0:
-			r.NotOverridden = "the policy has no override block, so that nobody may override it"
+			r.NotOverridden = "the policy has no override block, so that no user may override it"
 		default:
 			r.NotOverridden = fmt.Sprintf("%s may not: %s may", who.Name(), strings.Join(r.Overriders, ", "))
 		}

@@ -11,9 +11,12 @@ import (
 // maxViolations is how many violations of a policy are shown, unless all are to be.
 const maxViolations = 10
 
+// policyPrinter writes the section of policies.
+type policyPrinter struct{ *printer }
+
 // policies writes what policies find in the plan: a line of counts, and those that find
 // something, the ones that deny it first.
-func (p *printer) policies(results []plan.PolicyResult) {
+func (p policyPrinter) policies(results []plan.PolicyResult) {
 	if len(results) == 0 {
 		return
 	}
@@ -42,7 +45,7 @@ func policyStatuses() []plan.PolicyStatus {
 	return []plan.PolicyStatus{plan.PolicyDenied, plan.PolicyOverridden, plan.PolicyWarned, plan.PolicyPassed}
 }
 
-func (p *printer) policy(r *plan.PolicyResult) {
+func (p policyPrinter) policy(r *plan.PolicyResult) {
 	heading := clean(r.Name)
 	if r.Description != "" {
 		heading += ": " + oneLine(r.Description)
@@ -67,7 +70,7 @@ func (p *printer) policy(r *plan.PolicyResult) {
 }
 
 // violation is "- job.a: message (file.policy.hcl line 3)"; lines after the first are indented.
-func (p *printer) violation(v *plan.PolicyViolation) {
+func (p policyPrinter) violation(v *plan.PolicyViolation) {
 	subject := ""
 	if !v.Addr.IsZero() && !strings.Contains(v.Message, v.Addr.String()) {
 		subject = clean(v.Addr.String()) + ": "

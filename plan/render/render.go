@@ -109,7 +109,7 @@ func Text(w io.Writer, pl *plan.Plan, opts Options) error {
 	p.capacity(pl.Capacity)
 	p.expiries(pl.Expiries)
 	p.costs(pl.Costs)
-	p.policies(pl.Policies)
+	policyPrinter{p}.policies(pl.Policies)
 	return p.flush()
 }
 
