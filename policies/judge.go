@@ -1,6 +1,8 @@
 package policies
 
 import (
+	"slices"
+
 	"github.com/hashicorp/hcl/v2"
 	"github.com/zclconf/go-cty/cty"
 
@@ -38,6 +40,56 @@ func (p *Policies) empty() bool {
 		}
 	}
 	return true
+}
+
+// With are the policies with other values of the variables of the stack's own files, and
+// only those of some names, nil for all.
+func (p *Policies) With(inputs policyfile.Inputs, only []string) *Policies {
+	c := *p
+	c.sources = slices.Clone(p.sources)
+	for i := range c.sources {
+		s := &c.sources[i]
+		if s.name == "" {
+			s.inputs = inputs
+		}
+		if only == nil {
+			continue
+		}
+		named := []string{}
+		for _, one := range s.set.Policies {
+			if s.holds(one.Name) && slices.Contains(only, s.qualified(one.Name)) {
+				named = append(named, one.Name)
+			}
+		}
+		s.only = named
+	}
+	return &c
+}
+
+// Names are those of the policies that hold, sorted.
+func (p *Policies) Names() []string {
+	var names []string
+	for i := range p.sources {
+		for _, one := range p.sources[i].set.Policies {
+			if p.sources[i].holds(one.Name) {
+				names = append(names, p.sources[i].qualified(one.Name))
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Check reports what is wrong with the expressions of the policies, whatever the plan.
+func (p *Policies) Check() hcl.Diagnostics {
+	var diags hcl.Diagnostics
+	sample := Sample()
+	for i := range p.sources {
+		if p.sources[i].name == "" { // a set from elsewhere has its own tests
+			diags = append(diags, p.sources[i].set.Check(sample)...)
+		}
+	}
+	return diags
 }
 
 // Findings are what the policies find in a plan, before it is judged.

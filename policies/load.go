@@ -61,7 +61,7 @@ func (s *source) holds(name string) bool { return s.only == nil || slices.Contai
 // the environment name, and the sets that they call. What is wrong with any of them is
 // printed, and no plan is made then.
 func Load(a *terminal.Terminal, dir string, opts Options) (*Policies, error) {
-	p, diags := Read(dir, opts.Dirs)
+	p, diags := Read(dir, append(filepath.SplitList(os.Getenv(DirsVariable)), opts.Dirs...))
 	p.terminal = a
 	for _, text := range opts.Overrides {
 		o, err := policy.ParseOverride(text)
@@ -73,8 +73,8 @@ func Load(a *terminal.Terminal, dir string, opts Options) (*Policies, error) {
 	return p, a.Diagnostics(p.Files(), diags)
 }
 
-// Read is Load, with what is wrong as diagnostics.
-func Read(dir string, more []string) (*Policies, hcl.Diagnostics) {
+// Read is Load without the environment and overrides, with what is wrong as diagnostics.
+func Read(dir string, dirs []string) (*Policies, hcl.Diagnostics) {
 	p := &Policies{}
 	r := diagnose.New()
 	read := map[string]bool{}
@@ -84,7 +84,7 @@ func Read(dir string, more []string) (*Policies, hcl.Diagnostics) {
 		read[abs] = true
 		p.directory(r, abs, shownFrom(abs), false)
 	}
-	for _, named := range append(filepath.SplitList(os.Getenv(DirsVariable)), more...) {
+	for _, named := range dirs {
 		abs, err := filepath.Abs(named)
 		switch {
 		case err != nil || named == "":

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fray-ml/fray/apply"
 	"github.com/fray-ml/fray/configuration"
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/plan/policy"
@@ -17,9 +18,7 @@ import (
 
 // Judge holds a plan of the change, which is compared with doc, to the policies.
 func (c *Change) Judge(l *configuration.Loaded, p *plan.Plan, doc *state.Document) error {
-	return c.Policies.Judge(p, doc, policy.Request{
-		Targets: c.named(), Replace: c.Replace, Workspace: l.Stack.Workspace, Who: policies.Me(), Time: time.Now().UTC().Truncate(time.Second),
-	})
+	return c.Policies.Judge(p, doc, c.policyRequest(l))
 }
 
 // named are the targets as they were asked for: those of a destroy are in Unlaunch.
@@ -88,4 +87,27 @@ func (c *Change) CheckAccepted(ctx context.Context, l *configuration.Loaded, doc
 		return err
 	}
 	return CheckPolicies(p)
+}
+
+// FirstInput is what policies see of the first plan of a configuration: nothing was applied yet.
+func FirstInput(desired schema.Desired, workspace string) (policy.Input, error) {
+	doc := &state.Document{}
+	next := apply.Accept(doc, apply.Request{Desired: desired})
+	now := time.Now().UTC().Truncate(time.Second)
+	p, _, err := reconcile.Proposed(&next.Desired, next, now)
+	if err != nil {
+		return policy.Input{}, err
+	}
+	return policy.InputOf(p, doc, policy.Request{Workspace: workspace, Who: policies.Me(), Time: now}), nil
+}
+
+// Input is what policies see of a plan of the change.
+func (c *Change) Input(l *configuration.Loaded, p *plan.Plan, doc *state.Document) policy.Input {
+	return policy.InputOf(p, doc, c.policyRequest(l))
+}
+
+func (c *Change) policyRequest(l *configuration.Loaded) policy.Request {
+	return policy.Request{
+		Targets: c.named(), Replace: c.Replace, Workspace: l.Stack.Workspace, Who: policies.Me(), Time: time.Now().UTC().Truncate(time.Second),
+	}
 }
