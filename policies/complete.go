@@ -66,23 +66,6 @@ func Complete(given cty.Value) (cty.Value, error) {
 	return cty.ObjectVal(parts), c.err
 }
 
-func countsOf(changes cty.Value) cty.Value {
-	counts := map[string]int64{}
-	for _, v := range []plan.Verb{plan.VerbCreate, plan.VerbUpdate, plan.VerbRestart, plan.VerbReplace, plan.VerbDelete, plan.VerbNone} {
-		counts[string(v)] = 0
-	}
-	for _, c := range elements(changes) {
-		if action := textIn(c, "action"); action != "" {
-			counts[action]++
-		}
-	}
-	parts := map[string]cty.Value{}
-	for verb, n := range counts {
-		parts[verb] = cty.NumberIntVal(n)
-	}
-	return cty.ObjectVal(parts)
-}
-
 // completer fills in what is left out, and remembers the first mistake.
 type completer struct{ err error }
 
@@ -147,6 +130,9 @@ func (c *completer) change(given cty.Value, at string) cty.Value {
 		return val
 	}
 	parts := val.AsValueMap()
+	if action := textIn(val, "action"); !slices.Contains(verbs(), plan.Verb(action)) {
+		return c.fail("%s.action: want one of %v", at, verbs())
+	}
 	for _, side := range []string{"before", "after"} {
 		if spec := parts[side]; !spec.IsNull() {
 			parts[side] = c.spec(spec, at+"."+side, kind)

@@ -21,14 +21,8 @@ import (
 // sensitive and not known.
 func Value(in policy.Input) cty.Value {
 	changes := make([]cty.Value, 0, len(in.Changes))
-	counts := map[string]cty.Value{}
-	for _, v := range []plan.Verb{plan.VerbCreate, plan.VerbUpdate, plan.VerbRestart, plan.VerbReplace, plan.VerbDelete, plan.VerbNone} {
-		counts[string(v)] = cty.NumberIntVal(0)
-	}
 	for i := range in.Changes {
 		changes = append(changes, changeValue(&in.Changes[i]))
-		verb := string(in.Changes[i].Verb)
-		counts[verb] = counts[verb].Add(cty.NumberIntVal(1))
 	}
 	byNamespace := make(map[string]cty.Value, len(in.Usage.ByNamespace))
 	for name, t := range in.Usage.ByNamespace {
@@ -47,11 +41,34 @@ func Value(in policy.Input) cty.Value {
 		"targets":      addresses(in.Targets),
 		"replace":      addresses(in.Replace),
 		"changes":      cty.TupleVal(changes),
-		"counts":       cty.ObjectVal(counts),
+		"counts":       countsOf(cty.TupleVal(changes)),
 		"total":        takenValue(in.Usage.Total),
 		"by_namespace": cty.ObjectVal(byNamespace),
 	}
 	maps.Copy(parts, desiredValues(&in.After))
+	return cty.ObjectVal(parts)
+}
+
+// verbs are the actions of changes.
+func verbs() []plan.Verb {
+	return []plan.Verb{plan.VerbCreate, plan.VerbUpdate, plan.VerbRestart, plan.VerbReplace, plan.VerbDelete, plan.VerbNone}
+}
+
+// countsOf are the numbers of changes by action.
+func countsOf(changes cty.Value) cty.Value {
+	counts := map[string]int64{}
+	for _, v := range verbs() {
+		counts[string(v)] = 0
+	}
+	for _, c := range elements(changes) {
+		if action := textIn(c, "action"); action != "" {
+			counts[action]++
+		}
+	}
+	parts := map[string]cty.Value{}
+	for verb, n := range counts {
+		parts[verb] = cty.NumberIntVal(n)
+	}
 	return cty.ObjectVal(parts)
 }
 

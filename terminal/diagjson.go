@@ -122,8 +122,8 @@ func runeEnd(src []byte, at int) int {
 
 // DiagnosticsInJSON prints diagnostics as JSON on standard output, and returns
 // ErrReported if any of them is an error.
-func DiagnosticsInJSON(a *Terminal, src *lang.Source, diags hcl.Diagnostics) error {
-	out := DiagnosticsAsJSON(FilesOf(src), diags)
+func DiagnosticsInJSON(a *Terminal, files map[string]*hcl.File, diags hcl.Diagnostics) error {
+	out := DiagnosticsAsJSON(files, diags)
 	if err := a.PrintJSON(out); err != nil {
 		return err
 	}

@@ -121,7 +121,13 @@ func (c *policyCase) run() {
 		c.fail(c.Range, "No plan to hold", configuration.DetailOf(err))
 		return
 	}
-	_ = render.Text(&c.details, &plan.Plan{Policies: results}, render.Options{Verbose: true})
+	for i := range results {
+		if at := slices.IndexFunc(results[i].Violations, func(v plan.PolicyViolation) bool { return v.Broken }); at >= 0 {
+			v := &results[i].Violations[at]
+			c.fail(c.Range, "Rule without a result", fmt.Sprintf("%s, %s line %d: %s", results[i].Name, v.File, v.Line, v.Message))
+		}
+	}
+	_ = render.Policies(&c.details, results, render.Options{Verbose: true})
 	c.expect(results, c.Denied, plan.PolicyDenied)
 	c.expect(results, c.Warned, plan.PolicyWarned)
 	c.messages(results)

@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 
@@ -13,6 +14,13 @@ const maxViolations = 10
 
 // policyPrinter writes the section of policies.
 type policyPrinter struct{ *printer }
+
+// Policies writes what policies find in a plan, as Text does.
+func Policies(w io.Writer, results []plan.PolicyResult, opts Options) error {
+	p := newPrinter(w, opts)
+	policyPrinter{p}.policies(results)
+	return p.flush()
+}
 
 // policies writes what policies find in the plan: a line of counts, and those that find
 // something, the ones that deny it first.
