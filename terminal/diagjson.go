@@ -8,7 +8,6 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hcled"
 
-	"github.com/fray-ml/fray/lang"
 	terminaldiag "github.com/fray-ml/fray/terminal/diag"
 )
 
