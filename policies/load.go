@@ -73,12 +73,38 @@ func Load(a *terminal.Terminal, dir string, opts Options) (*Policies, error) {
 	return p, a.Diagnostics(p.Files(), diags)
 }
 
+// LoadDirs is Load for the directories that flags and the environment name alone; nil if there
+// are none.
+func LoadDirs(a *terminal.Terminal, opts Options) (*Policies, error) {
+	dirs := append(filepath.SplitList(os.Getenv(DirsVariable)), opts.Dirs...)
+	if len(dirs) == 0 {
+		return nil, nil
+	}
+	p, diags := Read("", dirs)
+	p.terminal = a
+	return p, a.Diagnostics(p.Files(), diags)
+}
+
+// Overridden are the policies with other overrides.
+func (p *Policies) Overridden(overrides []policy.Override) *Policies {
+	c := *p
+	c.overrides = nil
+	for _, o := range overrides { // those of other policies are for whom they hold
+		if slices.Contains(p.Names(), o.Policy) {
+			c.overrides = append(c.overrides, o)
+		}
+	}
+	return &c
+}
+
 // Read is Load without the environment and overrides, with what is wrong as diagnostics.
 func Read(dir string, dirs []string) (*Policies, hcl.Diagnostics) {
 	p := &Policies{}
 	r := diagnose.New()
 	read := map[string]bool{}
-	if abs, err := filepath.Abs(dir); err != nil {
+	if abs, err := filepath.Abs(dir); dir == "" {
+		// only what is named
+	} else if err != nil {
 		r.Add(diagnose.WithoutPlace("Unreadable file", diagnose.Sentence(err.Error())))
 	} else {
 		read[abs] = true

@@ -25,6 +25,11 @@ func Me() policy.Who {
 	case os.Getenv("GITLAB_CI") == "true" && os.Getenv("GITLAB_USER_LOGIN") != "":
 		return policy.Who{User: os.Getenv("GITLAB_USER_LOGIN"), Host: gitlabCI, CI: gitlabCI}
 	}
-	user, host, _ := strings.Cut(stack.UserAtHost(), "@")
+	return Named(stack.UserAtHost())
+}
+
+// Named is a user of a name USER@HOST.
+func Named(name string) policy.Who {
+	user, host, _ := strings.Cut(name, "@")
 	return policy.Who{User: user, Host: host}
 }

@@ -85,6 +85,9 @@ func Run(ctx context.Context, a *terminal.Terminal, args []string, flags Options
 		Parallelism: flags.Parallelism, UntilUndeclared: flags.Detached, Observe: flags.Observe,
 		Log: newLog(a.Stderr, slog.LevelInfo),
 	}
+	if cfg.Hold, err = hold(a, l.Stack.Workspace, flags.Policies); err != nil {
+		return err
+	}
 	if cfg.Service, err = service(ctx, l.Stack, l.Document, flags); err != nil {
 		return err
 	}
