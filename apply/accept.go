@@ -34,6 +34,8 @@ type Request struct {
 type Explanation struct {
 	Causes    map[schema.Address]state.ChangeCauses `json:"causes,omitempty"`
 	Variables *state.Variables                      `json:"variables,omitempty"`
+	// Overrides are the policies that were overridden for the plan.
+	Overrides []state.Override `json:"overrides,omitempty"`
 }
 
 // ExplanationOf is that which a document has.
@@ -47,6 +49,11 @@ func ExplanationOf(doc *state.Document) *Explanation {
 	for addr, r := range doc.Resources {
 		if r.Causes != nil {
 			e.Causes[addr] = *r.Causes
+		}
+	}
+	for _, o := range doc.Overrides {
+		if o.Revision == doc.Revision {
+			e.Overrides = append(e.Overrides, o)
 		}
 	}
 	return e
@@ -81,6 +88,7 @@ func Accept(doc *state.Document, req Request) *state.Document {
 	if req.Explanation != nil {
 		next.Variables = req.Explanation.Variables
 		change.Explain(next, req.Explanation.Causes)
+		next.Overrides = state.WithOverrides(next.Overrides, req.Explanation.Overrides, next.Revision)
 	}
 	return next
 }

@@ -29,6 +29,7 @@ import (
 
 	"github.com/fray-ml/fray/apply"
 	"github.com/fray-ml/fray/controller/access"
+	"github.com/fray-ml/fray/controller/admin"
 	"github.com/fray-ml/fray/controller/loop"
 	"github.com/fray-ml/fray/controller/telemetry"
 	"github.com/fray-ml/fray/controller/web"
@@ -64,6 +65,8 @@ type Config struct {
 	// state.Document.Recorded) and returns a function as apply.Config.Refine; nil:
 	// values stay as they were accepted.
 	Recorded func(ctx context.Context, name string) (func(doc *state.Document) (*schema.Desired, error), error)
+	// Hold is as in admin.Server.
+	Hold admin.Hold
 	// Serving is called with the address of the web page, "" if it is not served;
 	// nil: not called.
 	Serving func(http string)

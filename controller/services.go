@@ -117,7 +117,7 @@ func (s *services) serveAPI(ctx context.Context, cfg Config, stack *access.Seria
 	s.metadata = metadata.New(cfg.Store, cfg.Log, time.Now)
 	base.Listener = listener
 	base.Cluster = cluster.New(cluster.Config{State: stack, Store: cfg.Store, Hosts: s.host, Log: cfg.Log, Sealer: cfg.Service.Sealer, Sessions: s.sessions})
-	base.Metadata, base.Admin = s.metadata, &admin.Server{State: stack, Store: cfg.Store, Sealer: cfg.Service.Sealer, Recorded: cfg.Recorded, Log: cfg.Log}
+	base.Metadata, base.Admin = s.metadata, &admin.Server{State: stack, Store: cfg.Store, Sealer: cfg.Service.Sealer, Recorded: cfg.Recorded, Log: cfg.Log, Hold: cfg.Hold}
 	base.Leader, base.Log = leaderNames(ctx, cfg.Store), cfg.Log
 	s.api, err = apiserver.Serve(ctx, base)
 	if err != nil {

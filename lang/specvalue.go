@@ -30,6 +30,9 @@ func SpecValues(d *schema.Desired) cty.Value {
 	return cty.ObjectVal(specs)
 }
 
+// SpecValue is one spec as a value of the language, as in [SpecValues].
+func SpecValue(spec any) cty.Value { return specValue(reflect.ValueOf(spec)) }
+
 // specValue converts part of a spec: structs become objects with the names of
 // their JSON, pointers to nothing null.
 func specValue(v reflect.Value) cty.Value {

@@ -14,7 +14,10 @@ import (
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/fray-ml/fray/lang"
+	"github.com/fray-ml/fray/lang/diagnose"
+	"github.com/fray-ml/fray/lang/files"
 	"github.com/fray-ml/fray/lang/load"
+	"github.com/fray-ml/fray/lang/policyfile"
 )
 
 // Getter installs the archives that a configuration calls, and those that they
@@ -48,6 +51,12 @@ type Module struct {
 func (g Getter) Get(ctx context.Context, paths []string) (Result, *lang.Source, hcl.Diagnostics) {
 	run := &getting{Getter: g, ctx: ctx, results: map[[2]string]*Module{}, called: map[[2]string]answer{}, lists: map[string][]release{}}
 	src, diags := lang.Parser{Modules: run}.Parse(paths)
+	if onlyPolicies(src.Dir()) {
+		diags = nil // there is no configuration
+	}
+	if !diags.HasErrors() {
+		diags = append(diags, run.policySets(src.Dir())...)
+	}
 	if diags.HasErrors() {
 		return Result{}, src, diags
 	}
@@ -56,6 +65,33 @@ func (g Getter) Get(ctx context.Context, paths []string) (Result, *lang.Source, 
 		diags = append(diags, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "Modules are not locked", Detail: err.Error() + "."})
 	}
 	return result, src, diags
+}
+
+// onlyPolicies reports whether a directory has policies and no configuration.
+func onlyPolicies(dir string) bool {
+	configs, err := load.ConfigNames(files.Disk{}, dir)
+	has, hasErr := policyfile.Has(dir)
+	return err == nil && hasErr == nil && has && len(configs) == 0
+}
+
+// policySets installs the archives that the policies of a directory call.
+func (g *getting) policySets(dir string) hcl.Diagnostics {
+	if dir == "" {
+		return nil
+	}
+	set, diags := policyfile.Parse(dir, dir)
+	if diags.HasErrors() {
+		return diags
+	}
+	for _, c := range set.Calls {
+		if load.IsLocalModule(c.Source) {
+			continue
+		}
+		if _, err := g.Installed(dir, c.Source, c.Version); err != nil {
+			diags = append(diags, diagnose.ErrorAt(c.Range, "Module is not installed", diagnose.Sentence(err.Error())))
+		}
+	}
+	return diags
 }
 
 // getting is one run of a Getter.

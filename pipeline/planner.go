@@ -11,6 +11,7 @@ import (
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/plan/change"
 	"github.com/fray-ml/fray/plan/markdown"
+	"github.com/fray-ml/fray/policies"
 	"github.com/fray-ml/fray/proposal"
 	"github.com/fray-ml/fray/release"
 	"github.com/fray-ml/fray/review"
@@ -18,11 +19,6 @@ import (
 	"github.com/fray-ml/fray/state/store"
 	"github.com/fray-ml/fray/terminal"
 )
-
-// Policies judge a plan. A rule that cannot be evaluated is a result that denies.
-type Policies interface {
-	Judge(ctx context.Context, l *configuration.Loaded, p *plan.Plan) ([]markdown.PolicyResult, error)
-}
 
 // CommentMode is a closed set of when a pull request gets a comment.
 type CommentMode string
@@ -40,7 +36,7 @@ type Planner struct {
 	Environment Environment
 	Paths       []string
 	Options     configuration.Options
-	Policies    Policies // nil: there are none
+	Policies    policies.Options
 	Files       PlanFiles
 	Comment     CommentMode
 	Format      bool // files must be in the canonical style
@@ -147,7 +143,7 @@ func (p *Planner) target(l *configuration.Loaded) review.Target {
 
 // plan plans, and saves the plan.
 func (p *Planner) plan(ctx context.Context, report *review.Report) error {
-	options := proposal.ChangeOptions{Options: p.Options}
+	options := proposal.ChangeOptions{Options: p.Options, Policies: p.Policies}
 	l, c, err := proposal.Read(ctx, p.Terminal, p.Paths, &options, p.Files.Plan != "")
 	if err != nil {
 		return err
@@ -164,11 +160,7 @@ func (p *Planner) plan(ctx context.Context, report *review.Report) error {
 	if err := proposal.Show(p.Terminal, l, made, false, false); err != nil {
 		return err
 	}
-	if p.Policies != nil {
-		if report.Policies, err = p.Policies.Judge(ctx, l, made); err != nil {
-			return fmt.Errorf("judge by policies: %w", err)
-		}
-	}
+	report.Policies = markdown.PoliciesOf(made)
 	if err := proposal.ShowBlocked(p.Terminal, l, made); err != nil {
 		return err
 	}

@@ -129,6 +129,9 @@ type Plan struct {
 	// Running is what runs of what the changes restart, replace or delete. The caller of
 	// [Diff] fills it in, too.
 	Running []Running
+	// Policies are the results of the policies that hold for the plan, by name. As with
+	// Amendments, the caller of [Diff] fills them in.
+	Policies []PolicyResult
 
 	// Doubts are the slices against which the lists speak and nothing else does yet.
 	// The next observation is to read them directly.

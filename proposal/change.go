@@ -13,6 +13,7 @@ import (
 	planchange "github.com/fray-ml/fray/plan/change"
 	"github.com/fray-ml/fray/plan/reconcile"
 	"github.com/fray-ml/fray/plan/render"
+	"github.com/fray-ml/fray/policies"
 	"github.com/fray-ml/fray/release"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/stack"
@@ -27,6 +28,7 @@ type ChangeOptions struct {
 	JSON             bool
 	// Destroy and RefreshOnly choose another mode than that of apply.
 	Destroy, RefreshOnly bool
+	Policies             policies.Options
 }
 
 // mode is what is planned for, or an error where the options contradict each other.
@@ -54,6 +56,8 @@ type Change struct {
 	UnlaunchAll   bool
 	Targets       []schema.Address
 	Amender       *Amender // what comes before; nil: nothing
+	// Policies hold for its plans, nil: none.
+	Policies *policies.Policies
 	// Recorded names the recording of the configuration, "" for none. KeepsRecorded leaves
 	// the recorded configuration as it is.
 	Recorded      string
@@ -65,30 +69,37 @@ func (c *Change) Request(doc *state.Document) apply.Request {
 	return apply.Request{Desired: c.Desired(doc), Replace: c.Replace, Stop: c.Stop, Unlaunch: c.Unlaunch, UnlaunchAll: c.UnlaunchAll, Recorded: c.Recorded, KeepRecorded: c.KeepsRecorded, By: stack.UserAtHost()}
 }
 
-// Read reads what the options plan a change of, and returns both. A destroy and a refresh
-// read no more of the files than where the state is.
+// Read reads what the options plan a change of, with the policies that hold for it, and
+// returns both. A destroy and a refresh read no more of the files than where the state is.
 func Read(ctx context.Context, a *terminal.Terminal, args []string, f *ChangeOptions, create bool) (*configuration.Loaded, *Change, error) {
 	mode, err := f.mode()
 	if err != nil {
 		return nil, nil, err
 	}
+	var l *configuration.Loaded
+	var c *Change
+	var dir string
 	if mode == plan.ModeApply {
-		l, err := configuration.Load(ctx, a, args, f.Options, create)
-		if err != nil {
+		if l, err = configuration.Load(ctx, a, args, f.Options, create); err != nil {
 			return nil, nil, err
 		}
-		c, err := New(l, a, f)
-		return l, c, err
+		dir = l.Source.Dir()
+		c, err = New(l, a, f)
+	} else {
+		if l, err = configuration.Locate(ctx, a, args, f.Options); err != nil {
+			return nil, nil, err
+		}
+		dir = l.Site.Dir
+		var targets []schema.Address
+		if targets, err = l.Addresses("--target", f.Targets); err == nil {
+			c = OfState(l, mode, targets)
+		}
 	}
-	l, err := configuration.Locate(ctx, a, args, f.Options)
 	if err != nil {
 		return nil, nil, err
 	}
-	targets, err := l.Addresses("--target", f.Targets)
-	if err != nil {
-		return nil, nil, err
-	}
-	return l, OfState(l, mode, targets), nil
+	c.Policies, err = policies.Load(a, dir, f.Policies)
+	return l, c, err
 }
 
 // OfState is a change that the state alone decides: a destroy of everything, or of targets
@@ -152,7 +163,11 @@ func Preview(ctx context.Context, l *configuration.Loaded, c *Change) (*plan.Pla
 	}
 	observer := &apply.Observer{Store: l.Stack.Store, Providers: all}
 	if c.Mode == plan.ModeRefreshOnly {
-		return observer.Refresh(ctx, l.Document, c.Within())
+		p, err := observer.Refresh(ctx, l.Document, c.Within())
+		if err != nil {
+			return nil, err
+		}
+		return p, c.Judge(l, p, l.Document)
 	}
 	obs, err := observer.Observe(ctx, l.Document.Stack())
 	if err != nil {
@@ -173,7 +188,10 @@ func Preview(ctx context.Context, l *configuration.Loaded, c *Change) (*plan.Pla
 	p := reconcile.Diff(&doc.Desired, doc, obs, now)
 	p.Mode = c.Mode
 	p.Amendments, p.Costs, p.Running = amendments, planchange.Costs(&doc.Desired, p, obs), running(amended, p, now)
-	return p, ExplainPlan(ctx, l, p, c, l.Document)
+	if err := ExplainPlan(ctx, l, p, c, l.Document); err != nil {
+		return nil, err
+	}
+	return p, c.Judge(l, p, amended)
 }
 
 // Show prints a plan as text or JSON.

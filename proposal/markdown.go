@@ -14,14 +14,13 @@ import (
 	"github.com/fray-ml/fray/terminal"
 )
 
-// Markdown is a plan for a review. Policies, and where the files come from, are left to the
-// caller, who hides sensitive values in the messages of policies with [Hide].
+// Markdown is a plan for a review. Where the files come from is left to the caller.
 func Markdown(l *configuration.Loaded, p *plan.Plan) markdown.Input {
 	return markdown.Input{
 		Header: markdown.Header{
 			Workspace: l.Stack.Workspace, FrayVersion: release.Version(), Serial: l.Document.Serial, Revision: l.Document.Revision,
 		},
-		Plan: p, Problems: Warnings(l),
+		Plan: p, Problems: Warnings(l), Policies: markdown.PoliciesOf(p),
 	}
 }
 

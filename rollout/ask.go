@@ -29,10 +29,13 @@ func (r *Rollout) ask(ctx context.Context) (*plan.Plan, error) {
 	if unasked && r.Destroying {
 		return p, nil // reported by itself
 	}
-	if err := proposal.Show(r.Terminal, r.Loaded, p, false, false); err != nil || unasked {
+	if err := proposal.Show(r.Terminal, r.Loaded, p, false, false); err != nil {
 		return p, err
 	}
 	if err := proposal.ShowBlocked(r.Terminal, r.Loaded, p); err != nil {
+		return p, err
+	}
+	if err := proposal.CheckPolicies(p); err != nil || unasked {
 		return p, err
 	}
 	return p, r.approve(ctx)

@@ -195,6 +195,7 @@ func (r *controllerRun) planForController(ctx context.Context, doc *state.Docume
 		}
 	}
 	next := proposal.Accept(ctx, r.Loaded, r.Change, amended)
+	next.Overrides = state.WithOverrides(next.Overrides, proposal.Overrides(p), next.Revision)
 	if err := ShipAgent(ctx, r.Loaded, next, r.progress.Upload); err != nil {
 		return nil, nil, err
 	}
@@ -222,8 +223,8 @@ func (r *controllerRun) request(next *state.Document, amendments []plan.Amendmen
 		return nil, fmt.Errorf("encode configuration: %w", err)
 	}
 	var explanation []byte
-	if proposal.Explains(r.Loaded, r.Change) {
-		if explanation, err = json.Marshal(apply.ExplanationOf(next)); err != nil {
+	if e := apply.ExplanationOf(next); proposal.Explains(r.Loaded, r.Change) || len(e.Overrides) > 0 {
+		if explanation, err = json.Marshal(e); err != nil {
 			return nil, fmt.Errorf("encode causes: %w", err)
 		}
 	}

@@ -189,6 +189,10 @@ func (r *leaseRun) planUnderLease(starting context.Context, stepper *apply.Stepp
 	if err := proposal.ExplainPlan(starting, r.Loaded, p, r.Change, doc); err != nil {
 		return nil, nil, err
 	}
+	if err := r.Change.Judge(r.Loaded, p, amended); err != nil {
+		return nil, nil, err
+	}
+	accepted.Overrides = state.WithOverrides(accepted.Overrides, proposal.Overrides(p), accepted.Revision)
 	return accepted, p, nil
 }
 

@@ -43,6 +43,9 @@ func (r *Rollout) recordedBy(ctx context.Context, controller string, shown *plan
 		if err := proposal.Show(r.Terminal, r.Loaded, p, r.Options.JSON, false); err != nil {
 			return err
 		}
+		if err := proposal.CheckPolicies(p); err != nil {
+			return err
+		}
 	}
 	if r.Options.JSON {
 		return r.Terminal.PrintJSON(resultOf(r.Loaded.Document, p, nil))
@@ -57,6 +60,9 @@ func (r *leaseRun) recordRefresh(starting context.Context, stepper *apply.Steppe
 	if err != nil {
 		return terminal.Interrupted(starting, err)
 	}
+	if err := r.Change.Judge(r.Loaded, p, r.Loaded.Document); err != nil {
+		return err
+	}
 	switch {
 	case shown == nil:
 		if err := proposal.Show(r.Terminal, r.Loaded, p, r.Options.JSON, false); err != nil {
@@ -69,6 +75,9 @@ func (r *leaseRun) recordRefresh(starting context.Context, stepper *apply.Steppe
 		if err := r.checkFound(p); err != nil {
 			return err
 		}
+	}
+	if err := proposal.CheckPolicies(p); err != nil {
+		return err
 	}
 	if len(p.Drift) > 0 {
 		if err := stepper.Record(r.lease.Context(), p); err != nil {

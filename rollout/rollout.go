@@ -8,6 +8,7 @@ import (
 
 	"github.com/fray-ml/fray/configuration"
 	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/policies"
 	"github.com/fray-ml/fray/proposal"
 	"github.com/fray-ml/fray/savedplan"
 	"github.com/fray-ml/fray/schema"
@@ -49,6 +50,12 @@ func (r *Rollout) ApplySaved(ctx context.Context, path string) error {
 		return err
 	}
 	if r.Loaded, r.Change, err = sp.Open(ctx, r.Terminal, path, r.Options.Options); err != nil {
+		return err
+	}
+	if r.Change.Policies, err = policies.Load(r.Terminal, sp.PolicyDir(r.Loaded), r.Options.Policies); err != nil {
+		return err
+	}
+	if err := sp.CheckPolicies(path, r.Change.Policies); err != nil {
 		return err
 	}
 	r.Options.AutoApprove = true // it was reviewed
@@ -110,9 +117,17 @@ func (r *Rollout) verb() string {
 	return "apply"
 }
 
-// confirm shows the plan that was not shown yet, and rejects
-// another one than was approved.
+// confirm shows the plan that was not shown yet, and rejects another one than was
+// approved, and one that policies deny.
 func (r *Rollout) confirm(p, shown *plan.Plan) error {
+	if err := r.approved(p, shown); err != nil {
+		return err
+	}
+	return proposal.CheckPolicies(p)
+}
+
+// approved shows the plan that was not shown yet, and rejects another one than was approved.
+func (r *Rollout) approved(p, shown *plan.Plan) error {
 	if r.Stopping {
 		return nil
 	}

@@ -53,6 +53,8 @@ type Plan struct {
 	Shown   shownBesides        `json:"shown"`
 
 	Amendments []plan.Amendment `json:"amendments,omitempty"`
+	// Policies are the SHA-256 of the files of the policies that held for it, by name.
+	Policies map[string]string `json:"policies,omitempty"`
 }
 
 // origin is where the files and the state of a plan are.
@@ -158,7 +160,7 @@ func Save(ctx context.Context, path string, l *configuration.Loaded, c *proposal
 		Lineage: l.Document.Lineage, Serial: l.Document.Serial, Revision: l.Document.Revision, Base: basesOf(l.Document),
 		origin:  origin{Settings: l.Site.Settings, Workspace: l.Stack.Workspace},
 		Desired: p.Next.Desired, Replace: c.Replace, Targets: c.Targets,
-		Bundles: l.Bundles, Outputs: p.Outputs, Amendments: p.Amendments, Shown: besidesOf(l, p),
+		Bundles: l.Bundles, Outputs: p.Outputs, Amendments: p.Amendments, Shown: besidesOf(l, p), Policies: c.Policies.Digests(),
 	}
 	if err := saved.setOrigin(l, c); err != nil {
 		return fmt.Errorf("save plan: %w", err)

@@ -10,7 +10,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fray-ml/fray/configuration"
 	"github.com/fray-ml/fray/lang"
+	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/policies"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
@@ -50,6 +53,24 @@ func (sp *Plan) Check(path string, doc *state.Document, s store.Store) error {
 	}
 	return fmt.Errorf("%s %w: it was made for the state in %s at serial %d, which is now at %d (%s)%s",
 		path, ErrStale, s.Location(), sp.Serial, doc.Serial, sp.moved(doc), again)
+}
+
+// CheckPolicies rejects a plan if a policy that held for it has changed or is gone. Others
+// may hold besides.
+func (sp *Plan) CheckPolicies(path string, now *policies.Policies) error {
+	missing := now.Missing(sp.Policies)
+	if len(missing) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s is stale: policies that held for it have changed or are gone (%s)%s", path, strings.Join(missing, ", "), sp.again(path))
+}
+
+// PolicyDir is the directory beside whose files the policies of a plan stand.
+func (sp *Plan) PolicyDir(l *configuration.Loaded) string {
+	if sp.Mode != plan.ModeApply {
+		return sp.Dir
+	}
+	return l.Source.Dir()
 }
 
 // maxMoved is how many differences a message names.

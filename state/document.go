@@ -9,6 +9,7 @@ package state
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/fray-ml/fray/schema"
@@ -71,6 +72,34 @@ type Former struct {
 	Past map[string]*Job `json:"past,omitempty"`
 	// RemovedActors are actors that the configuration declares no more, by the id of the job that hosted them.
 	RemovedActors map[string]RemovedActors `json:"removed_actors,omitempty"`
+	// Overrides are the policies that were overridden for accepted plans, oldest first; at
+	// most MaxOverrides, the newest.
+	Overrides []Override `json:"overrides,omitempty"`
+}
+
+// Override is on record for a plan that was carried out although a policy denies it.
+type Override struct {
+	Policy   string    `json:"policy"`
+	By       string    `json:"by"` // who overrode it
+	Reason   string    `json:"reason"`
+	Revision uint64    `json:"revision"` // as which the plan was accepted
+	At       time.Time `json:"at"`
+}
+
+// MaxOverrides is how many overrides a document remembers.
+const MaxOverrides = 200
+
+// WithOverrides are recorded overrides and those of the plan that is accepted now.
+func WithOverrides(recorded, now []Override, revision uint64) []Override {
+	if len(now) == 0 {
+		return recorded
+	}
+	all := slices.Clone(recorded)
+	for _, o := range now {
+		o.Revision = revision
+		all = append(all, o)
+	}
+	return all[max(0, len(all)-MaxOverrides):]
 }
 
 // RemovedActors are actors of one declared job, and why they are gone.

@@ -22,7 +22,7 @@ import (
 func keepProgress(older, present *state.Document) []string {
 	present, notes := movedBack(older, present)
 	older.Paused, older.Past = present.Paused, maps.Clone(present.Past)
-	older.RemovedActors = maps.Clone(present.RemovedActors)
+	older.RemovedActors, older.Overrides = maps.Clone(present.RemovedActors), present.Overrides
 	older.ZoneHealth, older.Conditions = maps.Clone(present.ZoneHealth), maps.Clone(present.Conditions)
 	older.LocalPlace, older.MovedTo = present.LocalPlace, present.MovedTo
 	keepLaunched(older, present)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -55,6 +57,11 @@ func History(ctx context.Context, s *stack.Stack, limit int) ([]Version, error) 
 		}
 		v.Serial, v.FrayVersion, v.Epoch, v.Revision = doc.Serial, doc.FrayVersion, doc.Epoch, doc.Revision
 		v.Jobs, v.Slices, v.doc = len(doc.Jobs), len(doc.Slices), doc
+		for _, o := range doc.Overrides {
+			if o.Revision == doc.Revision {
+				v.Overrides = append(v.Overrides, o)
+			}
+		}
 		versions = append(versions, v)
 	}
 	return versions, listErr
@@ -126,6 +133,8 @@ type Version struct {
 	Jobs        int       `json:"jobs"`
 	Slices      int       `json:"slices"`
 	Current     bool      `json:"current,omitempty"`
+	// Overrides are the policies that were overridden for its revision.
+	Overrides []state.Override `json:"overrides,omitempty"`
 	// Problem reports why the version cannot be rolled back to.
 	Problem string `json:"problem,omitempty"`
 
@@ -158,5 +167,30 @@ func ShowHistory(a *terminal.Terminal, versions []Version) error {
 		}
 		fmt.Fprintf(w, "%d\t%s\t%d\t%d\t%d\tfray %s\t%s\n", v.Serial, written, v.Revision, v.Jobs, v.Slices, v.FrayVersion, note)
 	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	return showOverrides(a, versions)
+}
+
+// showOverrides prints a table of the policies that were overridden, newest first.
+func showOverrides(a *terminal.Terminal, versions []Version) error {
+	i := slices.IndexFunc(versions, func(v Version) bool { return v.read() && len(v.doc.Overrides) > 0 })
+	if i < 0 {
+		return nil
+	}
+	fmt.Fprintln(a.Stdout, "\nPolicies that were overridden:")
+	w := tabwriter.NewWriter(a.Stdout, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(w, "REVISION\tAT\tPOLICY\tBY\tREASON\t")
+	for _, o := range slices.Backward(versions[i].doc.Overrides) {
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t\n", o.Revision, o.At.Local().Format("2006-01-02 15:04:05"), o.Policy, printable(o.By), printable(o.Reason))
+	}
 	return w.Flush()
+}
+
+// printable is a text that other people wrote, on one line and without what a terminal
+// takes for a command.
+func printable(s string) string {
+	quoted := strconv.Quote(strings.Join(strings.Fields(s), " "))
+	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hcled"
 
-	"github.com/fray-ml/fray/lang"
 	terminaldiag "github.com/fray-ml/fray/terminal/diag"
 )
 
@@ -122,8 +121,8 @@ func runeEnd(src []byte, at int) int {
 
 // DiagnosticsInJSON prints diagnostics as JSON on standard output, and returns
 // ErrReported if any of them is an error.
-func DiagnosticsInJSON(a *Terminal, src *lang.Source, diags hcl.Diagnostics) error {
-	out := DiagnosticsAsJSON(FilesOf(src), diags)
+func DiagnosticsInJSON(a *Terminal, files map[string]*hcl.File, diags hcl.Diagnostics) error {
+	out := DiagnosticsAsJSON(files, diags)
 	if err := a.PrintJSON(out); err != nil {
 		return err
 	}

@@ -43,7 +43,7 @@ func Run(ctx context.Context, a *terminal.Terminal, dir string, flags Options) e
 	if err := a.Diagnostics(src.Files(), terminal.ErrorsOf(diags)); err != nil {
 		return err
 	}
-	paths, err := testFiles(dir, flags)
+	paths, err := filesOf(dir, flags, load.TestEnding)
 	if err != nil {
 		return err
 	}
@@ -92,8 +92,8 @@ func (t *tester) files(paths []string, report *testReport) {
 	group.Wait()
 }
 
-// testFiles lists the files with tests, those that --filter names if there are any.
-func testFiles(dir string, flags Options) ([]string, error) {
+// filesOf lists the files of tests of an ending, those that --filter names if there are any.
+func filesOf(dir string, flags Options, ending string) ([]string, error) {
 	info, err := os.Stat(dir)
 	if err != nil {
 		return nil, fmt.Errorf("open configuration: %w", err)
@@ -103,7 +103,7 @@ func testFiles(dir string, flags Options) ([]string, error) {
 	}
 	var paths []string
 	for _, in := range []string{dir, filepath.Join(dir, flags.Directory)} {
-		found, err := filepath.Glob(filepath.Join(in, "*"+load.TestEnding))
+		found, err := filepath.Glob(filepath.Join(in, "*"+ending))
 		if err != nil {
 			return nil, err
 		}

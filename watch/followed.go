@@ -17,6 +17,7 @@ import (
 
 	"github.com/fray-ml/fray/configuration"
 	"github.com/fray-ml/fray/controller/loop"
+	"github.com/fray-ml/fray/policies"
 	"github.com/fray-ml/fray/proposal"
 	"github.com/fray-ml/fray/rollout"
 	"github.com/fray-ml/fray/schema"
@@ -36,6 +37,7 @@ const (
 type followed struct {
 	terminal *terminal.Terminal
 	flags    configuration.Options
+	policies policies.Options
 	dir      string // where the files are
 	repo     string // of a repository, with ref; "": a directory
 	ref      string
@@ -50,9 +52,10 @@ type followed struct {
 }
 
 // newFollowed parses --config: a directory, or git URL@REF.
-func newFollowed(ctx context.Context, a *terminal.Terminal, source string, flags configuration.Options) (*followed, error) {
+func newFollowed(ctx context.Context, a *terminal.Terminal, flags Options) (*followed, error) {
+	source := flags.Config
 	flags.Input = false // the user who started the watch may have gone
-	f := &followed{terminal: a, flags: flags, poll: dirPoll}
+	f := &followed{terminal: a, flags: flags.Options, policies: flags.Policies, poll: dirPoll}
 	url, git := strings.CutPrefix(source, "git ")
 	if !git {
 		url, git = strings.CutPrefix(source, "git::")
@@ -214,6 +217,9 @@ func (f *followed) proposal(ctx context.Context) (*loop.Proposal, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.Policies, err = policies.Load(f.terminal, l.Source.Dir(), f.policies); err != nil {
+		return nil, err
+	}
 	if err := l.Upload(ctx, func(string, ...any) {}); err != nil {
 		return nil, err
 	}
@@ -241,7 +247,10 @@ func (f *followed) proposal(ctx context.Context) (*loop.Proposal, error) {
 			}
 			next := proposal.Accept(ctx, l, c, amended)
 			next.LocalPlace = l.Stack.Place()
-			return next, proposal.CheckPlaceable(l, next)
+			if err := proposal.CheckPlaceable(l, next); err != nil {
+				return nil, err
+			}
+			return next, c.CheckAccepted(ctx, l, amended, next)
 		},
 	}, nil
 }

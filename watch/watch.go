@@ -15,6 +15,7 @@ import (
 	"github.com/fray-ml/fray/controller"
 	"github.com/fray-ml/fray/controller/loop"
 	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/policies"
 	"github.com/fray-ml/fray/progress"
 	"github.com/fray-ml/fray/release"
 	"github.com/fray-ml/fray/schema"
@@ -27,6 +28,7 @@ import (
 // Options are the flags of watch.
 type Options struct {
 	configuration.Options
+	Policies    policies.Options
 	Parallelism int
 	Detached    bool
 	Config      string
@@ -50,7 +52,7 @@ func Run(ctx context.Context, a *terminal.Terminal, args []string, flags Options
 	var files *followed
 	if flags.Config != "" {
 		var err error
-		if files, err = newFollowed(soft, a, flags.Config, flags.Options); err != nil {
+		if files, err = newFollowed(soft, a, flags); err != nil {
 			return err
 		}
 		if len(args) > 0 {
@@ -82,6 +84,9 @@ func Run(ctx context.Context, a *terminal.Terminal, args []string, flags Options
 		Store: l.Stack.Store, Providers: all, Version: release.Version(), Command: "fray watch",
 		Parallelism: flags.Parallelism, UntilUndeclared: flags.Detached, Observe: flags.Observe,
 		Log: newLog(a.Stderr, slog.LevelInfo),
+	}
+	if cfg.Hold, err = hold(a, l.Stack.Workspace, flags.Policies); err != nil {
+		return err
 	}
 	if cfg.Service, err = service(ctx, l.Stack, l.Document, flags); err != nil {
 		return err

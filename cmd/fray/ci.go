@@ -115,6 +115,7 @@ plan its file plan, plan_sha256, and artifact, a name that is unique in the repo
 		},
 	}
 	register.Config(&p.Options, cmd)
+	register.Policies(&p.Policies, cmd)
 	flags.register(cmd)
 	registerComment(&comment, cmd)
 	cmd.Flags().StringVarP(&p.Files.Plan, "out", "o", "", "save a plan that has changes to `FILE` for fray ci apply FILE")
@@ -184,6 +185,7 @@ exitcode, which is that of fray apply.`,
 	}
 	flags.register(cmd)
 	registerComment(&comment, cmd)
+	register.Policies(&options.Policies, cmd)
 	cmd.Flags().StringVar(&p.Digest, "sha256", "", "apply only the file with this `SUM`, an output of fray ci plan and fray ci approved")
 	cmd.Flags().IntVar(&options.Parallelism, "parallelism", 32, "at most `N` operations at once")
 	cmd.Flags().DurationVar(&options.Timeout, "timeout", 10*time.Minute, "after this `TIME` leave what still waits as pending and exit with 3; 0 waits for ever")

@@ -38,6 +38,7 @@ fray plan --destroy shows beforehand what goes, and saves it for fray apply. Wit
 	}
 	registerRun(&flags, cmd)
 	register.Config(&flags.Options, cmd)
+	register.Policies(&flags.Policies, cmd)
 	cmd.Flags().BoolVar(&flags.JSON, "json", false, "print JSON, as fray apply does (docs/plan-json.md)")
 	cmd.Flags().StringVarP(&dir, "chdir", "C", ".", "destroy the stack of `DIR` (or of one file)")
 	cmd.Flags().StringArrayVar(&flags.Targets, "target", nil, "only `ADDR` and what depends on it; may be repeated")

@@ -63,6 +63,9 @@ the plan that --out saved.`,
 					fmt.Fprintf(a.Stdout, "\nSaved to %s. To carry out exactly this plan:\n\n  fray apply %s\n", out, terminal.ShellQuote(out))
 				}
 			}
+			if err := proposal.CheckPolicies(p); err != nil {
+				return err
+			}
 			if detailed && !p.Empty() {
 				return &terminal.Exit{Code: terminal.ExitChanges}
 			}

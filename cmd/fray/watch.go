@@ -28,6 +28,7 @@ its death, and what runs does not notice.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return watch.Run(cmd.Context(), a, args, flags) },
 	}
 	register.Config(&flags.Options, cmd)
+	register.PolicyDirs(&flags.Policies, cmd)
 	cmd.Flags().IntVar(&flags.Parallelism, "parallelism", 32, "at most `N` operations at once")
 	cmd.Flags().BoolVar(&flags.Detached, "detached", false, "end when the accepted configuration declares no controller")
 	_ = cmd.Flags().MarkHidden("detached")

@@ -20,6 +20,7 @@ import (
 	"github.com/fray-ml/fray/controller/access"
 	"github.com/fray-ml/fray/controller/caller"
 	"github.com/fray-ml/fray/controller/pause"
+	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/plan/reconcile"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
@@ -37,7 +38,13 @@ type Server struct {
 	// Recorded opens the recorded configuration of a name; nil: none can be followed.
 	Recorded func(ctx context.Context, name string) (func(doc *state.Document) (*schema.Desired, error), error)
 	Log      *slog.Logger
+	// Hold returns why a plan, which makes the second document of the first, is not to be
+	// accepted of the caller who asks for it; nil: every plan is.
+	Hold Hold
 }
+
+// Hold returns why a plan is not to be accepted.
+type Hold func(doc, next *state.Document, p *plan.Plan, asked apply.Request) error
 
 var _ clusterapi.AdminServer = (*Server)(nil)
 
@@ -77,6 +84,11 @@ func (a *Server) Apply(ctx context.Context, req *clusterapi.ApplyRequest) (*clus
 			return nil, status.Error(codes.FailedPrecondition, p.Blocked[0].Detail)
 		case digest != req.GetPlanDigest():
 			return nil, status.Error(codes.Aborted, "the stack changed while you were deciding, and the plan with it; nothing was done: run it again")
+		}
+		if a.Hold != nil {
+			if err := a.Hold(doc, next, p, request); err != nil {
+				return nil, status.Error(codes.FailedPrecondition, err.Error())
+			}
 		}
 		if in.place != "" {
 			next.LocalPlace = in.place

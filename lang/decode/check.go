@@ -100,9 +100,19 @@ func (e *Decoder) checkZones(b *configs.Block, r *schema.Resources) {
 	}
 	zones := e.Whole.GCP.Zones
 	if len(zones) > 0 && !slices.ContainsFunc(zones, served) {
-		e.ErrorAt(b.Attr("tpu").Expr.Range(), "Zone without this TPU", fmt.Sprintf(
+		e.ErrorAt(tpuRange(b), "Zone without this TPU", fmt.Sprintf(
 			"None of the provider's zones (%s) has %s. Zones that do: %s.", strings.Join(zones, ", "), shape.Type, strings.Join(known, ", ")))
 	}
+}
+
+// tpuRange is where a block states its TPU: a reservation does in its min and max.
+func tpuRange(b *configs.Block) hcl.Range {
+	for _, of := range []*configs.Block{b, b.Child("min"), b.Child("max")} {
+		if x := of.Attr("tpu"); x != nil {
+			return x.Expr.Range()
+		}
+	}
+	return b.Range()
 }
 
 // fromReservation gives resources the shape of the reservation they draw from, or a

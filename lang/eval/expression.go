@@ -119,7 +119,12 @@ func (e *Evaluator) isFailed(s configs.Symbol) bool {
 
 // improve makes diagnostics of HCL's evaluation safe to show and more helpful.
 func (e *Evaluator) improve(diags hcl.Diagnostics, x *configs.Expression, ctx *hcl.EvalContext) hcl.Diagnostics {
-	diags = typeHints(Redact(diags, x, ctx))
+	return Helpful(Redact(diags, x, ctx))
+}
+
+// Helpful adds to diagnostics of HCL's evaluation what may be meant.
+func Helpful(diags hcl.Diagnostics) hcl.Diagnostics {
+	diags = typeHints(diags)
 	for _, d := range diags {
 		if unknown, ok := hcl.DiagnosticExtra[hclsyntax.FunctionCallUnknownDiagExtra](d); ok {
 			name := unknown.CalledFunctionNamespace() + unknown.CalledFunctionName()

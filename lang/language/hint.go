@@ -55,6 +55,8 @@ func (t *BlockType) BlockInstead(name string, labels []string) string {
 		return `Write fray { required_version = "…" } for the version, and a state block in it for the backend. Providers need no declaration of versions.`
 	case t.Name == root.Name && slices.Contains(scenarioBlocks(), name):
 		return "It is a block of a scenario for fray rehearse or fray emulate gcp: name its file NAME.scenario.hcl, so that it is no part of the configuration."
+	case t.Name == root.Name && (name == "policy" || name == "policy_set"):
+		return "It stands in a file of its own beside the configuration: name the file NAME.policy.hcl."
 	case len(top) > 0 && t.Name != root.Name && name == string(schema.KindJobGroup):
 		return "A group stands at the top and has its jobs in it: " + Header(top[0]) + " around job blocks."
 	case len(top) > 0 && t.Name != root.Name && name == string(schema.KindJob):

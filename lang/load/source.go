@@ -31,6 +31,13 @@ const TestEnding = ".fraytest.hcl"
 // cloud, which are no part of a configuration either.
 const ScenarioEnding = ".scenario.hcl"
 
+// PolicyEnding ends the names of files with policies, PolicyTestEnding those of their
+// tests. Neither is a part of the configuration.
+const (
+	PolicyEnding     = ".policy.hcl"
+	PolicyTestEnding = ".policytest.hcl"
+)
+
 // Source is a parsed, not yet evaluated configuration. It may be evaluated any
 // number of times, with different options.
 type Source struct {
@@ -265,12 +272,25 @@ func configNames(disk files.System, dir, ending string) ([]string, error) {
 	}
 	var names []string
 	for _, name := range all {
-		if strings.HasSuffix(name, ending) && name != ending && !strings.HasPrefix(name, ".") && !strings.HasPrefix(name, "#") &&
-			(ending == TestEnding || !strings.HasSuffix(name, TestEnding)) && !strings.HasSuffix(name, ScenarioEnding) {
+		if strings.HasSuffix(name, ending) && name != ending && !strings.HasPrefix(name, ".") && !strings.HasPrefix(name, "#") && !isApart(name, ending) {
 			names = append(names, name)
 		}
 	}
 	return names, nil
+}
+
+// isApart reports whether a file is no part of the configuration beside it, and not of the
+// kind whose ending is looked for.
+func isApart(name, ending string) bool {
+	return slices.ContainsFunc([]string{TestEnding, ScenarioEnding, PolicyEnding, PolicyTestEnding}, func(apart string) bool {
+		return apart != ending && strings.HasSuffix(name, apart)
+	})
+}
+
+// PolicyNames lists the files of a directory that have policies, or with PolicyTestEnding
+// their tests, in lexical order.
+func PolicyNames(disk files.System, dir, ending string) ([]string, error) {
+	return configNames(disk, dir, ending)
 }
 
 // ConfigNames lists the files of a configuration in a directory, in lexical order.

@@ -36,6 +36,11 @@ func Events(before *state.Document, p *plan.Plan, now time.Time) []state.Event {
 	}
 	if before.Revision != p.Next.Revision {
 		t.tell(state.EventConfig, schema.Address{}, fmt.Sprintf("revision %d was accepted", p.Next.Revision))
+		for _, o := range p.Next.Overrides {
+			if o.Revision > before.Revision {
+				t.tellAt(state.EventWarn, state.Event{Kind: state.EventConfig, Text: fmt.Sprintf("policy %s was overridden by %s: %s", o.Policy, o.By, o.Reason)})
+			}
+		}
 	}
 	for _, text := range ConditionEvents(before.Conditions, p.Next.Conditions) {
 		t.tell(state.EventProvider, schema.Address{}, text)

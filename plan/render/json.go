@@ -125,6 +125,9 @@ func (j *jsonWriter) document(pl *plan.Plan, meta Meta) error {
 	if err := j.list("costs", len(pl.Costs), func(i int) any { return roundedCost(pl.Costs[i]) }); err != nil {
 		return err
 	}
+	if err := j.list("policies", len(pl.Policies), func(i int) any { return &pl.Policies[i] }); err != nil {
+		return err
+	}
 	actions := func(i int) any {
 		a := &pl.Actions[i]
 		return action{Action: a.Verb, Address: a.Addr.String(), Slice: a.Slice.Name}
@@ -150,7 +153,7 @@ func (j *jsonWriter) head(pl *plan.Plan, meta Meta) error {
 		FormatVersion: FormatVersion, FrayVersion: meta.FrayVersion,
 		Timestamp: meta.Time.UTC().Format(time.RFC3339Nano), Workspace: cmp.Or(meta.Workspace, schema.DefaultWorkspace), Mode: pl.Mode,
 		Lineage: meta.Lineage, Serial: meta.Serial, Revision: meta.Revision,
-		Applicable: meta.Applicable && len(pl.Blocked) == 0, Empty: pl.Empty(), Counts: counts,
+		Applicable: meta.Applicable && len(pl.Blocked) == 0 && len(pl.DeniedBy()) == 0, Empty: pl.Empty(), Counts: counts,
 	}
 	if len(pl.Costs) > 0 {
 		h.Cost = costOf(pl.Costs)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/fray-ml/fray/configuration"
 	"github.com/fray-ml/fray/lang/eval"
+	"github.com/fray-ml/fray/policies"
 	"github.com/fray-ml/fray/proposal"
 	"github.com/fray-ml/fray/surgery"
 )
@@ -49,6 +50,18 @@ func Change(f *proposal.ChangeOptions, cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.Destroy, "destroy", false, "take down everything, or what --target names and what depends on it, as fray destroy does")
 	cmd.Flags().BoolVar(&f.RefreshOnly, "refresh-only", false, "only compare the state with what is observed, and record the differences")
 	cmd.Flags().BoolVar(&f.JSON, "json", false, "print JSON (docs/plan-json.md)")
+	Policies(&f.Policies, cmd)
+}
+
+// Policies registers which policies hold besides those of the stack, and which are overridden.
+func Policies(f *policies.Options, cmd *cobra.Command) {
+	PolicyDirs(f, cmd)
+	cmd.Flags().StringArrayVar(&f.Overrides, "override", nil, "carry the plan out although a policy denies it that you may override: `POLICY=REASON`, which goes on record; may be repeated")
+}
+
+// PolicyDirs registers the directories of policies that hold besides those of the stack.
+func PolicyDirs(f *policies.Options, cmd *cobra.Command) {
+	cmd.Flags().StringArrayVar(&f.Dirs, "policy-dir", nil, "hold plans to the policies of `DIR`, too, beside those of the stack and of FRAY_POLICY_DIR; may be repeated")
 }
 
 // State registers which stack a verb of its state acts on.
