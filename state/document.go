@@ -167,6 +167,8 @@ type Resource struct {
 	Namespace   *schema.Namespace   `json:"namespace,omitempty"`
 	Reservation *schema.Reservation `json:"reservation,omitempty"`
 	Group       *schema.JobGroup    `json:"group,omitempty"`
+	// Notification is where the controller reports what happens.
+	Notification *schema.Notification `json:"notification,omitempty"`
 }
 
 // Slice is a slice that was asked for and is not known to be gone.
@@ -375,6 +377,11 @@ func (d *Document) HasSecrets() bool {
 	}
 	for _, j := range d.Jobs {
 		if j.Spec.HasSecrets() {
+			return true
+		}
+	}
+	for _, r := range d.Resources {
+		if r.Notification != nil {
 			return true
 		}
 	}

@@ -58,6 +58,9 @@ func Causes(doc *state.Document, from Sources) map[schema.Address]state.ChangeCa
 	for i := range doc.Desired.Groups {
 		resource(doc.Desired.Groups[i].Addr, state.Resource{Group: &doc.Desired.Groups[i]})
 	}
+	for i := range doc.Desired.Notifications {
+		resource(doc.Desired.Notifications[i].Addr, state.Resource{Notification: &doc.Desired.Notifications[i]})
+	}
 	return found
 }
 

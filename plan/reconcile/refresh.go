@@ -40,7 +40,7 @@ func Refresh(doc *state.Document, obs *plan.Observed, now time.Time, within func
 // of that nothing is to be changed.
 func recorded(doc *state.Document) schema.Desired {
 	out := doc.Desired
-	out.Namespaces, out.Reservations, out.Groups, out.Jobs = nil, nil, nil, nil
+	out.Namespaces, out.Reservations, out.Groups, out.Jobs, out.Notifications = nil, nil, nil, nil, nil
 	for _, addr := range slices.SortedFunc(maps.Keys(doc.Resources), schema.Address.Compare) {
 		switch r := doc.Resources[addr]; {
 		case r.Launch != nil:
@@ -50,6 +50,8 @@ func recorded(doc *state.Document) schema.Desired {
 			out.Reservations = append(out.Reservations, *r.Reservation)
 		case r.Group != nil:
 			out.Groups = append(out.Groups, *r.Group)
+		case r.Notification != nil:
+			out.Notifications = append(out.Notifications, *r.Notification)
 		}
 	}
 	for _, addr := range slices.SortedFunc(maps.Keys(doc.Jobs), schema.Address.Compare) {
