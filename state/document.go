@@ -202,6 +202,8 @@ type Slice struct {
 	// IdleSince is since when no job has held it, zero while one does.
 	IdleSince time.Time `json:"idle_since,omitzero"`
 	DeleteAt  time.Time `json:"delete_at,omitzero"`
+	// Edited is what was last listed of it as schema.SliceStatus.Edited.
+	Edited []string `json:"edited,omitempty"`
 }
 
 // Job is a job instance as carried out.

@@ -176,6 +176,9 @@ func (t *teller) slice(old, s *state.Slice) {
 	if old.UpAt.IsZero() && !s.UpAt.IsZero() {
 		say(state.EventGood, state.ChangeUp, "is up")
 	}
+	if len(s.Edited) == 0 && len(old.Edited) > 0 {
+		t.tellAt(state.EventGood, state.Event{Kind: state.EventSlice, Addr: s.Spec.Owner, Slice: s.Spec.Name, Text: "has its labels and tags again"})
+	}
 	if s.Failed != "" && (old.Failed != s.Failed || old.Error != s.Error) {
 		say(state.EventWarn, state.ChangeFailed, s.Error)
 	}

@@ -99,6 +99,20 @@ func (d *Reconciler) isToBeMade(name string) bool {
 	return acted && d.Plan.Actions[i].Verb == plan.CreateSlice
 }
 
+// lasting is what still differs from what was asked for, although the state records it.
+func lasting(doc *state.Document, within func(schema.Address) bool) []plan.Drift {
+	var all []plan.Drift
+	for _, name := range slices.Sorted(maps.Keys(doc.Slices)) {
+		if s := doc.Slices[name]; len(s.Edited) > 0 && s.Terminating.IsZero() && covers(within, s.Spec.Owner) {
+			all = append(all, lifecycle.EditedDrift(s.Spec.Owner, name, s.Edited))
+		}
+	}
+	if within == nil {
+		all = append(all, planchange.SkippedDrift(doc)...)
+	}
+	return all
+}
+
 // found is what differs between two documents: what changed by itself, and whatever else
 // happened to an address about which that says nothing.
 func found(doc *state.Document, drift []plan.Drift, next *state.Document, now time.Time, within func(schema.Address) bool) []plan.Drift {
@@ -119,7 +133,12 @@ func found(doc *state.Document, drift []plan.Drift, next *state.Document, now ti
 	for _, e := range planchange.Events(doc, &plan.Plan{Next: next}, now) {
 		if !e.Addr.IsZero() && !named[e.Addr] {
 			named[e.Addr] = e.Slice == "" // the first says why, and what follows for the job is no news
-			add(plan.Drift{Addr: e.Addr, Slice: e.Slice, Found: e.Text})
+			add(plan.Drift{Kind: plan.DriftRecord, Addr: e.Addr, Slice: e.Slice, Found: e.Text})
+		}
+	}
+	for _, d := range lasting(next, within) {
+		if !slices.ContainsFunc(all, func(other plan.Drift) bool { return other.Slice == d.Slice && other.Found == d.Found }) {
+			all = append(all, d)
 		}
 	}
 	slices.SortStableFunc(all, func(a, b plan.Drift) int { return a.Addr.Compare(b.Addr) })

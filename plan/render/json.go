@@ -15,7 +15,7 @@ import (
 
 // FormatVersion is the version of what JSON writes. The minor number rises with
 // new fields, the major one with changed or removed fields.
-const FormatVersion = "1.5"
+const FormatVersion = "1.6"
 
 // Meta is what a plan does not know about itself.
 type Meta struct {
