@@ -17,6 +17,8 @@ const (
 	NoticeBudget           NoticeKind = "budget"            // a budget is nearly used
 	NoticeReservationEnded NoticeKind = "reservation_ended" // the time of a reservation is over
 	NoticeLeaderChanged    NoticeKind = "leader_changed"    // another process leads the stack
+	// NoticeTest is what fray notify test sends; no notification names it.
+	NoticeTest NoticeKind = "test"
 )
 
 // NoticeKinds are all of them.

@@ -14,6 +14,7 @@ import (
 	"github.com/fray-ml/fray/configuration"
 	"github.com/fray-ml/fray/controller"
 	"github.com/fray-ml/fray/controller/loop"
+	"github.com/fray-ml/fray/notices"
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/progress"
 	"github.com/fray-ml/fray/release"
@@ -91,6 +92,7 @@ func Run(ctx context.Context, a *terminal.Terminal, args []string, flags Options
 		return err
 	}
 	cfg.Recorded = configuration.RecordingOpener(l.Stack, sealer)
+	cfg.Notices = &notices.Config{Workspace: l.Stack.Workspace, Reveal: func(t schema.Text) (string, error) { return t.Reveal(sealer) }}
 	cfg.Leading = func(ctx context.Context, lease *store.Held) error {
 		l.Stack.Keys.Refresh()
 		if err := l.Stack.FinishRekey(ctx, apply.Rewriter{Store: l.Stack.Store, Version: release.Version(), Epoch: lease.Epoch(), Valid: lease.Valid}); err != nil {
