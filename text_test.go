@@ -24,7 +24,7 @@ func deciders() []string {
 func verbRooms() []string {
 	return []string{
 		"cmd/fray", "cmd/fray/register", "cmd/fray/stateverbs", "terminal", "stack", "configuration", "proposal", "savedplan", "progress", "rollout", "testruns", "status", "events",
-		"follow", "session", "runclient", "console", "migration", "surgery", "hostagent", "watch", "release",
+		"follow", "session", "runclient", "console", "migration", "surgery", "hostagent", "watch", "release", "review", "pipeline",
 	}
 }
 
@@ -44,6 +44,7 @@ func mayRead() map[string]string {
 	)
 	return map[string]string{
 		"plan/render":                             shows,
+		"plan/markdown":                           shows,
 		"cmd/fray":                                shows,
 		"controller/web":                          shows,
 		"plan/lifecycle.describe":                 shows,
@@ -92,7 +93,6 @@ func mayRead() map[string]string {
 		"status":                                  shows,
 		"follow":                                  shows,
 		"runclient":                               shows,
-		"configuration.Loaded.noteReported":       shows,
 		"configuration.Loaded.Unreported":         shows,
 	}
 }

@@ -13,6 +13,9 @@ type Price struct {
 	High float64 `json:"high"`
 }
 
+// HoursPerMonth is what a month is taken to have, a twelfth of a year.
+const HoursPerMonth = 730
+
 func exactly(dollars float64) Price { return Price{Low: dollars, High: dollars} }
 
 // Known reports whether there is a price.

@@ -39,14 +39,20 @@ type Options struct {
 	// Changes is set by verbs that change the stack, and so are rejected where its state
 	// is not in its place. The others warn.
 	Changes bool
+	// Isolated evaluates without the environment's variables, which may be secret.
+	Isolated bool
 	// Canceled ends an evaluation whose result has no use any more; nil: never.
 	Canceled func() bool
 }
 
 // InWorkspace are those of an evaluation in a workspace.
 func (f Options) InWorkspace(workspace string) eval.Options {
+	environ := os.Environ()
+	if f.Isolated {
+		environ = nil
+	}
 	return eval.Options{
-		Given: f.Given, Environ: os.Environ(), Local: f.Local, Emulated: stack.Emulated(), Workspace: workspace, Version: release.Version(),
+		Given: f.Given, Environ: environ, Local: f.Local, Emulated: stack.Emulated(), Workspace: workspace, Version: release.Version(),
 		Canceled: f.Canceled,
 	}
 }
@@ -68,7 +74,7 @@ type Loaded struct {
 
 	Disposable bool // of a test, which takes down what it made
 
-	reported map[string]bool // warnings, by their text
+	Warnings hcl.Diagnostics // of the files, which have been printed
 	Projects knownProjects
 }
 
@@ -110,7 +116,7 @@ func Load(ctx context.Context, a *terminal.Terminal, paths []string, flags Optio
 	if err := a.Diagnostics(src.Files(), diags); err != nil {
 		return nil, err
 	}
-	l.noteReported(diags)
+	l.Warnings = diags
 	if create { // only now: a mistake leaves nothing behind
 		if l.Stack, err = stack.Open(ctx, l.Site, true); err != nil {
 			return nil, err
@@ -138,17 +144,13 @@ func Load(ctx context.Context, a *terminal.Terminal, paths []string, flags Optio
 	return l, err
 }
 
-// noteReported notes what has been printed.
-func (l *Loaded) noteReported(diags hcl.Diagnostics) {
-	l.reported = map[string]bool{}
-	for _, d := range diags {
-		l.reported[d.Error()] = true
-	}
-}
-
 // Unreported leaves out warnings that have been printed.
 func (l *Loaded) Unreported(diags hcl.Diagnostics) hcl.Diagnostics {
-	return slices.DeleteFunc(slices.Clone(diags), func(d *hcl.Diagnostic) bool { return d.Severity == hcl.DiagWarning && l.reported[d.Error()] })
+	reported := map[string]bool{}
+	for _, d := range l.Warnings {
+		reported[d.Error()] = true
+	}
+	return slices.DeleteFunc(slices.Clone(diags), func(d *hcl.Diagnostic) bool { return d.Severity == hcl.DiagWarning && reported[d.Error()] })
 }
 
 // Preflight finds what cannot work before anything is touched, as diagnostics

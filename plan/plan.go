@@ -126,6 +126,9 @@ type Plan struct {
 	// Costs are what [Costs] estimates. As with Amendments, it is the caller of
 	// [Diff] who fills them in, where they are to be shown.
 	Costs []Cost
+	// Running is what runs of what the changes restart, replace or delete. The caller of
+	// [Diff] fills it in, too.
+	Running []Running
 
 	// Doubts are the slices against which the lists speak and nothing else does yet.
 	// The next observation is to read them directly.

@@ -12,6 +12,7 @@ import (
 	"github.com/fray-ml/fray/savedplan"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/store"
 	"github.com/fray-ml/fray/terminal"
 )
 
@@ -51,8 +52,10 @@ func (r *Rollout) ApplySaved(ctx context.Context, path string) error {
 		return err
 	}
 	r.Options.AutoApprove = true // it was reviewed
+	// Read before this run takes it. A state without a lease was changed by nobody.
+	last, _ := store.ReadLease(ctx, r.Loaded.Stack.Store)
 	r.checkSaved = func(doc *state.Document) error {
-		return sp.Check(path, doc, r.Loaded.Stack.Store)
+		return savedplan.Blame(sp.Check(path, doc, r.Loaded.Stack.Store), last)
 	}
 	r.checkFound = func(p *plan.Plan) error { return sp.CheckFound(path, p) }
 	return r.Apply(ctx)

@@ -158,7 +158,7 @@ func Save(ctx context.Context, path string, l *configuration.Loaded, c *proposal
 		Lineage: l.Document.Lineage, Serial: l.Document.Serial, Revision: l.Document.Revision, Base: basesOf(l.Document),
 		origin:  origin{Settings: l.Site.Settings, Workspace: l.Stack.Workspace},
 		Desired: p.Next.Desired, Replace: c.Replace, Targets: c.Targets,
-		Bundles: l.Bundles, Outputs: p.Outputs, Amendments: p.Amendments, Shown: besidesOf(p),
+		Bundles: l.Bundles, Outputs: p.Outputs, Amendments: p.Amendments, Shown: besidesOf(l, p),
 	}
 	if err := saved.setOrigin(l, c); err != nil {
 		return fmt.Errorf("save plan: %w", err)
@@ -313,7 +313,7 @@ func (sp *Plan) Open(ctx context.Context, a *terminal.Terminal, path string, fla
 		return nil, nil, err
 	}
 	if src.Digest() != sp.ConfigDigest {
-		return nil, nil, fmt.Errorf("%s is stale: the files in %s changed since it was made (%s)%s", path, src.Dir(), movedFiles(sp.Files, fileDigests(src)), again)
+		return nil, nil, fmt.Errorf("%s %w: the files in %s changed since it was made (%s)%s", path, ErrStale, src.Dir(), movedFiles(sp.Files, fileDigests(src)), again)
 	}
 	where, st, err := sp.openStack(ctx, path, src.Dir(), flags.Workspace)
 	if err != nil {
@@ -346,7 +346,7 @@ func (sp *Plan) Open(ctx context.Context, a *terminal.Terminal, path string, fla
 	c.Amender = proposal.NewAmender(l, a, c)
 	c.Amender.Expected = func(found []plan.Amendment) error {
 		if err := proposal.SameAmendments(found, sp.Amendments); err != nil {
-			return fmt.Errorf("%s is stale: %w%s", path, err, again)
+			return fmt.Errorf("%s %w: %w%s", path, ErrStale, err, again)
 		}
 		return nil
 	}

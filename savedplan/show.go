@@ -7,7 +7,9 @@ import (
 
 	"github.com/fray-ml/fray/configuration"
 	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/markdown"
 	"github.com/fray-ml/fray/plan/render"
+	"github.com/fray-ml/fray/proposal"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/stack"
 	"github.com/fray-ml/fray/terminal"
@@ -22,6 +24,8 @@ type shownBesides struct {
 	Capacity []plan.Capacity      `json:"capacity,omitempty"`
 	Expiries []plan.Expiry        `json:"expiries,omitempty"`
 	Costs    []plan.Cost          `json:"costs,omitempty"`
+	Running  []plan.Running       `json:"running,omitempty"`
+	Warnings []markdown.Problem   `json:"warnings,omitempty"` // of the files
 	Actions  []shownAction        `json:"actions,omitempty"`
 	Wake     time.Time            `json:"wake,omitzero"`
 }
@@ -32,8 +36,8 @@ type shownAction struct {
 	Slice string          `json:"slice,omitempty"`
 }
 
-func besidesOf(p *plan.Plan) shownBesides {
-	b := shownBesides{Time: time.Now().UTC(), Blocked: p.Blocked, Drift: p.Drift, Pending: p.Pending, Capacity: p.Capacity, Expiries: p.Expiries, Costs: p.Costs, Wake: p.Wake}
+func besidesOf(l *configuration.Loaded, p *plan.Plan) shownBesides {
+	b := shownBesides{Time: time.Now().UTC(), Blocked: p.Blocked, Drift: p.Drift, Pending: p.Pending, Capacity: p.Capacity, Expiries: p.Expiries, Costs: p.Costs, Running: p.Running, Warnings: proposal.Warnings(l), Wake: p.Wake}
 	for i := range p.Actions {
 		b.Actions = append(b.Actions, shownAction{p.Actions[i].Verb, p.Actions[i].Addr, p.Actions[i].Slice.Name})
 	}
@@ -44,7 +48,7 @@ func besidesOf(p *plan.Plan) shownBesides {
 func (sp *Plan) plan() *plan.Plan {
 	p := &plan.Plan{
 		Mode: sp.Mode, Outputs: sp.Outputs, Blocked: sp.Shown.Blocked, Amendments: sp.Amendments,
-		Drift: sp.Shown.Drift, Pending: sp.Shown.Pending, Capacity: sp.Shown.Capacity, Expiries: sp.Shown.Expiries, Costs: sp.Shown.Costs, Wake: sp.Shown.Wake,
+		Drift: sp.Shown.Drift, Pending: sp.Shown.Pending, Capacity: sp.Shown.Capacity, Expiries: sp.Shown.Expiries, Costs: sp.Shown.Costs, Running: sp.Shown.Running, Wake: sp.Shown.Wake,
 	}
 	for _, a := range sp.Shown.Actions {
 		p.Actions = append(p.Actions, plan.Action{Verb: a.Verb, Addr: a.Addr, Slice: schema.SliceSpec{Name: a.Slice}})
@@ -62,6 +66,24 @@ func (sp *Plan) plan() *plan.Plan {
 		p.Changes = append(p.Changes, changed[addr])
 	}
 	return p
+}
+
+// Markdown is a saved plan for a review, as [proposal.Markdown] was when it was made.
+func (sp *Plan) Markdown() markdown.Input {
+	return markdown.Input{
+		Header: markdown.Header{Workspace: sp.Workspace, FrayVersion: sp.FrayVersion, Serial: sp.Serial, Revision: sp.Revision},
+		Plan:   sp.plan(), Problems: sp.Shown.Warnings,
+	}
+}
+
+// ShowMarkdown prints a saved plan as Markdown.
+func ShowMarkdown(ctx context.Context, a *terminal.Terminal, path string, limit markdown.Limit) error {
+	saved, err := Read(ctx, path)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprint(a.Stdout, markdown.Render(saved.Markdown(), limit))
+	return err
 }
 
 // Show prints a saved plan.

@@ -46,8 +46,7 @@ func UnderLease(ctx context.Context, a *terminal.Terminal, s *Stack, c store.Lea
 	if doc != nil {
 		c.MinEpoch = max(c.MinEpoch, doc.Epoch)
 	}
-	c.Command = CommandLine()
-	lease, err := store.Acquire(ctx, s.Store, c)
+	lease, err := store.Acquire(ctx, s.Store, leaseOf(c))
 	if err != nil {
 		return terminal.Interrupted(ctx, s.WithWorkspace(err))
 	}

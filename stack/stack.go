@@ -202,9 +202,7 @@ var _ providers.Provider = elsewhere{}
 
 // Acquire takes the stack's lease, waiting up to wait for another holder to finish.
 func (s *Stack) Acquire(ctx context.Context, doc *state.Document, wait time.Duration) (*store.Held, error) {
-	held, err := store.Acquire(ctx, s.Store, store.LeaseConfig{
-		Command: CommandLine(), Wait: wait, MinEpoch: doc.Epoch,
-	})
+	held, err := store.Acquire(ctx, s.Store, leaseOf(store.LeaseConfig{Wait: wait, MinEpoch: doc.Epoch}))
 	return held, s.WithWorkspace(err)
 }
 

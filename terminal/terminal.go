@@ -34,6 +34,8 @@ type Terminal struct {
 	Stdout, Stderr io.Writer
 	NoColor        bool
 	PlainProgress  bool
+	// Diagnosed gets the diagnostics that are printed; nil: they are only printed.
+	Diagnosed func(files map[string]*hcl.File, diags hcl.Diagnostics)
 	typed          *bufio.Reader // of stdin, once a line was asked for
 }
 
@@ -128,6 +130,9 @@ func (a *Terminal) Height(w io.Writer) int {
 func (a *Terminal) Diagnostics(files map[string]*hcl.File, diags hcl.Diagnostics) error {
 	if len(diags) == 0 {
 		return nil
+	}
+	if a.Diagnosed != nil {
+		a.Diagnosed(files, diags)
 	}
 	text := &terminaldiag.Text{Files: files, Width: a.Width(a.Stderr), Color: a.Color(a.Stderr)}
 	if err := text.Write(a.Stderr, diags); err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -19,17 +20,27 @@ import (
 func showCommand(a *terminal.Terminal) *cobra.Command {
 	var config configuration.Options
 	var asJSON, verbose bool
+	var review register.MarkdownOptions
 	var dir string
 	cmd := &cobra.Command{
 		Use:   "show [PLANFILE]",
 		Short: "Show the state, or a saved plan",
 		Long: `Show what the state records of all that was carried out, or, with
-PLANFILE, a saved plan as fray plan printed it. Sensitive values are not shown.
+PLANFILE, a saved plan as fray plan printed it, with --markdown as fray plan
+--markdown did. Sensitive values are not shown.
 show reads only; it takes no lease and observes nothing that runs: that is
 fray status.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 {
+			limit, err := review.Limit(cmd, asJSON)
+			switch {
+			case err != nil:
+				return err
+			case review.On && len(args) == 0:
+				return errors.New("--markdown shows a saved plan: name its file, as in fray show --markdown PLANFILE")
+			case review.On:
+				return savedplan.ShowMarkdown(cmd.Context(), a, args[0], limit)
+			case len(args) == 1:
 				return savedplan.Show(cmd.Context(), a, args[0], asJSON, verbose)
 			}
 			l, err := configuration.Locate(cmd.Context(), a, []string{dir}, config)
@@ -44,6 +55,7 @@ fray status.`,
 	}
 	register.Config(&config, cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON (docs/show-json.md; of a plan, docs/plan-json.md)")
+	register.Markdown(&review, cmd)
 	cmd.Flags().BoolVar(&verbose, "verbose", false, "of a plan, show every instance and every unchanged attribute")
 	cmd.Flags().StringVarP(&dir, "chdir", "C", ".", "show the stack of `DIR` (or of one file)")
 	return cmd

@@ -24,6 +24,11 @@ func Amended(v plan.AmendVerb) string {
 // amendments writes what the files change in the state itself, but for what
 // stands with a change of the same address.
 func (p *printer) amendments(pl *plan.Plan) {
+	p.eachAmendment(pl, p.noteAmended(pl), func(int) { p.print("\n") })
+}
+
+// noteAmended finds the amendments by their addresses, and is which of them have a change.
+func (p *printer) noteAmended(pl *plan.Plan) map[schema.Address]bool {
 	p.amended = map[schema.Address]*plan.Amendment{}
 	for i := range pl.Amendments {
 		p.amended[pl.Amendments[i].Addr] = &pl.Amendments[i]
@@ -33,6 +38,12 @@ func (p *printer) amendments(pl *plan.Plan) {
 		c := &pl.Changes[i]
 		changed[c.Addr] = c.Verb != plan.VerbNone && p.amended[c.Addr] != nil
 	}
+	return changed
+}
+
+// eachAmendment calls done after each amendment that does not stand with a change, with the
+// number of those that it stands for.
+func (p *printer) eachAmendment(pl *plan.Plan, changed map[schema.Address]bool, done func(count int)) {
 	for i := 0; i < len(pl.Amendments); {
 		a := &pl.Amendments[i]
 		i++
@@ -44,12 +55,14 @@ func (p *printer) amendments(pl *plan.Plan) {
 		for !p.verbose && i+n < len(pl.Amendments) && areAlike(a, &pl.Amendments[i+n]) && !changed[pl.Amendments[i+n].Addr] {
 			n++
 		}
-		if n+1 >= foldFrom {
+		if n+1 < foldFrom {
+			n = 0
+		} else {
 			first, last := &pl.Amendments[i], &pl.Amendments[i+n-1]
 			p.commented(fmt.Sprintf("%s … %s (%d more) likewise", subject(first), subject(last), n), bold)
-			i += n
 		}
-		p.print("\n")
+		i += n
+		done(1 + n)
 	}
 }
 
@@ -117,17 +130,6 @@ func onSlices(names []string) string {
 		return "slice " + names[0]
 	}
 	return "slices " + strings.Join(names, ", ")
-}
-
-// commented writes text behind the sign of a comment.
-func (p *printer) commented(text string, k ink) {
-	for _, line := range wrapped(text, p.width-4) {
-		line = "  # " + line
-		if k != "" {
-			line = p.paint(k, line)
-		}
-		p.print(line, "\n")
-	}
 }
 
 // amendCounts are counts before and after those of changes: "1 to import, " and

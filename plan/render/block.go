@@ -14,21 +14,20 @@ import (
 // block writes one change: a heading that says what happens to which address,
 // the reason if there is one, and the attributes as the files write them.
 func (p *printer) block(c *plan.Change) {
-	p.print(p.paint(bold, "  # "+clean(c.Addr.String())), " ", p.willInk(c), "\n")
+	p.print(p.paint(bold, p.comment()+clean(c.Addr.String())), " ", p.willInk(c), "\n")
 	if c.Reason != "" {
-		for _, line := range wrapped("("+c.Reason+")", p.width-4) {
-			p.print("  # ", line, "\n")
-		}
+		p.commented("("+c.Reason+")", "")
 	}
 	p.amendedNote(c.Addr)
-	p.print(Symbol(c.Verb, p.on), " ", string(c.Addr.Kind), " ", strconv.Quote(c.Addr.Name), " {")
+	p.print(p.symbol(c.Verb), " ", string(c.Addr.Kind), " ", strconv.Quote(c.Addr.Name), " {")
 	if len(c.Attrs) == 0 {
 		p.print("}\n")
 		return
 	}
 	p.print("\n")
 	p.body(1, treeOf(c.Attrs), c.Verb)
-	p.print("    }\n")
+	p.indent(p.shifted(4))
+	p.print("}\n")
 }
 
 // will says what happens. A replacement that the files force reads otherwise
@@ -270,27 +269,4 @@ func keyName(s string) string {
 		return s
 	}
 	return strconv.Quote(s)
-}
-
-// row writes one line of a block: symbol, space, text.
-func (p *printer) row(level int, m mark, text ...string) {
-	p.indent(4*level + 2)
-	p.print(p.mark(m), " ")
-	p.print(text...)
-	p.print("\n")
-}
-
-func (p *printer) hidden(level, n int, noun string) {
-	if n > 0 {
-		p.indent(4*level + 4)
-		p.print(p.paint(gray, "# ("+plural(n, "unchanged "+noun)+" hidden)"), "\n")
-	}
-}
-
-func (p *printer) indent(columns int) {
-	const blanks = "                                                "
-	for ; columns > len(blanks); columns -= len(blanks) {
-		p.print(blanks)
-	}
-	p.print(blanks[:columns])
 }

@@ -23,6 +23,10 @@ func (p *printer) costs(costs []plan.Cost) {
 		return
 	}
 	p.print(p.paint(bold, "Estimated cost:"), " ", costSum(planchange.Total(costs)), "\n")
+	p.costKinds(costs)
+}
+
+func (p *printer) costKinds(costs []plan.Cost) {
 	shown := costs
 	if len(costs) > maxCosts+1 && !p.verbose {
 		shown = costs[:maxCosts]
@@ -35,11 +39,14 @@ func (p *printer) costs(costs []plan.Cost) {
 	}
 }
 
-// costSum is "$6.72–$24.96 an hour (+$3.36–$12.48 by this plan), …".
+// costSum is "$6.72–$24.96 an hour (+$3.36–$12.48 by this plan), $4,905.60–$18,220.80 a month. …".
 func costSum(t planchange.CostTotal) string {
 	text := hourly(t)
 	if change := priceChange(t.Before, t.After); change != "" {
 		text += " (" + change + ")"
+	}
+	if t.After.Known() {
+		text += ", " + Monthly(t.After) + " a month"
 	}
 	return text + ". Prices: " + accelerators.PricesFrom + ", without disks and traffic; not your bill."
 }
@@ -146,6 +153,9 @@ func Price(p accelerators.Price) string {
 	return low + "–" + high
 }
 
+// Monthly is what a price for an hour comes to in a month of 730 hours.
+func Monthly(hour accelerators.Price) string { return Price(hour.Times(accelerators.HoursPerMonth)) }
+
 // dollars is "$1,234.50"; what is less than ten cents has more digits.
 func dollars(amount float64) string {
 	digits := 2
@@ -171,6 +181,8 @@ type cost struct {
 	Source        string             `json:"source"`
 	Before        accelerators.Price `json:"before"`
 	After         accelerators.Price `json:"after"`
+	MonthBefore   accelerators.Price `json:"month_before"`
+	MonthAfter    accelerators.Price `json:"month_after"`
 	UnknownBefore int                `json:"unknown_before,omitempty"`
 	UnknownAfter  int                `json:"unknown_after,omitempty"`
 }
@@ -179,6 +191,7 @@ func costOf(costs []plan.Cost) *cost {
 	t := planchange.Total(costs)
 	return &cost{
 		Currency: "USD", Source: accelerators.PricesFrom, Before: rounded(t.Before), After: rounded(t.After),
+		MonthBefore: rounded(t.Before.Times(accelerators.HoursPerMonth)), MonthAfter: rounded(t.After.Times(accelerators.HoursPerMonth)),
 		UnknownBefore: t.UnknownBefore, UnknownAfter: t.UnknownAfter,
 	}
 }

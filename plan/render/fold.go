@@ -47,9 +47,7 @@ func (p *printer) fold(first *plan.Change, rest []plan.Change) int {
 		b.WriteString(strings.Join(names, ", "))
 	}
 	p.print("\n")
-	for _, line := range wrapped(b.String(), p.width-4) {
-		p.print(p.paint(bold, "  # "+line), "\n")
-	}
+	p.commented(b.String(), bold)
 	return n
 }
 
@@ -103,6 +101,12 @@ func (p *printer) remarks(title string, all []remark) {
 		return
 	}
 	p.print(p.paint(bold, title), "\n\n")
+	p.eachRemark(all, func(int) {})
+	p.print("\n")
+}
+
+// eachRemark calls done after each remark, with the number of those that it stands for.
+func (p *printer) eachRemark(all []remark, done func(count int)) {
 	for i := 0; i < len(all); {
 		first := &all[i]
 		p.remark(first)
@@ -111,12 +115,14 @@ func (p *printer) remarks(title string, all []remark) {
 		for !p.verbose && i+n < len(all) && first.alike(&all[i+n]) {
 			n++
 		}
-		if n+1 >= foldFrom {
-			p.print(p.paint(cyan, fmt.Sprintf("    # likewise %d more of %s", n, first.addr.Base())), "\n")
-			i += n
+		if n+1 < foldFrom {
+			n = 0
+		} else {
+			p.print(p.paint(cyan, fmt.Sprintf("    # likewise %d more of %s", n, clean(first.addr.Base().String()))), "\n")
 		}
+		i += n
+		done(1 + n)
 	}
-	p.print("\n")
 }
 
 func (p *printer) remark(r *remark) {
@@ -124,7 +130,7 @@ func (p *printer) remark(r *remark) {
 	if r.addr.IsZero() {
 		name = r.slice
 	}
-	p.print(p.paint(bold, "  # "+clean(name)), "\n")
+	p.print(p.paint(bold, p.comment()+clean(name)), "\n")
 	labels := 0
 	for _, l := range r.lines {
 		labels = max(labels, len(l.label))

@@ -107,6 +107,9 @@ func (j *jsonWriter) document(pl *plan.Plan, meta Meta) error {
 	if err := j.list("amendments", len(pl.Amendments), func(i int) any { return &pl.Amendments[i] }); err != nil {
 		return err
 	}
+	if err := j.list("running", len(pl.Running), func(i int) any { return &pl.Running[i] }); err != nil {
+		return err
+	}
 	if err := j.list("drift", len(pl.Drift), func(i int) any { return &pl.Drift[i] }); err != nil {
 		return err
 	}

@@ -53,11 +53,9 @@ const (
 	leastWidth   = 40
 )
 
-// printer writes the parts of a plan. Write errors stick in w and surface at Flush.
+// printer writes the parts of a plan.
 type printer struct {
-	palette
-	w       *bufio.Writer
-	width   int
+	page
 	verbose bool
 	amended map[schema.Address]*plan.Amendment // by address, where there are any
 }
@@ -68,24 +66,8 @@ func newPrinter(w io.Writer, opts Options) *printer {
 		width = defaultWidth
 	}
 	return &printer{
-		palette: palette{on: opts.Color},
-		w:       bufio.NewWriterSize(w, 1<<16),
-		width:   max(width, leastWidth),
+		page:    page{palette: palette{on: opts.Color}, w: bufio.NewWriterSize(w, 1<<16), width: max(width, leastWidth)},
 		verbose: opts.Verbose,
-	}
-}
-
-func (p *printer) flush() error {
-	if err := p.w.Flush(); err != nil {
-		return fmt.Errorf("write plan: %w", err)
-	}
-	return nil
-}
-
-// print writes its arguments; bufio keeps the first error for flush.
-func (p *printer) print(parts ...string) {
-	for _, s := range parts {
-		_, _ = p.w.WriteString(s)
 	}
 }
 
@@ -155,24 +137,33 @@ func (p *printer) changes(changes []plan.Change) {
 // notes lists what stays as it is although a reader may expect otherwise, and
 // reports whether there was anything.
 func (p *printer) notes(changes []plan.Change) bool {
+	notes := notesOf(changes)
+	p.remarks("Left as it is:", notes)
+	return len(notes) > 0
+}
+
+func notesOf(changes []plan.Change) []remark {
 	var notes []remark
 	for i := range changes {
 		if c := &changes[i]; c.Verb == plan.VerbNone && c.Reason != "" && !c.Addr.IsLaunched() {
 			notes = append(notes, remark{addr: c.Addr, lines: []labeled{{text: c.Reason}}})
 		}
 	}
-	p.remarks("Left as it is:", notes)
-	return len(notes) > 0
+	return notes
 }
 
 // blocked lists the changes above that are not made.
 func (p *printer) blocked(rejections []plan.BlockedChange) {
+	p.remarks("Refused by prevent_destroy, and all of this plan with it:", blockedOf(rejections))
+}
+
+func blockedOf(rejections []plan.BlockedChange) []remark {
 	remarks := make([]remark, 0, len(rejections))
 	for i := range rejections {
 		r := &rejections[i]
 		remarks = append(remarks, remark{addr: r.Addr, lines: []labeled{{text: protectionText(r.By) + ": it is not to be " + past(r.Verb) + "."}}})
 	}
-	p.remarks("Refused by prevent_destroy, and all of this plan with it:", remarks)
+	return remarks
 }
 
 func protectionText(by plan.Protection) string {
@@ -187,16 +178,24 @@ func protectionText(by plan.Protection) string {
 func past(v plan.Verb) string { return string(v) + "d" }
 
 func (p *printer) drift(drift []plan.Drift) {
+	p.remarks("Found since the last apply:", driftOf(drift))
+}
+
+func driftOf(drift []plan.Drift) []remark {
 	remarks := make([]remark, 0, len(drift))
 	for i := range drift {
 		d := &drift[i]
 		r := remark{addr: d.Addr, slice: d.Slice, lines: []labeled{{"found", d.Found}, {"then", d.Then}}}
 		remarks = append(remarks, r)
 	}
-	p.remarks("Found since the last apply:", remarks)
+	return remarks
 }
 
 func (p *printer) pending(pending []plan.Pending) {
+	p.remarks("Pending, each until what it waits for is there:", pendingOf(pending))
+}
+
+func pendingOf(pending []plan.Pending) []remark {
 	remarks := make([]remark, 0, len(pending))
 	for i := range pending {
 		r := remark{addr: pending[i].Addr}
@@ -205,7 +204,7 @@ func (p *printer) pending(pending []plan.Pending) {
 		}
 		remarks = append(remarks, r)
 	}
-	p.remarks("Pending, each until what it waits for is there:", remarks)
+	return remarks
 }
 
 // listed is what a plan has to say about waiting. What is underway anyway is
@@ -239,8 +238,7 @@ func (p *printer) closing(pl *plan.Plan, counts map[plan.Verb]int, remarked bool
 	case pl.Mode == plan.ModeDestroy && pl.Empty():
 		text = "There is nothing to destroy."
 	case counts[plan.VerbNone] < len(pl.Changes) || len(pl.Amendments) > 0:
-		before, after := amendCounts(pl)
-		title, text = "Plan:", before+countList(counts)+after+"."+besides(pl)
+		title, text = "Plan:", Counts(pl)+"."+besides(pl)
 	case pl.OutputsChange():
 		title, text = "Plan:", "outputs change, and nothing that runs."+besides(pl)
 	case len(pl.Drift) > 0:
@@ -278,6 +276,13 @@ func besides(pl *plan.Plan) string {
 		return ""
 	}
 	return " Besides: " + strings.Join(parts, ", ") + "."
+}
+
+// Counts are the numbers of a plan's changes and amendments: "1 to move, 3 to create, 0 to
+// delete".
+func Counts(pl *plan.Plan) string {
+	before, after := amendCounts(pl)
+	return before + countList(pl.Counts()) + after
 }
 
 // countList is "3 to create, 1 to restart, 0 to delete": creations and

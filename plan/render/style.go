@@ -107,6 +107,9 @@ func Doing(v plan.Verb) string { return wordsOf(v).doing }
 // Done is a verb for what a progress line ends with: "created".
 func Done(v plan.Verb) string { return wordsOf(v).done }
 
+// Clean is text from outside on one line, with unprintable runes escaped.
+func Clean(s string) string { return clean(s) }
+
 // clean returns s with unprintable runes escaped, so that a
 // value cannot write escape sequences to the terminal. Tabs stay.
 func clean(s string) string {

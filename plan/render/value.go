@@ -237,32 +237,3 @@ func (v value) heads() []string {
 	}
 	return heads
 }
-
-func (p *printer) fits(level int, head, text string, t tail) bool {
-	columns := 4*level + 4 + utf8.RuneCountInString(head) + utf8.RuneCountInString(text) + len(t.end) + len(t.note)
-	return columns <= p.width
-}
-
-// textLine writes a line of a long string, with its mark two columns before it.
-func (p *printer) textLine(level int, m mark, line string) {
-	if line == "" && m == markSame {
-		p.print("\n")
-		return
-	}
-	p.indent(4*level + 6)
-	p.print(p.mark(m), " ", line, "\n")
-}
-
-func (p *printer) end(s string) string {
-	if arrow, ok := strings.CutSuffix(s, "null"); ok {
-		return p.paint(yellow, arrow) + p.paint(gray, "null")
-	}
-	return s
-}
-
-func (p *printer) note(s string) string {
-	if s == " # restarts" {
-		return p.paint(yellow, s)
-	}
-	return p.paint(red, s)
-}

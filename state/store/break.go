@@ -59,9 +59,9 @@ func tryBreak(ctx context.Context, s Store, cfg LeaseConfig, seen Lease) (Lease,
 	case gen == Absent || !l.Live(now):
 		return Lease{}, ErrNotLive
 	case l.Holder != seen.Holder:
-		return Lease{}, fmt.Errorf("%w: it is now held by %s with epoch %d; read it again", ErrConflict, l.who(), l.Epoch)
+		return Lease{}, fmt.Errorf("%w: it is now held by %s with epoch %d; read it again", ErrConflict, l.Who(), l.Epoch)
 	}
-	l.Broken = &BrokenLease{By: newLease(cfg).who(), At: now.UTC(), Holder: l.who(), Epoch: l.Epoch}
+	l.Broken = &BrokenLease{By: newLease(cfg).Who(), At: now.UTC(), Holder: l.Who(), Epoch: l.Epoch}
 	l.Released, l.ExpiresAt = true, now.UTC()
 	_, err = putLease(ctx, s, &l, gen)
 	if errors.Is(err, ErrConflict) {

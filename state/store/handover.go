@@ -27,7 +27,7 @@ func (h Handover) pending(now time.Time) bool { return !h.Done && now.Before(h.E
 // describes. Acquire does it by itself; the requester clears the request.
 func RequestHandover(ctx context.Context, s Store, by Lease) (Handover, error) {
 	now := time.Now().UTC()
-	h := Handover{By: by.who(), At: now, Expires: now.Add(handoverTTL), Nonce: newNonce()}
+	h := Handover{By: by.Who(), At: now, Expires: now.Add(handoverTTL), Nonce: newNonce()}
 	if err := putHandover(ctx, s, h, Any); err != nil {
 		return Handover{}, fmt.Errorf("request handover: %w", err)
 	}

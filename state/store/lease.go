@@ -78,14 +78,14 @@ func isZombie(pid int) bool {
 // validity is how long the lease outlives a renewal.
 func (l Lease) validity() time.Duration { return l.ExpiresAt.Sub(l.RenewedAt) }
 
-// who names the holder for people.
-func (l Lease) who() string {
+// Who names the holder for people.
+func (l Lease) Who() string {
 	return fmt.Sprintf("%s@%s (pid %d, %s)", cmp.Or(l.User, "unknown"), cmp.Or(l.Host, "unknown"), l.PID, cmp.Or(l.Command, "fray"))
 }
 
 // taken names the present holder to its former one.
 func (l Lease) taken() string {
-	return fmt.Sprintf("%s has taken it over with epoch %d", l.who(), l.Epoch)
+	return fmt.Sprintf("%s has taken it over with epoch %d", l.Who(), l.Epoch)
 }
 
 // ErrLeaseLost is the cause with which a holder's context ends when the lease
@@ -99,7 +99,7 @@ func (e *HeldError) Error() string {
 	l := e.Lease
 	return fmt.Sprintf("%s has been changing this stack since %s and holds its lease until %s, renewing it while it works; "+
 		"wait until it is done, or end that process: its lease then lapses by itself",
-		l.who(), l.AcquiredAt.Local().Format(leaseTime), l.ExpiresAt.Local().Format(leaseTime))
+		l.Who(), l.AcquiredAt.Local().Format(leaseTime), l.ExpiresAt.Local().Format(leaseTime))
 }
 
 // leaseTime is how times are shown to people.
@@ -109,6 +109,7 @@ const leaseTime = "2006-01-02 15:04:05 MST"
 type LeaseConfig struct {
 	TTL     time.Duration    // how long the lease outlives its last renewal; 0: 15s
 	Command string           // what the holder is, for people: "fray apply"
+	User    string           // who the holder acts for, for people; "": the user of this process
 	Yields  bool             // a `fray watch` that gives way to an apply
 	Now     func() time.Time // nil: time.Now
 	// Wait is how long to wait for a live holder; 0: fail at once.
@@ -216,7 +217,7 @@ func newLease(cfg LeaseConfig) Lease {
 		Host:              host,
 		BootID:            bootID(),
 		PIDNamespace:      pidNamespace(),
-		User:              userName(),
+		User:              cmp.Or(cfg.User, userName()),
 		PID:               os.Getpid(),
 		Command:           cfg.Command,
 		ControllerAddress: cfg.ControllerAddress, ControllerFingerprint: cfg.ControllerFingerprint, ControllerHTTP: cfg.ControllerHTTP,

@@ -1,0 +1,40 @@
+package pipeline
+
+import (
+	"crypto/rand"
+	"fmt"
+	"io"
+
+	"github.com/fray-ml/fray/terminal"
+)
+
+// quiet has the runner take the log of a job as text from now on, until loud is called: names
+// and values that begin like commands of the runner are then none. Both streams become one,
+// since the runner reads two at once in no order. Where a runner has no such commands it changes nothing.
+func quiet(a *terminal.Terminal, commands bool) (loud func()) {
+	if !commands {
+		return func() {}
+	}
+	errors := a.Stderr
+	a.Stderr = a.Stdout
+	word := rand.Text()
+	fmt.Fprintf(a.Stdout, "::stop-commands::%s\n", word)
+	return func() {
+		fmt.Fprintf(a.Stdout, "\n::%s::\n", word)
+		a.Stderr = errors
+	}
+}
+
+// masking writes without a secret.
+type masking struct {
+	to  io.Writer
+	env Environment
+}
+
+// Write implements io.Writer. A secret that two writes share is not found: fray writes lines.
+func (m masking) Write(p []byte) (int, error) {
+	if _, err := io.WriteString(m.to, m.env.Masked(string(p))); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
