@@ -14,6 +14,7 @@ import (
 	"github.com/fray-ml/fray/configuration"
 	"github.com/fray-ml/fray/controller"
 	"github.com/fray-ml/fray/controller/loop"
+	"github.com/fray-ml/fray/gitops"
 	"github.com/fray-ml/fray/notices"
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/progress"
@@ -31,6 +32,7 @@ type Options struct {
 	Parallelism int
 	Detached    bool
 	Config      string
+	Forge       gitops.Options // where the statuses of followed commits are reported
 	Observe     bool
 	API         string
 	Advertise   string
@@ -51,7 +53,7 @@ func Run(ctx context.Context, a *terminal.Terminal, args []string, flags Options
 	var files *followed
 	if flags.Config != "" {
 		var err error
-		if files, err = newFollowed(soft, a, flags.Config, flags.Options); err != nil {
+		if files, err = newFollowed(soft, a, flags.Config, flags); err != nil {
 			return err
 		}
 		if len(args) > 0 {
@@ -74,6 +76,7 @@ func Run(ctx context.Context, a *terminal.Terminal, args []string, flags Options
 		}
 		declared = files.providers
 		go files.run(soft)
+		go files.reporter.Run(soft)
 	}
 	all, err := l.Stack.Providers(soft, declared, l.Document)
 	if err != nil {

@@ -36,6 +36,7 @@ func Events(before *state.Document, p *plan.Plan, now time.Time) []state.Event {
 	}
 	if before.Revision != p.Next.Revision {
 		t.tell(state.EventConfig, schema.Address{}, fmt.Sprintf("revision %d was accepted", p.Next.Revision))
+		t.merged(before.Followed, p.Next.Followed)
 	}
 	for _, text := range ConditionEvents(before.Conditions, p.Next.Conditions) {
 		t.tell(state.EventProvider, schema.Address{}, text)
@@ -82,6 +83,19 @@ func (t *teller) tell(kind state.EventKind, addr schema.Address, text string) {
 func (t *teller) tellAt(level state.EventLevel, e state.Event) {
 	e.At, e.Level = t.now, level
 	t.events = append(t.events, e)
+}
+
+// merged tells with which commits a configuration came.
+func (t *teller) merged(was, is *state.Followed) {
+	if is == nil || was != nil && was.Commit == is.Commit {
+		return
+	}
+	for i := range slices.Backward(is.Commits) {
+		t.tell(state.EventConfig, schema.Address{}, "merged "+is.Commits[i].String())
+	}
+	if is.More > 0 {
+		t.tell(state.EventConfig, schema.Address{}, fmt.Sprintf("merged %d commits before these", is.More))
+	}
 }
 
 // levelOfOutcome says how good or bad it is that an attempt ended so.
