@@ -16,10 +16,12 @@ import (
 // Options are where statuses are reported. The zero Options report to the forge of the
 // repository if its host is github.com or gitlab.com and there is a token.
 type Options struct {
-	Kind      forge.Kind // "": by the repository's host
-	API       string     // base URL of its API; "": the public one, or that of the repository's host
-	TokenFile string     // with the token; "": the environment has it
-	Version   string     // of fray
+	Kind forge.Kind // "": by the repository's host
+	// Repository is its name at the forge, "OWNER/NAME"; "": as the repository's URL has it.
+	Repository string
+	API        string // base URL of its API; "": the public one, or that of the repository's host
+	TokenFile  string // with the token; "": the environment has it
+	Version    string // of fray
 }
 
 // Variables of the environment that may have the token: the first one that is set counts.
@@ -32,6 +34,7 @@ const (
 // Open returns where the statuses of a repository's commits are reported, nil for nowhere.
 func Open(repo string, o Options, getenv func(string) string) (Statuses, error) {
 	host, path := split(repo)
+	path = cmp.Or(o.Repository, path)
 	asked := o != Options{Version: o.Version}
 	kind := o.Kind
 	switch {
@@ -54,7 +57,7 @@ func Open(repo string, o Options, getenv func(string) string) (Statuses, error) 
 	case token == "":
 		return nil, fmt.Errorf("there is no token for the forge: set %s, or name a file with --forge-token-file", tokenVariable)
 	case path == "":
-		return nil, fmt.Errorf("--forge=%s: the repository %s has no owner and name", kind, ShownURL(repo))
+		return nil, fmt.Errorf("--forge=%s: the URL of the repository, %s, does not have its owner and name: write them as --forge-repository=OWNER/NAME", kind, ShownURL(repo))
 	}
 	switch kind {
 	case forge.GitHub:

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/plan/notice"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
@@ -143,14 +142,14 @@ func (k *Keeper) conclude(ctx context.Context, c *courier, o outcome) {
 		c.rejected = 0
 	}
 	if c.rejected >= rejections {
-		c.rejected, c.next = 0, now.Add(plan.Backoff(1))
+		c.rejected, c.next = 0, now.Add(k.cfg.Backoff(1))
 		k.settle(func(l *notice.Ledger) *notice.Ledger { return notice.GivenUp(l, id, to) },
 			event(state.EventError, fmt.Sprintf("%s rejects %q, which is not sent again: %s", to, o.delivery.Notice.Title, o.failure.Text)))
 		k.count(of, to, ResultDropped)
 		k.saveSoon(ctx)
 		return
 	}
-	c.next = now.Add(min(max(plan.Backoff(c.failures), o.failure.After), longestRetry))
+	c.next = now.Add(min(max(k.cfg.Backoff(c.failures), o.failure.After), longestRetry))
 	var events []state.Event
 	if c.failures == 1 {
 		events = append(events, event(state.EventWarn, fmt.Sprintf("%s cannot be told, and is tried again: %s", to, o.failure.Text)))

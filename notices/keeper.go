@@ -33,6 +33,8 @@ type Config struct {
 	Budgets func(doc *state.Document, now time.Time) []notice.BudgetUse
 	// Command bounds how long a command may take, HTTP an exchange; 0: 30 s and 15 s.
 	Command, HTTP time.Duration
+	// Backoff is the wait after a number of failures in a row; nil: plan.Backoff.
+	Backoff func(failures int) time.Duration
 }
 
 // Result is a closed set of how a delivery ends.
@@ -67,6 +69,9 @@ type Keeper struct {
 // Open reads the ledger and writes it under the lease, so that a former leader writes it no more.
 // A ledger that cannot be read is begun anew: notices are for people, and the stack goes on.
 func Open(ctx context.Context, cfg Config) *Keeper {
+	if cfg.Backoff == nil {
+		cfg.Backoff = plan.Backoff
+	}
 	k := &Keeper{cfg: cfg, ledger: &notice.Ledger{}, generation: store.Absent, changed: make(chan struct{}, 1)}
 	if err := k.load(ctx); err != nil {
 		cfg.Log.Warn("what was notified cannot be read; it begins anew", "error", err.Error())

@@ -71,12 +71,12 @@ func Run(ctx context.Context, a *terminal.Terminal, args []string, flags Options
 	}
 	var declared []schema.Provider
 	if files != nil {
+		go files.reporter.Run(soft)
 		if err := files.read(soft); err != nil {
 			return err
 		}
 		declared = files.providers
 		go files.run(soft)
-		go files.reporter.Run(soft)
 	}
 	all, err := l.Stack.Providers(soft, declared, l.Document)
 	if err != nil {

@@ -40,6 +40,7 @@ its death, and what runs does not notice.`,
 	_ = cmd.Flags().MarkHidden("detached")
 	cmd.Flags().StringVar(&flags.Config, "config", "", "follow the files in a `DIR`, or in \"git URL@REF\", without an apply")
 	cmd.Flags().StringVar(&kind, "forge", "", "report the status of followed commits to this `KIND` of forge: github or gitlab; by default as the repository's host says, where there is a token")
+	cmd.Flags().StringVar(&flags.Forge.Repository, "forge-repository", "", "the repository as the forge names it, `OWNER/NAME`; by default as its URL has it")
 	cmd.Flags().StringVar(&flags.Forge.API, "forge-api", "", "the base `URL` of the forge's API, of one that is not public")
 	cmd.Flags().StringVar(&flags.Forge.TokenFile, "forge-token-file", "", "the `FILE` with the forge's token; by default FRAY_FORGE_TOKEN, GITHUB_TOKEN or GITLAB_TOKEN has it")
 	cmd.Flags().BoolVar(&flags.Observe, "observe", false, "show what differs and change nothing")
