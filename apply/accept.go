@@ -137,6 +137,7 @@ func Target(base, desired schema.Desired, targets []schema.Address) schema.Desir
 	out.Reservations = merge(base.Reservations, desired.Reservations, in, func(r schema.Reservation) schema.Address { return r.Addr })
 	out.Groups = merge(base.Groups, desired.Groups, in, func(g schema.JobGroup) schema.Address { return g.Addr })
 	out.Jobs = merge(base.Jobs, desired.Jobs, in, func(j schema.Job) schema.Address { return j.Addr })
+	out.Notifications = merge(base.Notifications, desired.Notifications, in, func(n schema.Notification) schema.Address { return n.Addr })
 	return out
 }
 
@@ -234,6 +235,7 @@ func Without(base schema.Desired, targets []schema.Address) schema.Desired {
 	out.Reservations = merge(base.Reservations, nil, removed, func(r schema.Reservation) schema.Address { return r.Addr })
 	out.Groups = merge(base.Groups, nil, removed, func(g schema.JobGroup) schema.Address { return g.Addr })
 	out.Jobs = merge(base.Jobs, nil, removed, func(j schema.Job) schema.Address { return j.Addr })
+	out.Notifications = merge(base.Notifications, nil, removed, func(n schema.Notification) schema.Address { return n.Addr })
 	return out
 }
 

@@ -113,6 +113,20 @@ func (s *Stepper) note(p *plan.Plan) {
 		s.events.Note(p, s.eventsNotedFor, s.cfg.Now().UTC())
 		s.eventsNotedFor = p.Next
 	}
+	if s.cfg.Notices != nil {
+		s.cfg.Notices.Note(p, p.Next, s.cfg.Now().UTC())
+	}
+}
+
+// saveNotices keeps what was decided to tell. A store that refuses it holds up nothing: it is
+// kept with the next save.
+func (s *Stepper) saveNotices(ctx context.Context) {
+	if s.cfg.Notices == nil {
+		return
+	}
+	if err := s.cfg.Notices.Save(ctx); err != nil && s.cfg.OnError != nil && ctx.Err() == nil {
+		s.cfg.OnError(plan.Action{}, fmt.Errorf("keep notices: %w", err))
+	}
 }
 
 // keepEvents writes what was noted, if the store lets it: else that is done with

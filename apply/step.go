@@ -50,6 +50,8 @@ type Config struct {
 	Wake <-chan struct{}
 	// OnAction sees how every single action ended, with its error or nil.
 	OnAction func(a plan.Action, err error)
+	// Notices are decided with each plan, and kept before the state is saved; nil: none are.
+	Notices Notices
 	// OnLook is called with how long the parts of each step took; nil: not called.
 	OnLook func(Timing)
 	// Certify puts into an assignment what its hosts, which have reported so, prove
@@ -58,6 +60,14 @@ type Config struct {
 	// Refine returns what is desired now that more values are known; nil
 	// where nothing in the desired configuration waits for values.
 	Refine func(doc *state.Document) (*schema.Desired, error)
+}
+
+// Notices are what receivers are to be told of what happens to a stack.
+type Notices interface {
+	// Note decides what a plan and the document that it leads to give reason to tell. It is fast.
+	Note(p *plan.Plan, doc *state.Document, now time.Time)
+	// Save keeps what was decided and is not kept yet.
+	Save(ctx context.Context) error
 }
 
 // Timing is how long the parts of a step took.
@@ -245,6 +255,7 @@ func (s *Stepper) Step(ctx context.Context) (time.Duration, error) {
 		timing.Save = time.Since(planned)
 	}
 	s.startAll(ctx, p.Actions)
+	s.saveNotices(ctx)
 	s.keepEvents(ctx)
 	if s.cfg.OnStep != nil {
 		s.cfg.OnStep(p, before)
@@ -269,6 +280,10 @@ func (s *Stepper) Look(ctx context.Context) (time.Duration, error) {
 	p := planner.Diff(&s.doc.Desired, s.doc, obs, s.cfg.Now())
 	s.observer.Doubt(p.Doubts)
 	s.last, s.observed, s.desired = p, obs, planner.Wanted()
+	if s.cfg.Notices != nil {
+		s.cfg.Notices.Note(p, s.doc, s.cfg.Now().UTC())
+		s.saveNotices(ctx)
+	}
 	if s.cfg.OnStep != nil {
 		s.cfg.OnStep(p, s.doc)
 	}
@@ -416,6 +431,7 @@ func (s *Stepper) write(ctx context.Context) error {
 	if err := s.journal.save(ctx, s.doc); err != nil {
 		return err
 	}
+	s.saveNotices(ctx)
 	if err := s.cfg.Valid(); err != nil {
 		return err
 	}

@@ -45,6 +45,9 @@ func AllAddresses(doc *state.Document, desired *schema.Desired) []schema.Address
 		for i := range d.Groups {
 			add(d.Groups[i].Addr)
 		}
+		for i := range d.Notifications {
+			add(d.Notifications[i].Addr)
+		}
 	}
 	return slices.SortedFunc(maps.Keys(set), schema.Address.Compare)
 }
@@ -122,6 +125,9 @@ func DesiredAddresses(d *schema.Desired) []schema.Address {
 	}
 	for i := range d.Jobs {
 		all = append(all, d.Jobs[i].Addr)
+	}
+	for i := range d.Notifications {
+		all = append(all, d.Notifications[i].Addr)
 	}
 	return all
 }

@@ -33,6 +33,7 @@ import (
 	"github.com/fray-ml/fray/controller/loop"
 	"github.com/fray-ml/fray/controller/telemetry"
 	"github.com/fray-ml/fray/controller/web"
+	"github.com/fray-ml/fray/notices"
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/providers"
 	"github.com/fray-ml/fray/schema"
@@ -75,6 +76,9 @@ type Config struct {
 	Leading func(ctx context.Context, lease *store.Held) error
 	// Service is what is served to programs and users beside the loop.
 	Service Service
+	// Notices are what receivers of notifications are told with, but for what a lease says; nil:
+	// none are told.
+	Notices *notices.Config
 	// Notify is called with what each step changed, Looked with how long its parts
 	// took; nil: not called.
 	Notify func(p *plan.Plan, before *state.Document)
@@ -189,8 +193,17 @@ func (cfg Config) loop(seen *telemetry.Telemetry) loop.Config {
 			cfg.Looked(t)
 		}
 	}
+	told := cfg.Notices
+	if told != nil {
+		counted := *told
+		counted.Counted = func(of schema.Address, to schema.Receiver, result notices.Result) {
+			seen.Notified(of, to, string(result))
+		}
+		told = &counted
+	}
 	return loop.Config{
-		Store: cfg.Store, Providers: seen.Providers(cfg.Providers), Version: cfg.Version, Command: cfg.Command,
+		Notices: told,
+		Store:   cfg.Store, Providers: seen.Providers(cfg.Providers), Version: cfg.Version, Command: cfg.Command,
 		Parallelism: cfg.Parallelism, Log: cfg.Log, UntilUndeclared: cfg.UntilUndeclared, Observe: cfg.Observe,
 		Proposal: cfg.Proposal, Recorded: cfg.Recorded,
 		Notify: cfg.Notify, Looked: looked, OnAction: seen.Acted, Measure: seen.Step,

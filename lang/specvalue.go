@@ -27,6 +27,9 @@ func SpecValues(d *schema.Desired) cty.Value {
 	for i := range d.Jobs {
 		specs[d.Jobs[i].Addr.String()] = specValue(reflect.ValueOf(d.Jobs[i]))
 	}
+	for i := range d.Notifications {
+		specs[d.Notifications[i].Addr.String()] = specValue(reflect.ValueOf(d.Notifications[i]))
+	}
 	return cty.ObjectVal(specs)
 }
 

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -27,7 +28,7 @@ func (c *Change) Explain(causes *state.ChangeCauses) {
 	}
 	known := CausesOf(paths, causes)
 	if known != nil {
-		c.Reason = JoinReasons(c.Reason, VariablesChanged(known), ProjectChanged(known.Files, known.MoreFiles))
+		c.Reason = JoinReasons(c.Reason, VariablesChanged(known), ProjectChanged(known.Files, known.MoreFiles), CommitsMerged(known))
 	}
 }
 
@@ -36,7 +37,7 @@ func CausesOf(paths []string, causes *state.ChangeCauses) *state.ChangeCauses {
 	if causes.IsZero() {
 		return nil
 	}
-	var c state.ChangeCauses
+	c := state.ChangeCauses{Commits: causes.Commits, MoreCommits: causes.MoreCommits}
 	for _, path := range paths {
 		if names := causes.Variables[path]; len(names) > 0 {
 			if c.Variables == nil {
@@ -52,6 +53,18 @@ func CausesOf(paths []string, causes *state.ChangeCauses) *state.ChangeCauses {
 		return nil
 	}
 	return &c
+}
+
+// CommitsMerged names the newest commit, "" if there are none.
+func CommitsMerged(c *state.ChangeCauses) string {
+	if c == nil || len(c.Commits) == 0 {
+		return ""
+	}
+	text := c.Commits[0].String()
+	if more := len(c.Commits) - 1 + c.MoreCommits; more > 0 {
+		text += fmt.Sprintf(" (and %d more)", more)
+	}
+	return text
 }
 
 // VariablesChanged names variables, "" if there are none.

@@ -14,6 +14,8 @@ func SameResource(a, b state.Resource) bool {
 		return schema.EqualReservations(a.Reservation, b.Reservation)
 	case a.Group != nil && b.Group != nil:
 		return *a.Group == *b.Group
+	case a.Notification != nil && b.Notification != nil:
+		return schema.EqualNotifications(a.Notification, b.Notification)
 	}
 	return false
 }

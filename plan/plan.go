@@ -198,6 +198,7 @@ type AttrChange struct {
 
 // Drift is a difference between the state and the world.
 type Drift struct {
+	Kind  DriftKind      `json:"kind"`
 	Addr  schema.Address `json:"address"`
 	Slice string         `json:"slice,omitempty"`
 	Found string         `json:"found"` // "slice pool-0-… is gone"

@@ -20,6 +20,7 @@ const (
 	KindJobGroup     Kind = "job_group"
 	KindJob          Kind = "job"
 	KindActorService Kind = "actor_service"
+	KindNotification Kind = "notification"
 )
 
 // ModuleWord is how addresses of modules, which have no Kind, begin.
@@ -27,7 +28,7 @@ const ModuleWord = "module"
 
 // Kinds lists every Kind in creation order.
 func Kinds() []Kind {
-	return []Kind{KindNamespace, KindReservation, KindJobGroup, KindJob, KindActorService}
+	return []Kind{KindNamespace, KindReservation, KindJobGroup, KindJob, KindActorService, KindNotification}
 }
 
 // GroupMembers lists the kinds that may stand in a job group.

@@ -77,7 +77,7 @@ func launchedAddress(s string) (Address, bool) {
 	switch a.Kind {
 	case KindJob, KindJobGroup, KindReservation:
 		return a, validLaunchedPath(name)
-	case KindNamespace, KindActorService:
+	case KindNamespace, KindActorService, KindNotification:
 	}
 	return Address{}, false
 }

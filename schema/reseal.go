@@ -81,5 +81,12 @@ func (d Desired) CheckSealed(s Sealer) error {
 			}
 		}
 	}
+	for i := range d.Notifications {
+		for _, t := range d.Notifications[i].Secrets() {
+			if _, err := t.Reveal(s); err != nil {
+				return fmt.Errorf("%s: %w", d.Notifications[i].Addr, err)
+			}
+		}
+	}
 	return nil
 }

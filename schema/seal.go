@@ -26,6 +26,10 @@ func (d Desired) Seal(s Sealer) (Desired, error) {
 	if d.Jobs != nil {
 		d.Jobs = jobs
 	}
+	var err error
+	if d.Notifications, err = sealNotifications(d.Notifications, s); err != nil {
+		return Desired{}, err
+	}
 	return d, nil
 }
 

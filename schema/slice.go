@@ -60,6 +60,9 @@ type SliceStatus struct {
 	// started and 0 for none; nil where the provider cannot see processes. A report of
 	// another process is of an agent that has ended.
 	Agents []int `json:"agents,omitempty"`
+	// Edited says what of it its provider has otherwise than it was asked for and can be
+	// changed in place: labels and tags that were removed or changed by hand.
+	Edited []string `json:"edited,omitempty"`
 }
 
 // Inventory is every slice of one provider that carries the stack's mark. It is

@@ -183,7 +183,9 @@ type Desired struct {
 	Reservations []Reservation `json:"reservations,omitempty"`
 	Groups       []JobGroup    `json:"groups,omitempty"`
 	Jobs         []Job         `json:"jobs,omitempty"` // and the replicas of actor services
-	Controller   *Controller   `json:"controller,omitempty"`
+	// Notifications are where the controller reports what happens.
+	Notifications []Notification `json:"notifications,omitempty"`
+	Controller    *Controller    `json:"controller,omitempty"`
 	// Local is set by --local: all runs on this machine, and what names places of a cloud says nothing.
 	Local bool `json:"local,omitempty"`
 }

@@ -19,11 +19,14 @@ type ChangeCauses struct {
 	// Files are the first ones that changed of a project's, MoreFiles how many more did.
 	Files     []FileChange `json:"files,omitempty"`
 	MoreFiles int          `json:"more_files,omitempty"`
+	// Commits are those with which it came, newest first, MoreCommits how many more there were.
+	Commits     []Commit `json:"commits,omitempty"`
+	MoreCommits int      `json:"more_commits,omitempty"`
 }
 
 // IsZero reports whether no cause is known.
 func (c *ChangeCauses) IsZero() bool {
-	return c == nil || len(c.Variables) == 0 && len(c.Files) == 0 && c.MoreFiles == 0
+	return c == nil || len(c.Variables) == 0 && len(c.Files) == 0 && c.MoreFiles == 0 && len(c.Commits) == 0
 }
 
 // FileVerb is what became of a file of a project.

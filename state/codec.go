@@ -191,7 +191,7 @@ func (c codec) upgrade(document parts, version int) error {
 func (d *Document) check() error {
 	for addr, r := range d.Resources {
 		specs := 0
-		for _, set := range []bool{r.Namespace != nil, r.Reservation != nil, r.Group != nil} {
+		for _, set := range []bool{r.Namespace != nil, r.Reservation != nil, r.Group != nil, r.Notification != nil} {
 			if set {
 				specs++
 			}

@@ -35,6 +35,8 @@ type Document struct {
 	// Recorded names the recording of the configuration that Desired came of, by
 	// which it follows values that become known or change; "": it stays as it is.
 	Recorded string `json:"recorded,omitempty"`
+	// Followed is the commit that Desired came from, nil where no repository is followed.
+	Followed *Followed `json:"followed,omitempty"`
 	// Variables are digests of the values that variables had at the last apply, nil where
 	// they are not known.
 	Variables *Variables `json:"variables,omitempty"`
@@ -196,6 +198,8 @@ type Resource struct {
 	Namespace   *schema.Namespace   `json:"namespace,omitempty"`
 	Reservation *schema.Reservation `json:"reservation,omitempty"`
 	Group       *schema.JobGroup    `json:"group,omitempty"`
+	// Notification is where the controller reports what happens.
+	Notification *schema.Notification `json:"notification,omitempty"`
 }
 
 // Slice is a slice that was asked for and is not known to be gone.
@@ -229,6 +233,8 @@ type Slice struct {
 	// IdleSince is since when no job has held it, zero while one does.
 	IdleSince time.Time `json:"idle_since,omitzero"`
 	DeleteAt  time.Time `json:"delete_at,omitzero"`
+	// Edited is what was last listed of it as schema.SliceStatus.Edited.
+	Edited []string `json:"edited,omitempty"`
 }
 
 // Job is a job instance as carried out.
@@ -404,6 +410,11 @@ func (d *Document) HasSecrets() bool {
 	}
 	for _, j := range d.Jobs {
 		if j.Spec.HasSecrets() {
+			return true
+		}
+	}
+	for _, r := range d.Resources {
+		if r.Notification != nil {
 			return true
 		}
 	}

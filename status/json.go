@@ -35,6 +35,8 @@ type Document struct {
 	Pending      []plan.Pending        `json:"pending,omitempty"`
 	Blocked      []plan.BlockedChange  `json:"blocked,omitempty"`
 	Drift        []plan.Drift          `json:"drift,omitempty"`
+	// Notices are receivers of notifications that cannot be told, and what was dropped.
+	Notices []receiverJSON `json:"notices,omitempty"`
 }
 
 type jobJSON struct {
@@ -81,6 +83,7 @@ func (v *View) Document() *Document {
 	out := &Document{
 		FormatVersion: "1.0", Workspace: cmp.Or(v.workspace, schema.DefaultWorkspace), Lineage: v.Doc.Lineage, Serial: v.Doc.Serial, Revision: v.Doc.Revision,
 		Paused: v.Doc.Paused, Conditions: v.conditions(), Jobs: []jobJSON{}, Slices: []sliceJSON{}, Pending: v.plan.Pending, Blocked: v.plan.Blocked, Drift: v.plan.Drift,
+		Notices: v.receivers(),
 	}
 	if v.led {
 		out.Lease = &v.lease

@@ -14,6 +14,7 @@ import (
 	"github.com/fray-ml/fray/controller/pause"
 	"github.com/fray-ml/fray/events"
 	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/notice"
 	"github.com/fray-ml/fray/progress"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/stack"
@@ -37,6 +38,7 @@ type View struct {
 	workspace string             // "": the default one
 	place     string             // where its state is
 	cost      accelerators.Price // of what is there, for an hour, as far as it is known
+	ledger    *notice.Ledger     // of notices, nil: there are none, or they are not known
 	events    []state.Event      // the last ones, where they were asked for
 }
 
@@ -99,7 +101,7 @@ func (v *View) Text(a *terminal.Terminal) error {
 	}
 	fmt.Fprintln(a.Stdout)
 	fmt.Fprintln(a.Stdout, v.leader())
-	for _, text := range v.conditionTexts() {
+	for _, text := range slices.Concat(v.conditionTexts(), v.receiverTexts()) {
 		fmt.Fprintln(a.Stdout, text)
 	}
 	if v.Doc.Paused != nil {

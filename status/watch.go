@@ -114,6 +114,7 @@ func (w *Observer) Observe(ctx context.Context) (*View, error) {
 	w.observer.Doubt(v.plan.Doubts) // for the next observation, where there is one
 	v.Doc = v.plan.Next
 	v.recorded = w.l.Document.Conditions
+	v.ledger = readNotices(ctx, w.l.Stack.Store, w.l.Document)
 	v.cost = planchange.Total(planchange.Costs(&w.l.Document.Desired, v.plan, obs)).Before
 	for _, p := range v.plan.Pending {
 		v.pending[p.Addr] = append(v.pending[p.Addr], p.Reasons...)

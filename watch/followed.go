@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,6 +19,10 @@ import (
 
 	"github.com/fray-ml/fray/configuration"
 	"github.com/fray-ml/fray/controller/loop"
+	"github.com/fray-ml/fray/forge"
+	"github.com/fray-ml/fray/gitops"
+	"github.com/fray-ml/fray/plan"
+	planchange "github.com/fray-ml/fray/plan/change"
 	"github.com/fray-ml/fray/policies"
 	"github.com/fray-ml/fray/proposal"
 	"github.com/fray-ml/fray/rollout"
@@ -46,16 +52,20 @@ type followed struct {
 	providers []schema.Provider // as the files declared them first
 	latest    atomic.Pointer[loop.Proposal]
 
-	mu   sync.Mutex  // held while files are read
-	seen string      // digest of the files last read
-	keys *stack.Keys // with which the latest proposal is sealed, nil before the first
+	reporter *gitops.Reporter // of statuses of commits, nil: none are reported
+
+	mu   sync.Mutex // held while files are read
+	seen string     // digest of the files last read
+	// begun is the commit whose status was reported as pending.
+	begun string
+	keys  *stack.Keys // with which the latest proposal is sealed, nil before the first
 }
 
 // newFollowed parses --config: a directory, or git URL@REF.
-func newFollowed(ctx context.Context, a *terminal.Terminal, flags Options) (*followed, error) {
-	source := flags.Config
+func newFollowed(ctx context.Context, a *terminal.Terminal, options Options) (*followed, error) {
+	source, flags := options.Config, options.Options
 	flags.Input = false // the user who started the watch may have gone
-	f := &followed{terminal: a, flags: flags.Options, policies: flags.Policies, poll: dirPoll}
+	f := &followed{terminal: a, flags: flags, policies: options.Policies, poll: dirPoll}
 	url, git := strings.CutPrefix(source, "git ")
 	if !git {
 		url, git = strings.CutPrefix(source, "git::")
@@ -70,7 +80,7 @@ func newFollowed(ctx context.Context, a *terminal.Terminal, flags Options) (*fol
 	}
 	at := strings.LastIndexByte(url, '@')
 	if at <= strings.LastIndexByte(url, '/') {
-		return nil, fmt.Errorf("--config=%q: name what to follow, as in \"git %s@main\"", source, url)
+		return nil, fmt.Errorf("--config: name what to follow, as in \"git %s@main\"", gitops.ShownURL(url))
 	}
 	f.repo, f.ref, f.poll = strings.TrimSpace(url[:at]), url[at+1:], gitPoll
 	if _, err := os.Stat(f.repo); err == nil { // on this machine; git runs in another directory
@@ -85,10 +95,33 @@ func newFollowed(ctx context.Context, a *terminal.Terminal, flags Options) (*fol
 	}
 	sum := sha256.Sum256([]byte(f.repo + "@" + f.ref))
 	f.dir = filepath.Join(cache, "fray", "config", hex.EncodeToString(sum[:8]))
+	to, err := gitops.Open(f.repo, options.Forge, os.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	if to != nil {
+		f.reporter = gitops.NewReporter(to, statusContext(flags.Workspace), newLog(a.Stderr, slog.LevelInfo))
+	}
 	if err := f.pull(ctx); err != nil {
 		return nil, err
 	}
 	return f, f.outside()
+}
+
+// statusContext tells the statuses of several stacks of one repository apart.
+func statusContext(workspace string) string {
+	if workspace == "" || workspace == schema.DefaultWorkspace {
+		return "fray/watch"
+	}
+	return "fray/watch: " + workspace
+}
+
+// shown is what is followed, for people.
+func (f *followed) shown() string {
+	if f.repo == "" {
+		return f.dir
+	}
+	return gitops.ShownURL(f.repo) + "@" + f.ref
 }
 
 // outside rejects a repository whose state would be in its checkout, where
@@ -102,7 +135,7 @@ func (f *followed) outside() error {
 	if err != nil || at.InBucket() || !strings.HasPrefix(string(at), f.dir+string(filepath.Separator)) {
 		return err
 	}
-	return fmt.Errorf("the state of %s@%s would be in its checkout; keep it elsewhere, with a state block in the fray block: in a bucket, or at an absolute path", f.repo, f.ref)
+	return fmt.Errorf("the state of %s@%s would be in its checkout; keep it elsewhere, with a state block in the fray block: in a bucket, or at an absolute path", gitops.ShownURL(f.repo), f.ref)
 }
 
 // pull brings the checkout to what the ref is now.
@@ -118,7 +151,7 @@ func (f *followed) pull(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := f.git(ctx, "fetch", "--quiet", "--depth=1", "--no-tags", "--", f.repo, f.ref); err != nil {
+	if err := f.git(ctx, "fetch", "--quiet", "--depth="+strconv.Itoa(gitops.Depth), "--no-tags", "--", f.repo, f.ref); err != nil {
 		return err
 	}
 	return f.git(ctx, "checkout", "--quiet", "--force", "--detach", "FETCH_HEAD")
@@ -129,7 +162,7 @@ func (f *followed) git(ctx context.Context, args ...string) error {
 	cmd.Env = append(os.Environ(), "GIT_TERMINAL_PROMPT=0")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("follow %s@%s: git %s: %w: %s", f.repo, f.ref, args[0], err, strings.TrimSpace(string(out)))
+		return fmt.Errorf("follow %s: git %s: %w: %s", f.shown(), args[0], err, gitops.WithoutCredentials(strings.TrimSpace(string(out)), f.repo))
 	}
 	return nil
 }
@@ -198,9 +231,20 @@ func (f *followed) readLocked(ctx context.Context) error {
 	if err != nil || digest == f.seen {
 		return err
 	}
-	p, err := f.proposal(ctx)
+	if f.repo != "" && digest != f.begun {
+		f.begun = digest
+		f.reporter.Report(digest, forge.StatePending, "the configuration is being read")
+	}
+	p, err := f.proposal(ctx, digest)
 	if err == nil {
 		f.latest.Store(p)
+	}
+	switch {
+	case err == nil || f.repo == "":
+	case errors.Is(err, terminal.ErrReported):
+		f.reporter.Report(digest, forge.StateFailure, "not taken over: the configuration has errors; fray validate shows them")
+	default:
+		f.reporter.Report(digest, forge.StateError, "not taken over yet, and tried again: the controller's log has the reason")
 	}
 	if err == nil || errors.Is(err, terminal.ErrReported) {
 		f.seen = digest // what is wrong with the files is reported once; other errors are tried again
@@ -208,7 +252,7 @@ func (f *followed) readLocked(ctx context.Context) error {
 	return err
 }
 
-func (f *followed) proposal(ctx context.Context) (*loop.Proposal, error) {
+func (f *followed) proposal(ctx context.Context, commit string) (*loop.Proposal, error) {
 	l, err := configuration.Load(ctx, f.terminal, []string{f.dir}, f.flags, true)
 	if err != nil {
 		return nil, err
@@ -230,12 +274,17 @@ func (f *followed) proposal(ctx context.Context) (*loop.Proposal, error) {
 	if err := rollout.ShipAgent(ctx, l, &state.Document{Desired: l.Desired}, nil); err != nil {
 		return nil, err
 	}
-	name := f.dir
-	if f.repo != "" {
-		name = f.repo + "@" + f.ref
-	}
+	var before *state.Document // what the configuration is accepted into
 	return &loop.Proposal{
-		Name:   name,
+		Name: f.shown(),
+		Denied: func(ctx context.Context, _ *plan.Plan, next *state.Document) (string, error) {
+			err := c.CheckAccepted(ctx, l, before, next)
+			if denied, ok := errors.AsType[*proposal.DeniedError](err); ok {
+				return denied.Error(), nil
+			}
+			return "", err
+		},
+		Judged: f.judged(commit),
 		Refine: l.Refine(nil),
 		Make: func(ctx context.Context, doc *state.Document) (*state.Document, error) {
 			if err := l.Stack.CheckHere(doc); err != nil {
@@ -250,9 +299,52 @@ func (f *followed) proposal(ctx context.Context) (*loop.Proposal, error) {
 			if err := proposal.CheckPlaceable(l, next); err != nil {
 				return nil, err
 			}
-			return next, c.CheckAccepted(ctx, l, amended, next)
+			before = amended
+			return f.merged(ctx, next, commit), nil
 		},
 	}, nil
+}
+
+// judged reports to the forge what became of a commit.
+func (f *followed) judged(commit string) func(loop.Verdict, string) {
+	if f.repo == "" {
+		return nil
+	}
+	return func(v loop.Verdict, text string) {
+		state := forge.StateFailure
+		switch v {
+		case loop.VerdictAccepted:
+			state = forge.StateSuccess
+		case loop.VerdictDeferred:
+			state = forge.StatePending
+		case loop.VerdictRejected:
+		}
+		f.reporter.Report(commit, state, text)
+	}
+}
+
+// merged is an accepted document with the commits that it came with, as far as they are known.
+func (f *followed) merged(ctx context.Context, doc *state.Document, commit string) *state.Document {
+	if f.repo == "" {
+		return doc
+	}
+	was := state.Followed{}
+	if doc.Followed != nil {
+		was = *doc.Followed
+	}
+	now := &state.Followed{Repository: gitops.ShownURL(f.repo), Ref: f.ref, Commit: commit}
+	from := was.Commit
+	if was.Repository != now.Repository {
+		from = ""
+	}
+	if from == commit {
+		return doc
+	}
+	var err error
+	if now.Commits, now.More, err = gitops.Merged(ctx, f.dir, from, commit); err != nil {
+		f.terminal.Warn("it is not known who merged what: " + err.Error())
+	}
+	return planchange.Merged(doc, now)
 }
 
 // digest identifies a version of the files: a repository's by its
@@ -264,7 +356,7 @@ func (f *followed) digest(ctx context.Context) (string, error) {
 	}
 	out, err := exec.CommandContext(ctx, "git", "-C", f.dir, "rev-parse", "HEAD").Output()
 	if err != nil {
-		return "", fmt.Errorf("follow %s@%s: %w", f.repo, f.ref, err)
+		return "", fmt.Errorf("follow %s: %w", f.shown(), err)
 	}
 	return strings.TrimSpace(string(out)), nil
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/fray-ml/fray/configuration"
 	"github.com/fray-ml/fray/controller"
 	"github.com/fray-ml/fray/controller/loop"
+	"github.com/fray-ml/fray/gitops"
+	"github.com/fray-ml/fray/notices"
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/policies"
 	"github.com/fray-ml/fray/progress"
@@ -32,6 +34,7 @@ type Options struct {
 	Parallelism int
 	Detached    bool
 	Config      string
+	Forge       gitops.Options // where the statuses of followed commits are reported
 	Observe     bool
 	API         string
 	Advertise   string
@@ -70,6 +73,7 @@ func Run(ctx context.Context, a *terminal.Terminal, args []string, flags Options
 	}
 	var declared []schema.Provider
 	if files != nil {
+		go files.reporter.Run(soft)
 		if err := files.read(soft); err != nil {
 			return err
 		}
@@ -96,6 +100,7 @@ func Run(ctx context.Context, a *terminal.Terminal, args []string, flags Options
 		return err
 	}
 	cfg.Recorded = configuration.RecordingOpener(l.Stack, sealer)
+	cfg.Notices = &notices.Config{Workspace: l.Stack.Workspace, Reveal: func(t schema.Text) (string, error) { return t.Reveal(sealer) }}
 	cfg.Leading = func(ctx context.Context, lease *store.Held) error {
 		l.Stack.Keys.Refresh()
 		if err := l.Stack.FinishRekey(ctx, apply.Rewriter{Store: l.Stack.Store, Version: release.Version(), Epoch: lease.Epoch(), Valid: lease.Valid}); err != nil {

@@ -133,6 +133,8 @@ func dotShape(k schema.Kind) string {
 		return `, shape = "component"`
 	case schema.KindJobGroup:
 		return `, shape = "tab"`
+	case schema.KindNotification:
+		return `, shape = "note"`
 	case schema.KindJob:
 	}
 	return ""
@@ -204,7 +206,7 @@ func mermaidShape(k schema.Kind) (opening, closing string) {
 		return "[(", ")]"
 	case schema.KindActorService:
 		return "([", "])"
-	case schema.KindJob:
+	case schema.KindJob, schema.KindNotification:
 	}
 	return "[", "]"
 }

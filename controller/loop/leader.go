@@ -22,6 +22,7 @@ type leader struct {
 	services *access.Serializer
 	stepper  *apply.Stepper
 	lease    func() store.Lease
+	notices  notifier
 	logged   map[schema.Address]bool // objects whose rejected changes were logged
 
 	proposed *Proposal // the last one that was considered
@@ -56,6 +57,9 @@ func (l *leader) step(ctx context.Context) (time.Duration, error) {
 	next, err := l.measured(ctx, step)
 	if err != nil {
 		return next, err
+	}
+	for _, e := range l.notices.events() {
+		l.stepper.Tell(e)
 	}
 	l.logRejections(l.stepper.Last())
 	l.publish(time.Since(began))

@@ -18,6 +18,7 @@ import (
 	"github.com/fray-ml/fray/apply"
 	"github.com/fray-ml/fray/clusterapi/keys"
 	"github.com/fray-ml/fray/controller/access"
+	"github.com/fray-ml/fray/notices"
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/providers"
 	"github.com/fray-ml/fray/schema"
@@ -45,6 +46,8 @@ type Config struct {
 	// state.Document.Recorded) and returns a function as apply.Config.Refine; nil:
 	// values stay as they were accepted.
 	Recorded func(ctx context.Context, name string) (func(doc *state.Document) (*schema.Desired, error), error)
+	// Notices are what receivers are told with, but for what the lease says; nil: none are told.
+	Notices *notices.Config
 	// Notify is called with what each step changed, Looked with how long its parts
 	// took, OnAction after each action; nil: not called.
 	Notify   func(p *plan.Plan, before *state.Document)
@@ -66,8 +69,10 @@ const ErrorPause = time.Second
 // Run steps until the lease is lost (an error), another client asks for it (nil),
 // or ctx ends.
 func Run(ctx context.Context, cfg Config, services *access.Serializer, lease *store.Held) error {
+	keeper, stop := cfg.notices(ctx, lease)
 	s, err := apply.New(ctx, apply.Config{
-		Store: cfg.Store, Providers: cfg.Providers, Version: cfg.Version,
+		Notices: keeper.decider(),
+		Store:   cfg.Store, Providers: cfg.Providers, Version: cfg.Version,
 		Epoch: lease.Epoch(), Valid: lease.Valid, Parallelism: cfg.Parallelism,
 		Scope: apply.Scope{All: true}, Events: true, Eager: true, Wake: services.Wake(),
 		HostReasons: apply.HostReasons{Ask: true, After: apply.BootPatience},
@@ -78,10 +83,13 @@ func Run(ctx context.Context, cfg Config, services *access.Serializer, lease *st
 		},
 	})
 	if err != nil {
+		stop()
 		return err
 	}
 	l := newLeader(cfg, services, s, lease.Lease)
+	l.notices = keeper
 	defer finish(ctx, s, cfg.Log)
+	defer stop()
 	defer services.Stop()
 	at := lease.Lease()
 	s.Tell(state.Event{At: at.AcquiredAt, Kind: state.EventLease, Text: fmt.Sprintf("%s on %s (pid %d) leads, epoch %d", cfg.Command, at.Host, at.PID, at.Epoch)})

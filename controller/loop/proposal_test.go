@@ -2,11 +2,15 @@ package loop
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 
 	"github.com/fray-ml/fray/apply"
 	"github.com/fray-ml/fray/controller/pause"
+	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
@@ -93,4 +97,49 @@ func desiring(names ...string) schema.Desired {
 		})
 	}
 	return desired
+}
+
+// A followed plan that policies deny changes nothing, whichever way they say so, and it is reported once.
+func TestDeniedProposalChangesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for name, denied := range map[string]func(context.Context, *plan.Plan, *state.Document) (string, error){
+			"denies": func(_ context.Context, p *plan.Plan, _ *state.Document) (string, error) {
+				return fmt.Sprintf("no more than %d jobs", len(p.Changes)-1), nil
+			},
+			"fails": func(context.Context, *plan.Plan, *state.Document) (string, error) {
+				return "", errors.New("a rule has no value")
+			},
+		} {
+			l := leads(t)
+			var judged []string
+			p := &Proposal{
+				Name: "files", Denied: denied,
+				Make: func(_ context.Context, doc *state.Document) (*state.Document, error) {
+					return apply.Accept(doc, apply.Request{Desired: desiring("a")}), nil
+				},
+				Judged: func(v Verdict, text string) { judged = append(judged, string(v)+" "+text) },
+			}
+			l.cfg.Proposal = func() *Proposal { return p }
+			before := l.stepper.Document()
+			for range 3 {
+				if err := l.followFiles(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if l.stepper.Document() != before {
+				t.Errorf("%s: the state was changed to revision %d", name, l.stepper.Document().Revision)
+			}
+			if len(judged) != 1 || !strings.HasPrefix(judged[0], "rejected not taken over: ") {
+				t.Errorf("%s: judged %q, want once as rejected", name, judged)
+			}
+			p.Denied = func(context.Context, *plan.Plan, *state.Document) (string, error) { return "", nil }
+			l.proposed = nil
+			if err := l.followFiles(t.Context()); err != nil || l.stepper.Document().Revision != 1 {
+				t.Errorf("allowed: got revision %d, %v, want 1", l.stepper.Document().Revision, err)
+			}
+			if want := "accepted taken over as revision 1: 1 to create, 0 to update, 0 to restart, 0 to replace, 0 to delete"; judged[len(judged)-1] != want {
+				t.Errorf("judged %q, want %q", judged[len(judged)-1], want)
+			}
+		}
+	})
 }

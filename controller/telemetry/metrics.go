@@ -36,6 +36,7 @@ type metrics struct {
 	callDur     *prometheus.HistogramVec // method
 	inFlight    *prometheus.GaugeVec     // method
 	leases      prometheus.Counter
+	notices     *prometheus.CounterVec // notification, receiver, result
 }
 
 // metricOutcome is how something ended: "ok", or the kind of its error.
@@ -77,6 +78,7 @@ func newMetrics(source Source, version string) *metrics {
 		}, []string{"method"}),
 		leases: prometheus.NewCounter(prometheus.CounterOpts{Name: "fray_leases_taken_total", Help: "How often this process became the leader."}),
 	}
+	m.notices = counters("fray_notices_total", "Deliveries of notices, by how they ended: sent, failed (and tried again), dropped.", "notification", "receiver", "result")
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "fray_build_info", Help: "1, with the version as a label.", ConstLabels: prometheus.Labels{"version": version},
 	})
@@ -84,7 +86,7 @@ func newMetrics(source Source, version string) *metrics {
 	m.registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), build,
 		m.steps, m.stepTime, m.lookTime, m.planTime, m.saveTime, m.lastStep, m.actions, m.provider, m.providerDur,
-		m.calls, m.callDur, m.inFlight, m.leases, newStackCollector(source),
+		m.calls, m.callDur, m.inFlight, m.leases, m.notices, newStackCollector(source),
 	)
 	return m
 }

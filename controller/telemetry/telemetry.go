@@ -54,6 +54,11 @@ func (t *Telemetry) Looked(timing apply.Timing) {
 	t.tracer.timed(timing)
 }
 
+// Notified counts a delivery of a notice that ended.
+func (t *Telemetry) Notified(of schema.Address, to schema.Receiver, result string) {
+	t.metrics.notices.WithLabelValues(of.Scoped(), string(to), result).Inc()
+}
+
 // Led counts a time of leading.
 func (t *Telemetry) Led() { t.metrics.leases.Inc() }
 

@@ -280,6 +280,8 @@ func (d *Declaration) Attributes() []string {
 	switch d.Addr.Kind {
 	case schema.KindNamespace, schema.KindReservation:
 		return []string{"name", "addr", "slices"}
+	case schema.KindNotification:
+		return []string{"name", "addr"}
 	case schema.KindJobGroup:
 		return []string{"name", "job", "actor_service", "reservation"}
 	case schema.KindJob:

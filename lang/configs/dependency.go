@@ -12,7 +12,7 @@ func Runs(k schema.Kind) bool {
 	switch k {
 	case schema.KindJob, schema.KindJobGroup, schema.KindActorService:
 		return true
-	case schema.KindNamespace, schema.KindReservation:
+	case schema.KindNamespace, schema.KindReservation, schema.KindNotification:
 	}
 	return false
 }

@@ -61,6 +61,9 @@ func (w *Decoding) specs(d *schema.Desired) {
 			e.groups[decl.Addr.Name] = &g
 			d.Groups = append(d.Groups, g)
 		}
+		for _, decl := range e.Decls.Sorted(schema.KindNotification) {
+			d.Notifications = append(d.Notifications, e.notification(decl))
+		}
 	}
 	for _, e := range w.Order {
 		for _, decl := range e.Decls.Sorted(schema.KindJob, schema.KindActorService) {
@@ -86,6 +89,7 @@ func sortByAddress(d *schema.Desired) {
 	slices.SortFunc(d.Reservations, func(a, b schema.Reservation) int { return a.Addr.Compare(b.Addr) })
 	slices.SortFunc(d.Groups, func(a, b schema.JobGroup) int { return a.Addr.Compare(b.Addr) })
 	slices.SortFunc(d.Jobs, func(a, b schema.Job) int { return a.Addr.Compare(b.Addr) })
+	slices.SortFunc(d.Notifications, func(a, b schema.Notification) int { return a.Addr.Compare(b.Addr) })
 }
 
 // variableValues are the values of the root's variables by their names, each a secret

@@ -15,7 +15,7 @@ func (e *Evaluator) Object(addr schema.Address) cty.Value {
 	decl := e.Decls.Addressed[addr]
 	var val cty.Value
 	switch addr.Kind {
-	case schema.KindNamespace:
+	case schema.KindNamespace, schema.KindNotification:
 		val = cty.ObjectVal(map[string]cty.Value{"name": cty.StringVal(addr.Name), "addr": cty.StringVal(e.Global(addr).String())})
 	case schema.KindReservation:
 		val = cty.ObjectVal(map[string]cty.Value{

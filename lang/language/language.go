@@ -134,6 +134,7 @@ func Root() *BlockType {
 			jobGroupType(),
 			JobType(),
 			actorServiceType(),
+			notificationType(),
 			{
 				Name: "controller",
 				Doc:  "where fray watch runs; without it, wherever it is started",

@@ -152,7 +152,7 @@ func (c *checker) imports() {
 func (c *checker) target(im *schema.Import) {
 	there, ok := c.declared[reach{im.To, true}]
 	switch {
-	case im.To.IsModule() || im.To.Kind == schema.KindNamespace || im.To.Kind == schema.KindJobGroup:
+	case im.To.IsModule() || im.To.Kind == schema.KindNamespace || im.To.Kind == schema.KindJobGroup || im.To.Kind == schema.KindNotification:
 		c.errorAt(im.Range, "Cannot be imported", "Slices cannot be given to %s. Name a job, a replica of an actor_service, or a reservation.", im.To)
 	case ok && there != im.To:
 		c.errorAt(im.Range, "Cannot be imported", "%s has instances, and slices are one instance's. Name one, such as %s.", im.To, there)

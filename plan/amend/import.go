@@ -67,7 +67,7 @@ func (m *importer) run() error {
 		return m.importJob()
 	case schema.KindReservation:
 		return m.importReservation()
-	case schema.KindNamespace, schema.KindJobGroup:
+	case schema.KindNamespace, schema.KindJobGroup, schema.KindNotification:
 	}
 	return fmt.Errorf("a %s has no slices; name a job, a replica of a service, or a reservation", m.Addr.Kind)
 }

@@ -65,7 +65,7 @@ func checkKinds(from, to schema.Address) error {
 		return fmt.Errorf("%s is in %s itself; move it out first", to, from)
 	}
 	switch from.Kind {
-	case schema.KindNamespace, schema.KindReservation, schema.KindJobGroup:
+	case schema.KindNamespace, schema.KindReservation, schema.KindJobGroup, schema.KindNotification:
 		if !from.Key.IsZero() || !to.Key.IsZero() {
 			return fmt.Errorf("a %s has no instances; leave the key out", from.Kind)
 		}
@@ -146,6 +146,8 @@ func specOf(r state.Resource) any {
 		return r.Namespace
 	case r.Reservation != nil:
 		return r.Reservation
+	case r.Notification != nil:
+		return r.Notification
 	}
 	return r.Group
 }
@@ -166,6 +168,9 @@ func (m *mover) resource(r state.Resource) (state.Resource, bool) {
 	case r.Group != nil:
 		g := m.group(*r.Group)
 		return state.Resource{Since: r.Since, Launch: r.Launch, Group: &g}, g != *r.Group
+	case r.Notification != nil:
+		n, moves := m.notification(*r.Notification)
+		return state.Resource{Since: r.Since, Notification: &n}, moves
 	}
 	return r, false
 }
@@ -258,6 +263,10 @@ func (m *mover) moveDesired() {
 		return r
 	})
 	d.Groups = moved(d.Groups, groupAddr, m.group)
+	d.Notifications = moved(d.Notifications, notificationAddr, func(n schema.Notification) schema.Notification {
+		renamed, _ := m.notification(n)
+		return renamed
+	})
 	d.Jobs = moved(d.Jobs, jobAddr, func(j schema.Job) schema.Job {
 		renamed, _ := m.job(&j)
 		return renamed

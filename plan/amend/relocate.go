@@ -145,5 +145,8 @@ func declared(d *schema.Desired) map[schema.Address]bool {
 	for i := range d.Jobs {
 		addrs[d.Jobs[i].Addr] = true
 	}
+	for i := range d.Notifications {
+		addrs[d.Notifications[i].Addr] = true
+	}
 	return addrs
 }

@@ -108,6 +108,7 @@ func (r *remover) remove() {
 	d.Namespaces = without(d.Namespaces, namespaceAddr, r.named)
 	d.Reservations = without(d.Reservations, reservationAddr, r.named)
 	d.Groups = without(d.Groups, groupAddr, r.named)
+	d.Notifications = without(d.Notifications, notificationAddr, r.named)
 	d.Jobs = without(d.Jobs, jobAddr, r.named)
 }
 

@@ -27,6 +27,9 @@ func Reseal(doc *state.Document, r schema.Resealer) (*state.Document, error) {
 			return nil, fmt.Errorf("seal the state anew: %w", err)
 		}
 	}
+	if err := resealNotifications(doc, next, r); err != nil {
+		return nil, fmt.Errorf("seal the state anew: %w", err)
+	}
 	digests := resealedDigests(doc, next)
 	for i := range next.Desired.Jobs {
 		next.Desired.Jobs[i].Lifecycle = digests.lifecycle(next.Desired.Jobs[i].Lifecycle)

@@ -58,6 +58,9 @@ func Causes(doc *state.Document, from Sources) map[schema.Address]state.ChangeCa
 	for i := range doc.Desired.Groups {
 		resource(doc.Desired.Groups[i].Addr, state.Resource{Group: &doc.Desired.Groups[i]})
 	}
+	for i := range doc.Desired.Notifications {
+		resource(doc.Desired.Notifications[i].Addr, state.Resource{Notification: &doc.Desired.Notifications[i]})
+	}
 	return found
 }
 
@@ -126,7 +129,7 @@ func ChangedText(paths []string, causes *state.ChangeCauses) string {
 			others = append(others, path)
 		}
 	}
-	return plan.JoinReasons(plan.VariablesChanged(causes), plan.ProjectChanged(causes.Files, causes.MoreFiles), attributesChanged(others))
+	return plan.JoinReasons(plan.VariablesChanged(causes), plan.ProjectChanged(causes.Files, causes.MoreFiles), attributesChanged(others), plan.CommitsMerged(causes))
 }
 
 // attributesChanged names attributes, "" if there are none.
@@ -144,7 +147,7 @@ func attributesChanged(paths []string) string {
 func Replaced(j *state.Job) state.Termination {
 	why := Decided(state.CauseReplaced)
 	if c := j.Causes; !c.IsZero() {
-		why.Text += ": " + plan.JoinReasons(plan.VariablesChanged(c), plan.ProjectChanged(c.Files, c.MoreFiles))
+		why.Text += ": " + plan.JoinReasons(plan.VariablesChanged(c), plan.ProjectChanged(c.Files, c.MoreFiles), plan.CommitsMerged(c))
 	}
 	return why
 }

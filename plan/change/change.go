@@ -108,7 +108,7 @@ func (l *attrList) words(path string, words []schema.Text) {
 
 func shortSum(sum string) string { return sum[:min(12, len(sum))] }
 
-// ResourceAttrs flattens a namespace, reservation or job group. The result is
+// ResourceAttrs flattens a namespace, reservation, job group or notification. The result is
 // not nil: that would mean that there is no such attribute.
 func ResourceAttrs(r state.Resource) []Attr {
 	l := attrList{attrs: []Attr{}}
@@ -142,6 +142,8 @@ func ResourceAttrs(r state.Resource) []Attr {
 		l.add("namespace", r.Group.Namespace, r.Group.Namespace == "")
 		l.add("same_region", true, !r.Group.SameRegion)
 		l.add("same_zone", true, !r.Group.SameZone)
+	case r.Notification != nil:
+		l.notificationAttrs(r.Notification)
 	}
 	return l.attrs
 }

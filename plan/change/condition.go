@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
@@ -59,4 +60,18 @@ func SkippedText(name schema.ProviderName, item *schema.SkippedItem) string {
 		where += " in " + item.Zone
 	}
 	return fmt.Sprintf("provider %s lists %s, which is skipped: %s", name, where, item.Text)
+}
+
+// SkippedDrift is what carries the stack's mark at providers and is skipped, as drift.
+func SkippedDrift(doc *state.Document) []plan.Drift {
+	var all []plan.Drift
+	for _, name := range slices.Sorted(maps.Keys(doc.Conditions)) {
+		skipped := doc.Conditions[name].Skipped
+		for i := range skipped {
+			all = append(all, plan.Drift{
+				Kind: plan.DriftSliceUnreadable, Slice: skipped[i].Name, Found: SkippedText(name, &skipped[i]), Then: "is neither used nor deleted",
+			})
+		}
+	}
+	return all
 }

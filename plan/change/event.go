@@ -41,6 +41,7 @@ func Events(before *state.Document, p *plan.Plan, now time.Time) []state.Event {
 				t.tellAt(state.EventWarn, state.Event{Kind: state.EventConfig, Text: fmt.Sprintf("policy %s was overridden by %s: %s", o.Policy, o.By, o.Reason)})
 			}
 		}
+		t.merged(before.Followed, p.Next.Followed)
 	}
 	for _, text := range ConditionEvents(before.Conditions, p.Next.Conditions) {
 		t.tell(state.EventProvider, schema.Address{}, text)
@@ -87,6 +88,19 @@ func (t *teller) tell(kind state.EventKind, addr schema.Address, text string) {
 func (t *teller) tellAt(level state.EventLevel, e state.Event) {
 	e.At, e.Level = t.now, level
 	t.events = append(t.events, e)
+}
+
+// merged tells with which commits a configuration came.
+func (t *teller) merged(was, is *state.Followed) {
+	if is == nil || was != nil && was.Commit == is.Commit {
+		return
+	}
+	for i := range slices.Backward(is.Commits) {
+		t.tell(state.EventConfig, schema.Address{}, "merged "+is.Commits[i].String())
+	}
+	if is.More > 0 {
+		t.tell(state.EventConfig, schema.Address{}, fmt.Sprintf("merged %d commits before these", is.More))
+	}
 }
 
 // levelOfOutcome says how good or bad it is that an attempt ended so.
@@ -180,6 +194,9 @@ func (t *teller) slice(old, s *state.Slice) {
 	}
 	if old.UpAt.IsZero() && !s.UpAt.IsZero() {
 		say(state.EventGood, state.ChangeUp, "is up")
+	}
+	if len(s.Edited) == 0 && len(old.Edited) > 0 {
+		t.tellAt(state.EventGood, state.Event{Kind: state.EventSlice, Addr: s.Spec.Owner, Slice: s.Spec.Name, Text: "has its labels and tags again"})
 	}
 	if s.Failed != "" && (old.Failed != s.Failed || old.Error != s.Error) {
 		say(state.EventWarn, state.ChangeFailed, s.Error)

@@ -87,6 +87,8 @@ func attrVerb(path string) plan.Verb {
 	switch path {
 	case "resources.zones", "resources.regions", "zones", "regions":
 		return plan.VerbUpdate // where slices are that may stay; see changeOf
+	case "namespaces", "command.command": // of a notification
+		return plan.VerbUpdate
 	}
 	for _, prefix := range []string{
 		"resources.ports", "command", "namespace", "environment", "retries", "health_check", "stop_grace", "timeout",

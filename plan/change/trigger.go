@@ -153,6 +153,9 @@ func declarationsNamed(desired *schema.Desired, named map[schema.Address]bool) m
 	for i := range desired.Groups {
 		resource(desired.Groups[i].Addr, state.Resource{Group: &desired.Groups[i]})
 	}
+	for i := range desired.Notifications {
+		resource(desired.Notifications[i].Addr, state.Resource{Notification: &desired.Notifications[i]})
+	}
 	for i := range desired.Jobs {
 		job := &desired.Jobs[i]
 		add(declaration{addr: job.Addr, attrs: func() []Attr { return JobAttrs(job) }})

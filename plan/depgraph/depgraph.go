@@ -53,6 +53,9 @@ func New(desired *schema.Desired, changes []plan.Change) *Graph {
 	for i := range desired.Jobs {
 		g.node(desired.Jobs[i].Addr).Instances++
 	}
+	for i := range desired.Notifications {
+		g.node(desired.Notifications[i].Addr).Instances++
+	}
 	for i := range changes {
 		if c := &changes[i]; c.Verb != plan.VerbNone {
 			g.node(c.Addr).Verbs[c.Verb]++

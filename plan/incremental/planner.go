@@ -102,7 +102,7 @@ func (p *Planner) next(doc *state.Document, obs *plan.Observed, now time.Time) *
 // only equal ones.
 func sameDeclarations(a, b *schema.Desired) bool {
 	return sameSlice(a.Jobs, b.Jobs) && sameSlice(a.Groups, b.Groups) &&
-		sameSlice(a.Namespaces, b.Namespaces) && sameSlice(a.Reservations, b.Reservations) && sameSlice(a.Providers, b.Providers)
+		sameSlice(a.Namespaces, b.Namespaces) && sameSlice(a.Reservations, b.Reservations) && sameSlice(a.Providers, b.Providers) && sameSlice(a.Notifications, b.Notifications)
 }
 
 func sameSlice[T any](a, b []T) bool {

@@ -42,7 +42,7 @@ func (p *Planner) reworded(doc *state.Document, desired *schema.Desired) ([]int,
 	was := &p.desired
 	if doc != p.last || p.takedown != nil || !sameDeclarations(&doc.Desired, was) || len(desired.Jobs) != len(was.Jobs) ||
 		!sameSlice(desired.Groups, was.Groups) || !sameSlice(desired.Namespaces, was.Namespaces) ||
-		!sameSlice(desired.Reservations, was.Reservations) || !sameSlice(desired.Providers, doc.Desired.Providers) {
+		!sameSlice(desired.Reservations, was.Reservations) || !sameSlice(desired.Notifications, was.Notifications) || !sameSlice(desired.Providers, doc.Desired.Providers) {
 		return nil, false
 	}
 	var changed []int

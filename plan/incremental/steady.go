@@ -115,5 +115,5 @@ func isUnchanged(d *snapshot.Evidence, seen observation) bool {
 func sameStatus(a, b *schema.SliceStatus) bool {
 	return a == b || a.Spec == b.Spec && a.Phase == b.Phase && a.Reason == b.Reason && a.Cause == b.Cause &&
 		a.Waiting == b.Waiting && a.CreatedAt.Equal(b.CreatedAt) && slices.Equal(a.Down, b.Down) &&
-		slices.Equal(a.Agents, b.Agents)
+		slices.Equal(a.Agents, b.Agents) && slices.Equal(a.Edited, b.Edited)
 }

@@ -27,7 +27,7 @@ func (d *Attempts) adopt(j *state.Job) *state.Job {
 	}
 	run := a.Run
 	if _, recorded := d.Doc.Jobs[addr]; !recorded { // else the state is merely older than its last write would be
-		d.Drift(addr, "", fmt.Sprintf("attempt %d of %s runs, and the state does not have the job", run.Attempt, addr), "it goes on")
+		d.Drift(plan.Drift{Kind: plan.DriftUnrecorded, Addr: addr, Found: fmt.Sprintf("attempt %d of %s runs, and the state does not have the job", run.Attempt, addr), Then: "it goes on"})
 	}
 	e := d.Edit(addr)
 	EndBefore(e, run, d.Now)
@@ -276,7 +276,7 @@ func (d *Attempts) watchAttempt(j *state.Job) {
 		return
 	}
 	if outcome, why := d.loss(j); outcome != "" {
-		d.Drift(addr, "", why, "its tasks will be started again")
+		d.Drift(plan.Drift{Kind: plan.LossKind(outcome == schema.TaskPreempted), Addr: addr, Found: why, Then: "its tasks will be started again"})
 		d.stopAttempt(addr, outcome, why)
 		return
 	}
@@ -287,7 +287,7 @@ func (d *Attempts) watchAttempt(j *state.Job) {
 		return
 	case schema.TaskRunning, schema.TaskPending:
 		if d.overruled(last) {
-			d.Drift(addr, "", fmt.Sprintf("attempt %d of %s is being stopped, and the state does not have that", last.Number, addr), "it will be ended")
+			d.Drift(plan.Drift{Kind: plan.DriftAttemptStopped, Addr: addr, Found: fmt.Sprintf("attempt %d of %s is being stopped, and the state does not have that", last.Number, addr), Then: "it will be ended"})
 			d.stopAttempt(addr, schema.TaskKilled, d.stopAssigned(last))
 			return
 		}
@@ -298,7 +298,7 @@ func (d *Attempts) watchAttempt(j *state.Job) {
 		schema.TaskWorkerFailed, schema.TaskPreempted, schema.TaskUnschedulable, schema.TaskExitUnknown:
 	}
 	why := plan.TaskReason(last, by)
-	d.Drift(addr, "", fmt.Sprintf("attempt %d of %s ended: %s", last.Number, addr, why), plan.Afterwards(j, outcome))
+	d.Drift(plan.Drift{Kind: plan.DriftAttemptEnded, Addr: addr, Found: fmt.Sprintf("attempt %d of %s ended: %s", last.Number, addr, why), Then: plan.Afterwards(j, outcome)})
 	first := by // of its own: what most looks do not need is not allocated for them
 	d.Edit(addr).Last().EndedBy = &first
 	d.stopAttempt(addr, outcome, why)

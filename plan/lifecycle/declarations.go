@@ -37,6 +37,11 @@ func (d *Declarations) Declare() {
 		declared[g.Addr] = true
 		d.declare(g.Addr, g, state.Resource{Group: g})
 	}
+	for i := range d.Desired.Notifications {
+		n := &d.Desired.Notifications[i]
+		declared[n.Addr] = true
+		d.declare(n.Addr, n, state.Resource{Notification: n})
+	}
 	for _, addr := range slices.SortedFunc(maps.Keys(d.Doc.Resources), schema.Address.Compare) {
 		if declared[addr] {
 			continue

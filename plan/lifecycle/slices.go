@@ -16,7 +16,7 @@ import (
 // FindDrift takes in what the inventories say of recorded slices and names what
 // the world did to them by itself.
 func (d *Slices) FindDrift() {
-	var died, gone []string
+	var died, gone, edited []string
 	d.ForgetZoneHealth()
 	d.noteConditions()
 	d.RecordPacked()
@@ -27,6 +27,10 @@ func (d *Slices) FindDrift() {
 		}
 		if listed && st.Cause == schema.ErrorPreempted && !s.Preempted {
 			d.EditSlice(name).Preempted = true
+		}
+		if listed && !slices.Equal(st.Edited, s.Edited) {
+			d.EditSlice(name).Edited = st.Edited
+			edited = append(edited, name)
 		}
 		switch {
 		case listed && !s.Listed:
@@ -43,14 +47,28 @@ func (d *Slices) FindDrift() {
 		st := d.Listed[name]
 		d.Blame(d.Doc.Slices[name], st.Cause, "slice "+name+" died: "+st.Reason)
 	}
+	slices.Sort(edited)
+	for _, name := range edited {
+		if st := d.Listed[name]; len(st.Edited) > 0 {
+			d.Drift(EditedDrift(st.Spec.Owner, name, st.Edited))
+		}
+	}
 	slices.Sort(gone)
 	for _, name := range gone {
 		spec := d.Doc.Slices[name].Spec
 		if s := d.Doc.Slices[name]; !s.UpAt.IsZero() {
 			d.Blame(s, "", "slice "+name+" has gone")
 		} // else its creation has failed, and says why when it is asked for again
-		d.Drift(spec.Owner, name, fmt.Sprintf("slice %s is gone", name), "will be created again if it is still needed")
+		d.Drift(plan.Drift{Kind: plan.DriftSliceGone, Addr: spec.Owner, Slice: name, Found: fmt.Sprintf("slice %s is gone", name), Then: "will be created again if it is still needed"})
 		d.PutSlice(state.Slice{Spec: spec})
+	}
+}
+
+// EditedDrift is that a slice has other labels or tags than were asked for.
+func EditedDrift(owner schema.Address, name string, edited []string) plan.Drift {
+	return plan.Drift{
+		Kind: plan.DriftSliceEdited, Addr: owner, Slice: name,
+		Found: fmt.Sprintf("slice %s was changed at its provider: %s", name, strings.Join(edited, ", ")), Then: "will be set again",
 	}
 }
 
@@ -86,7 +104,7 @@ func (d *Slices) BringUp(spec schema.SliceSpec) plan.Reason {
 
 // freshen changes in place what of a slice can be.
 func (d *Slices) freshen(st *schema.SliceStatus, spec *schema.SliceSpec) {
-	if st.Spec.Cloud.Live == spec.Cloud.Live || st.Phase == schema.SliceDead || st.Phase == schema.SliceDeleting {
+	if st.Spec.Cloud.Live == spec.Cloud.Live && len(st.Edited) == 0 || st.Phase == schema.SliceDead || st.Phase == schema.SliceDeleting {
 		return
 	}
 	if s := d.Next.Slices[spec.Name]; s != nil && s.RetryAt.After(d.Now) {
@@ -232,7 +250,7 @@ func (d *Slices) Halt(addr schema.Address, name string, generation int64, why st
 // repair asks a provider to start the hosts of a slice that it knows to be down.
 func (d *Slices) repair(st *schema.SliceStatus) {
 	name := st.Spec.Name
-	d.Drift(st.Spec.Owner, name, fmt.Sprintf("%s of slice %s %s down", hostList(st.Down), name, isAre(len(st.Down))), "will be started again")
+	d.Drift(plan.Drift{Kind: plan.DriftHostsDown, Addr: st.Spec.Owner, Slice: name, Found: fmt.Sprintf("%s of slice %s %s down", hostList(st.Down), name, isAre(len(st.Down))), Then: "will be started again"})
 	if s := d.Next.Slices[name]; s != nil && s.RetryAt.After(d.Now) {
 		d.WakeAt(s.RetryAt)
 		return

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/schema"
 )
 
@@ -30,7 +31,7 @@ func (d *Reconciler) rewriteDamaged() {
 			continue
 		}
 		owner := d.ownerNow(name, st)
-		d.Drift(owner, name, fmt.Sprintf("what slice %s is to run cannot be read (%s)", name, d.Obs.Damaged[name]), "will be written again")
+		d.Drift(plan.Drift{Kind: plan.DriftAssignment, Addr: owner, Slice: name, Found: fmt.Sprintf("what slice %s is to run cannot be read (%s)", name, d.Obs.Damaged[name]), Then: "will be written again"})
 		if _, acting := d.Acting[name]; !acting && !running[name] {
 			d.Halt(owner, name, d.NextGeneration([]string{name}), "stopped: what its slice is to run cannot be read")
 		}

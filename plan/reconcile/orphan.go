@@ -30,12 +30,12 @@ func (d *Reconciler) Orphans() {
 		switch {
 		case listed && d.Doubted[name] == plan.DoubtUnwanted:
 			if d.Obs.Confirmations[name].Since.IsZero() {
-				d.Drift(st.Spec.Owner, name, fmt.Sprintf("slice %s carries this stack's mark and nothing declared uses it", name), "will be deleted once that is confirmed")
+				d.Drift(plan.Drift{Kind: plan.DriftSliceUndeclared, Addr: st.Spec.Owner, Slice: name, Found: fmt.Sprintf("slice %s carries this stack's mark and nothing declared uses it", name), Then: "will be deleted once that is confirmed"})
 			}
 			d.Wait(st.Spec.Owner, d.Unconfirmed(&st.Spec))
 		case listed:
 			if s := d.Next.Slices[name]; (s == nil || s.Terminating.IsZero()) && st.Phase != schema.SliceDeleting {
-				d.Drift(st.Spec.Owner, name, fmt.Sprintf("slice %s carries this stack's mark and nothing declared uses it", name), "will be deleted")
+				d.Drift(plan.Drift{Kind: plan.DriftSliceUndeclared, Addr: st.Spec.Owner, Slice: name, Found: fmt.Sprintf("slice %s carries this stack's mark and nothing declared uses it", name), Then: "will be deleted"})
 			}
 			d.Remove(st, change.Decided(state.CauseUnused))
 			d.Wait(st.Spec.Owner, d.Deletion(name))

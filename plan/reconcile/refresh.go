@@ -40,7 +40,7 @@ func Refresh(doc *state.Document, obs *plan.Observed, now time.Time, within func
 // of that nothing is to be changed.
 func recorded(doc *state.Document) schema.Desired {
 	out := doc.Desired
-	out.Namespaces, out.Reservations, out.Groups, out.Jobs = nil, nil, nil, nil
+	out.Namespaces, out.Reservations, out.Groups, out.Jobs, out.Notifications = nil, nil, nil, nil, nil
 	for _, addr := range slices.SortedFunc(maps.Keys(doc.Resources), schema.Address.Compare) {
 		switch r := doc.Resources[addr]; {
 		case r.Launch != nil:
@@ -50,6 +50,8 @@ func recorded(doc *state.Document) schema.Desired {
 			out.Reservations = append(out.Reservations, *r.Reservation)
 		case r.Group != nil:
 			out.Groups = append(out.Groups, *r.Group)
+		case r.Notification != nil:
+			out.Notifications = append(out.Notifications, *r.Notification)
 		}
 	}
 	for _, addr := range slices.SortedFunc(maps.Keys(doc.Jobs), schema.Address.Compare) {
@@ -97,6 +99,20 @@ func (d *Reconciler) isToBeMade(name string) bool {
 	return acted && d.Plan.Actions[i].Verb == plan.CreateSlice
 }
 
+// lasting is what still differs from what was asked for, although the state records it.
+func lasting(doc *state.Document, within func(schema.Address) bool) []plan.Drift {
+	var all []plan.Drift
+	for _, name := range slices.Sorted(maps.Keys(doc.Slices)) {
+		if s := doc.Slices[name]; len(s.Edited) > 0 && s.Terminating.IsZero() && covers(within, s.Spec.Owner) {
+			all = append(all, lifecycle.EditedDrift(s.Spec.Owner, name, s.Edited))
+		}
+	}
+	if within == nil {
+		all = append(all, planchange.SkippedDrift(doc)...)
+	}
+	return all
+}
+
 // found is what differs between two documents: what changed by itself, and whatever else
 // happened to an address about which that says nothing.
 func found(doc *state.Document, drift []plan.Drift, next *state.Document, now time.Time, within func(schema.Address) bool) []plan.Drift {
@@ -117,7 +133,12 @@ func found(doc *state.Document, drift []plan.Drift, next *state.Document, now ti
 	for _, e := range planchange.Events(doc, &plan.Plan{Next: next}, now) {
 		if !e.Addr.IsZero() && !named[e.Addr] {
 			named[e.Addr] = e.Slice == "" // the first says why, and what follows for the job is no news
-			add(plan.Drift{Addr: e.Addr, Slice: e.Slice, Found: e.Text})
+			add(plan.Drift{Kind: plan.DriftRecord, Addr: e.Addr, Slice: e.Slice, Found: e.Text})
+		}
+	}
+	for _, d := range lasting(next, within) {
+		if !slices.ContainsFunc(all, func(other plan.Drift) bool { return other.Slice == d.Slice && other.Found == d.Found }) {
+			all = append(all, d)
 		}
 	}
 	slices.SortStableFunc(all, func(a, b plan.Drift) int { return a.Addr.Compare(b.Addr) })

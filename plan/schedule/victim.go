@@ -158,7 +158,7 @@ func (d *Victims) evict(v *victim, by *capacity.Unit) {
 		d.yielding, d.evicted = append(d.yielding, addr), append(d.evicted, addr)
 		why := lifecycle.YieldsTo(by.Addr, lifecycle.BandName(by.Declared))
 		if e.Running() {
-			d.Drift(addr, "", why, "it will be tried again when there is room")
+			d.Drift(plan.Drift{Kind: plan.DriftYields, Addr: addr, Found: why, Then: "it will be tried again when there is room"})
 		}
 		d.Yield(addr)
 	}

@@ -106,8 +106,8 @@ func (d *Draft) WakeAt(t time.Time) {
 }
 
 // Drift records a difference between the state and what was observed.
-func (d *Draft) Drift(addr schema.Address, slice, found, then string) {
-	d.Plan.Drift = append(d.Plan.Drift, plan.Drift{Addr: addr, Slice: slice, Found: found, Then: then})
+func (d *Draft) Drift(drift plan.Drift) {
+	d.Plan.Drift = append(d.Plan.Drift, drift)
 }
 
 // ObserveLifecycle records the lifecycle of a job and returns the job as it now

@@ -16,6 +16,8 @@ const (
 	// EndpointsKey is the registry of actors, EventsPrefix what happened.
 	EndpointsKey = "endpoints.json"
 	EventsPrefix = "events/"
+	// NoticesKey is what the receivers of notifications were told and are to be told.
+	NoticesKey = "notices.json"
 )
 
 // AssignKey is where a slice's assignment is.

@@ -8,6 +8,7 @@ import (
 	"cloud.google.com/go/compute/apiv1/computepb"
 
 	"github.com/fray-ml/fray/providers/gcp/apierror"
+	"github.com/fray-ml/fray/providers/gcp/mark"
 	"github.com/fray-ml/fray/schema"
 )
 
@@ -43,6 +44,7 @@ func machineStatus(spec schema.SliceSpec, machine *computepb.Instance, going boo
 	switch machineStateOf(machine.GetStatus()) {
 	case machineUp:
 		status.Phase = schema.SliceReady
+		status.Edited = mark.Edited(&spec, machine.GetLabels(), machine.GetTags().GetItems())
 	case machineComing:
 		status.Phase, status.Reason = schema.SliceCreating, "its instance is "+machine.GetStatus()
 		status.Waiting = spec.Cloud.Provisioning == schema.ProvisioningFlexStart && machine.GetStatus() != "STAGING"

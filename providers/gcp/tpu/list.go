@@ -183,9 +183,13 @@ func (s *slice) status(m mark.Marks, reader *mark.SpecReader) (schema.SliceStatu
 	if is.reason == "" && s.queued != nil && is.phase == schema.SliceCreating {
 		is.reason = fmt.Sprintf("its queued resource is %s", s.queued.GetState().GetState())
 	}
-	return schema.SliceStatus{
+	listed := schema.SliceStatus{
 		Spec: spec, Phase: is.phase, Reason: is.reason, Cause: is.cause, Waiting: is.queued, CreatedAt: s.createdAt(),
-	}, nil
+	}
+	if is.phase == schema.SliceReady && s.node != nil {
+		listed.Edited = mark.Edited(&spec, s.node.GetLabels(), s.node.GetTags())
+	}
+	return listed, nil
 }
 
 // guess is a spec as far as the cloud itself knows it. It has no owner.
