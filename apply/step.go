@@ -86,6 +86,7 @@ type Stepper struct {
 	exec           *executor
 	saver          *saver
 	journal        *journal
+	ledger         *ledger
 	planner        incremental.Planner
 	last           *plan.Plan
 	outOfScope     []plan.Action  // of the last step, that the scope left out
@@ -147,6 +148,7 @@ func New(ctx context.Context, cfg Config) (*Stepper, error) {
 			version: cfg.Version, epoch: cfg.Epoch, now: cfg.Now,
 		},
 		journal: records,
+		ledger:  &ledger{store: cfg.Store, epoch: cfg.Epoch, valid: cfg.Valid},
 	}, nil
 }
 
@@ -236,6 +238,7 @@ func (s *Stepper) Step(ctx context.Context) (time.Duration, error) {
 	p.Actions, s.outOfScope = s.cfg.Scope.filter(p)
 	s.doc, s.last, s.observed, s.desired = p.Next, p, obs, s.planner.Wanted()
 	s.note(p)
+	s.meterIfDue()
 	planned := time.Now()
 	timing.Plan, timing.Actions = planned.Sub(looked), len(p.Actions)
 	if s.saver.dirty(s.doc) && s.untilSave(p) == 0 {
@@ -413,11 +416,16 @@ func (s *Stepper) write(ctx context.Context) error {
 	if err := s.cfg.Valid(); err != nil {
 		return err
 	}
+	s.meter()
 	if err := s.journal.save(ctx, s.doc); err != nil {
 		return err
 	}
 	if err := s.cfg.Valid(); err != nil {
 		return err
 	}
-	return s.saver.save(ctx, s.doc)
+	if err := s.saver.save(ctx, s.doc); err != nil {
+		return err
+	}
+	s.keepUsage(ctx)
+	return nil
 }

@@ -65,12 +65,14 @@ type Document struct {
 	Unmanaged map[string]Unmanaged `json:"unmanaged,omitempty"`
 }
 
-// Former is what is not there any more, and what clients still ask for.
+// Former is what is not there any more and what clients still ask for, and what was used.
 type Former struct {
 	// Past are launched jobs whose name was taken by a newer one, by id, as they ended.
 	Past map[string]*Job `json:"past,omitempty"`
 	// RemovedActors are actors that the configuration declares no more, by the id of the job that hosted them.
 	RemovedActors map[string]RemovedActors `json:"removed_actors,omitempty"`
+	// Metering is what is known of the time that slices are paid for, nil: nothing yet.
+	Metering *Metering `json:"metering,omitempty"`
 }
 
 // RemovedActors are actors of one declared job, and why they are gone.
