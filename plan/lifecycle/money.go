@@ -57,6 +57,10 @@ func (d *Jobs) stopForMoney(addr schema.Address) {
 	}
 	if d.Released(addr, state.Termination{Cause: state.CauseBudget, Text: why}) {
 		d.Tally(addr)
-		d.Edit(addr).YieldsTo = schema.Address{}
+		e := d.Edit(addr)
+		e.YieldsTo = schema.Address{}
+		if !e.Status.Ended() {
+			e.Status = schema.JobPending
+		}
 	}
 }
