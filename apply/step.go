@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/accounting"
 	"github.com/fray-ml/fray/plan/capacity"
 	"github.com/fray-ml/fray/plan/change"
 	"github.com/fray-ml/fray/plan/incremental"
@@ -184,7 +185,7 @@ func (s *Stepper) Preview(ctx context.Context, desired *schema.Desired, doc *sta
 	if err != nil {
 		return nil, err
 	}
-	p.Costs = change.Costs(desired, p, obs)
+	p.Costs, p.MoneyBudgets = change.Costs(desired, p, obs), accounting.Outlook(desired, p, s.cfg.Now())
 	return p, nil
 }
 

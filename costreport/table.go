@@ -176,7 +176,8 @@ func (r *report) notes() string {
 	}
 	b.WriteString("Goodput is the part of the paid time in which attempts were ready; its lower end is without attempts that failed or were lost.\n")
 	for i := range r.budgets {
-		b.WriteString(BudgetText(&r.budgets[i]) + "\n")
+		text := render.MoneyBudget(&r.budgets[i])
+		b.WriteString(strings.ToUpper(text[:1]) + text[1:] + "\n")
 	}
 	return b.String()
 }

@@ -126,6 +126,9 @@ type Plan struct {
 	// Costs are what [Costs] estimates. As with Amendments, it is the caller of
 	// [Diff] who fills them in, where they are to be shown.
 	Costs []Cost
+	// MoneyBudgets are how the cost blocks of namespaces stand and will at the planned rate,
+	// filled in as Costs are.
+	MoneyBudgets []MoneyBudget
 
 	// Doubts are the slices against which the lists speak and nothing else does yet.
 	// The next observation is to read them directly.

@@ -10,6 +10,7 @@ import (
 	"github.com/fray-ml/fray/apply"
 	"github.com/fray-ml/fray/configuration"
 	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/accounting"
 	planchange "github.com/fray-ml/fray/plan/change"
 	"github.com/fray-ml/fray/plan/reconcile"
 	"github.com/fray-ml/fray/plan/render"
@@ -169,9 +170,10 @@ func Preview(ctx context.Context, l *configuration.Loaded, c *Change) (*plan.Pla
 	if err := CheckPlaceable(l, doc); err != nil {
 		return nil, err
 	}
-	p := reconcile.Diff(&doc.Desired, doc, obs, time.Now())
+	now := time.Now()
+	p := reconcile.Diff(&doc.Desired, doc, obs, now)
 	p.Mode = c.Mode
-	p.Amendments, p.Costs = amendments, planchange.Costs(&doc.Desired, p, obs)
+	p.Amendments, p.Costs, p.MoneyBudgets = amendments, planchange.Costs(&doc.Desired, p, obs), accounting.Outlook(&doc.Desired, p, now)
 	return p, ExplainPlan(ctx, l, p, c, l.Document)
 }
 

@@ -22,6 +22,7 @@ type shownBesides struct {
 	Capacity []plan.Capacity      `json:"capacity,omitempty"`
 	Expiries []plan.Expiry        `json:"expiries,omitempty"`
 	Costs    []plan.Cost          `json:"costs,omitempty"`
+	Budgets  []plan.MoneyBudget   `json:"money_budgets,omitempty"`
 	Actions  []shownAction        `json:"actions,omitempty"`
 	Wake     time.Time            `json:"wake,omitzero"`
 }
@@ -33,7 +34,7 @@ type shownAction struct {
 }
 
 func besidesOf(p *plan.Plan) shownBesides {
-	b := shownBesides{Time: time.Now().UTC(), Blocked: p.Blocked, Drift: p.Drift, Pending: p.Pending, Capacity: p.Capacity, Expiries: p.Expiries, Costs: p.Costs, Wake: p.Wake}
+	b := shownBesides{Time: time.Now().UTC(), Blocked: p.Blocked, Drift: p.Drift, Pending: p.Pending, Capacity: p.Capacity, Expiries: p.Expiries, Costs: p.Costs, Budgets: p.MoneyBudgets, Wake: p.Wake}
 	for i := range p.Actions {
 		b.Actions = append(b.Actions, shownAction{p.Actions[i].Verb, p.Actions[i].Addr, p.Actions[i].Slice.Name})
 	}
@@ -44,7 +45,7 @@ func besidesOf(p *plan.Plan) shownBesides {
 func (sp *Plan) plan() *plan.Plan {
 	p := &plan.Plan{
 		Mode: sp.Mode, Outputs: sp.Outputs, Blocked: sp.Shown.Blocked, Amendments: sp.Amendments,
-		Drift: sp.Shown.Drift, Pending: sp.Shown.Pending, Capacity: sp.Shown.Capacity, Expiries: sp.Shown.Expiries, Costs: sp.Shown.Costs, Wake: sp.Shown.Wake,
+		Drift: sp.Shown.Drift, Pending: sp.Shown.Pending, Capacity: sp.Shown.Capacity, Expiries: sp.Shown.Expiries, Costs: sp.Shown.Costs, MoneyBudgets: sp.Shown.Budgets, Wake: sp.Shown.Wake,
 	}
 	for _, a := range sp.Shown.Actions {
 		p.Actions = append(p.Actions, plan.Action{Verb: a.Verb, Addr: a.Addr, Slice: schema.SliceSpec{Name: a.Slice}})

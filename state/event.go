@@ -72,11 +72,12 @@ const (
 	EventLease    EventKind = "lease"
 	EventProvider EventKind = "provider" // it cannot be seen, or not all of it, or can again
 	EventConfig   EventKind = "config"   // another configuration was accepted
+	EventBudget   EventKind = "budget"   // a budget of money is nearly used, is used up, or is well again
 )
 
 // EventKinds lists every kind.
 func EventKinds() []EventKind {
 	return []EventKind{
-		EventLaunched, EventStarted, EventReady, EventEnded, EventJob, EventPending, EventSlice, EventDrift, EventLease, EventProvider, EventConfig,
+		EventLaunched, EventStarted, EventReady, EventEnded, EventJob, EventPending, EventSlice, EventDrift, EventLease, EventProvider, EventConfig, EventBudget,
 	}
 }

@@ -35,6 +35,8 @@ type Document struct {
 	Pending      []plan.Pending        `json:"pending,omitempty"`
 	Blocked      []plan.BlockedChange  `json:"blocked,omitempty"`
 	Drift        []plan.Drift          `json:"drift,omitempty"`
+	// MoneyBudgets are how the cost blocks of namespaces stand.
+	MoneyBudgets []plan.MoneyBudget `json:"money_budgets,omitempty"`
 }
 
 type jobJSON struct {
@@ -81,6 +83,7 @@ func (v *View) Document() *Document {
 	out := &Document{
 		FormatVersion: "1.0", Workspace: cmp.Or(v.workspace, schema.DefaultWorkspace), Lineage: v.Doc.Lineage, Serial: v.Doc.Serial, Revision: v.Doc.Revision,
 		Paused: v.Doc.Paused, Conditions: v.conditions(), Jobs: []jobJSON{}, Slices: []sliceJSON{}, Pending: v.plan.Pending, Blocked: v.plan.Blocked, Drift: v.plan.Drift,
+		MoneyBudgets: v.moneyBudgets(),
 	}
 	if v.led {
 		out.Lease = &v.lease

@@ -99,7 +99,7 @@ func (v *View) Text(a *terminal.Terminal) error {
 	}
 	fmt.Fprintln(a.Stdout)
 	fmt.Fprintln(a.Stdout, v.leader())
-	for _, text := range v.conditionTexts() {
+	for _, text := range slices.Concat(v.conditionTexts(), v.budgetTexts()) {
 		fmt.Fprintln(a.Stdout, text)
 	}
 	if v.Doc.Paused != nil {

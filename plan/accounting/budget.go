@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/change"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
@@ -68,6 +69,24 @@ func budgetOf(n *schema.Namespace, m *state.Metering, now time.Time) plan.MoneyB
 	return b
 }
 
+// Month is what a namespace has used in a month.
+type Month struct {
+	Namespace     string
+	Used, PerHour state.Dollars
+	Limit         float64 // of its budget, 0: it has none
+}
+
+// MonthOfAll is what each declared namespace has used in the month of a time.
+func MonthOfAll(desired *schema.Desired, m *state.Metering, now time.Time) []Month {
+	var all []Month
+	for i := range desired.Namespaces {
+		n := &desired.Namespaces[i]
+		b := budgetOf(n, m, now)
+		all = append(all, Month{Namespace: n.Addr.Scoped(), Used: b.Used, PerHour: b.PerHour, Limit: n.Cost.MaxPerMonth})
+	}
+	return all
+}
+
 // End is the end of an estimate that a budget counts.
 func End(which schema.PriceEnd, d state.Dollars) float64 {
 	if which == schema.PriceLow {
@@ -88,13 +107,18 @@ func reached(rest, rate float64, now time.Time) time.Time {
 	return now.Add(time.Duration(rest / rate * float64(time.Hour))).Truncate(time.Second).Add(time.Second)
 }
 
-// Foreseen adds to budgets what an hour of each namespace will cost once a plan is carried
-// out, and when the budgets will be used up at that rate.
-func Foreseen(budgets []plan.MoneyBudget, desired *schema.Desired, planned map[string]state.Dollars, now time.Time) []plan.MoneyBudget {
+// Outlook is how budgets stand when a plan is made, what an hour of each namespace will cost
+// once it is carried out, and when the budgets will be used up at that rate.
+func Outlook(desired *schema.Desired, p *plan.Plan, now time.Time) []plan.MoneyBudget {
+	budgets := Budgets(desired, p.Next.Metering, now)
+	if len(budgets) == 0 {
+		return nil
+	}
 	price := map[schema.Address]schema.PriceEnd{}
 	for i := range desired.Namespaces {
 		price[desired.Namespaces[i].Addr] = desired.Namespaces[i].Cost.Price
 	}
+	planned := change.HourlyOf(desired, p)
 	for i := range budgets {
 		b := &budgets[i]
 		b.PlannedPerHour = planned[b.Namespace.Scoped()]

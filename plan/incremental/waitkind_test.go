@@ -42,7 +42,7 @@ func TestSemantics14WaitsHaveKinds(t *testing.T) {
 				w.pass(time.Minute)
 			}, time.Minute, second.Addr,
 		},
-		plan.WaitRoom:  {withPools(configuration(newJob("a", packed("pool", 4, 1)), newJob("b", packed("pool", 1, 1))), hostPool(1)), nil, time.Minute, second.Addr},
+		plan.WaitRoom: {withPools(configuration(newJob("a", packed("pool", 4, 1)), newJob("b", packed("pool", 1, 1))), hostPool(1)), nil, time.Minute, second.Addr},
 		plan.WaitCapacity: {
 			zoned(configuration(newJob("a", inCloud)), west),
 			func(w *world) { w.shut = map[string]error{west: errStockout} }, time.Minute, jobAddr("a"),

@@ -122,6 +122,9 @@ func (j *jsonWriter) document(pl *plan.Plan, meta Meta) error {
 	if err := j.list("costs", len(pl.Costs), func(i int) any { return roundedCost(pl.Costs[i]) }); err != nil {
 		return err
 	}
+	if err := j.list("money_budgets", len(pl.MoneyBudgets), func(i int) any { return &pl.MoneyBudgets[i] }); err != nil {
+		return err
+	}
 	actions := func(i int) any {
 		a := &pl.Actions[i]
 		return action{Action: a.Verb, Address: a.Addr.String(), Slice: a.Slice.Name}

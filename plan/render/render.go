@@ -109,6 +109,7 @@ func Text(w io.Writer, pl *plan.Plan, opts Options) error {
 	p.capacity(pl.Capacity)
 	p.expiries(pl.Expiries)
 	p.costs(pl.Costs)
+	p.moneyBudgets(pl.MoneyBudgets)
 	return p.flush()
 }
 
