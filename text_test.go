@@ -23,7 +23,7 @@ func deciders() []string {
 // verbRooms are the folders of the verbs and of what they do.
 func verbRooms() []string {
 	return []string{
-		"cmd/fray", "cmd/fray/register", "cmd/fray/stateverbs", "terminal", "stack", "configuration", "proposal", "savedplan", "progress", "rollout", "testruns", "status", "events",
+		"cmd/fray", "cmd/fray/register", "cmd/fray/stateverbs", "terminal", "stack", "configuration", "proposal", "savedplan", "progress", "rollout", "testruns", "status", "events", "costreport",
 		"follow", "session", "runclient", "console", "migration", "surgery", "hostagent", "watch", "release",
 	}
 }

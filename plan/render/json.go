@@ -122,8 +122,10 @@ func (j *jsonWriter) document(pl *plan.Plan, meta Meta) error {
 	if err := j.list("costs", len(pl.Costs), func(i int) any { return roundedCost(pl.Costs[i]) }); err != nil {
 		return err
 	}
-	if err := j.list("money_budgets", len(pl.MoneyBudgets), func(i int) any { return &pl.MoneyBudgets[i] }); err != nil {
-		return err
+	if len(pl.MoneyBudgets) > 0 {
+		if err := j.list("money_budgets", len(pl.MoneyBudgets), func(i int) any { return &pl.MoneyBudgets[i] }); err != nil {
+			return err
+		}
 	}
 	actions := func(i int) any {
 		a := &pl.Actions[i]
