@@ -9,6 +9,16 @@ import (
 	"github.com/fray-ml/fray/plan/accounting"
 )
 
+type costDescs struct{ spent, hourly, budget *prometheus.Desc }
+
+func costDescsOf(d func(name, help string, labels ...string) *prometheus.Desc) costDescs {
+	return costDescs{
+		spent:  d("fray_cost_month_dollars", "What a declared namespace has used in this calendar month (UTC), by the low and the high end of the estimate.", "namespace", "estimate"),
+		hourly: d("fray_cost_hourly_dollars", "What an hour of a declared namespace costs now, by the low and the high end of the estimate.", "namespace", "estimate"),
+		budget: d("fray_cost_budget_dollars", "What a namespace with a cost block may use in a calendar month.", "namespace"),
+	}
+}
+
 // costs sends what declared namespaces have cost in this month: there are no more of them than
 // a configuration declares.
 func (c *stackCollector) costs(out chan<- prometheus.Metric, snap *web.Snapshot) {

@@ -34,7 +34,8 @@ type stackCollector struct {
 
 type stackDescs struct {
 	leading, epoch, paused, jobs, tasks, slices, chips, reservations, pending, attempts, share, entitled, held *prometheus.Desc
-	unseen, skipped, missing, cpu, memory, duty, calls, spent, hourly, budget                                  *prometheus.Desc
+	unseen, skipped, missing, cpu, memory, duty, calls                                                         *prometheus.Desc
+	costDescs
 }
 
 var _ prometheus.Collector = (*stackCollector)(nil)
@@ -63,9 +64,7 @@ func newStackCollector(source Source) *stackCollector {
 		unseen:       d("fray_provider_unseen", "1 for a provider that cannot be asked for its slices, by why, and 0 for one that can.", "provider", "kind"),
 		skipped:      d("fray_provider_skipped_items", "Items of a provider's list that carry the stack's mark and are skipped, by why.", "provider", "reason"),
 		missing:      d("fray_provider_missing_slices", "Slices that disappeared from a provider's list at once and are not confirmed to be gone.", "provider"),
-		spent:        d("fray_cost_month_dollars", "What a declared namespace has used in this calendar month (UTC), by the low and the high end of the estimate.", "namespace", "estimate"),
-		hourly:       d("fray_cost_hourly_dollars", "What an hour of a declared namespace costs now, by the low and the high end of the estimate.", "namespace", "estimate"),
-		budget:       d("fray_cost_budget_dollars", "What a namespace with a cost block may use in a calendar month.", "namespace"),
+		costDescs:    costDescsOf(d),
 		held:         d("fray_namespace_chips", "Chips that a declared namespace holds.", "namespace"),
 	}}
 }

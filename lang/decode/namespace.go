@@ -32,7 +32,7 @@ func (e *Decoder) namespace(decl *configs.Declaration) schema.Namespace {
 		n.Users = append(n.Users, u)
 	}
 	if cost := b.Child("cost"); cost != nil {
-		n.Cost = e.costBudget(cost)
+		n.Cost = costBudget(e, cost)
 	}
 	slices.SortFunc(n.Users, func(a, b schema.UserShare) int { return cmp.Compare(a.Name, b.Name) })
 	return n
@@ -52,7 +52,7 @@ func (e *Decoder) userShare(b *configs.Block) schema.UserShare {
 
 // costBudget decodes a cost block. What is a default is left out, so that it is no change to
 // write it.
-func (e *Decoder) costBudget(b *configs.Block) schema.CostBudget {
+func costBudget(e *Decoder, b *configs.Block) schema.CostBudget {
 	c := schema.CostBudget{
 		MaxPerMonth: eval.Get(e, nil, b.Attr("max_per_month"), asDollars, 0),
 		Action:      eval.Get(e, nil, b.Attr("action"), as.OneOf(schema.CostActions()...), schema.CostWarn),

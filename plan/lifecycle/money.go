@@ -29,30 +29,24 @@ func BudgetUsed(b *plan.MoneyBudget) string {
 		b.Namespace, change.Dollars(b.Limit), b.Month, b.Ends.Format("2006-01-02"))
 }
 
-// stopsForMoney reports whether a job is to give back what it has for a budget of money, and
-// marks one that begins to.
-func (d *Jobs) stopsForMoney(addr schema.Address) bool {
+// stopForMoney ends a job that is to give back what it has for a budget of money. It reports
+// false of others.
+func stopForMoney(d *Jobs, addr schema.Address) bool {
 	j := d.Next.Jobs[addr]
-	if j.YieldsTo.Kind == schema.KindNamespace {
-		return true
+	if j.YieldsTo.Kind != schema.KindNamespace {
+		b := d.Money[j.Spec.Namespace]
+		if b == nil || !b.Stops() || !j.YieldsTo.IsZero() || !j.Running() && len(j.Slices)+len(j.Staged) == 0 {
+			return false
+		}
+		if j.Running() {
+			d.Drift(addr, "", BudgetUsed(b), "it is stopped, and begins again after that")
+		}
+		d.Edit(addr).YieldsTo = b.Namespace
 	}
-	b := d.MoneyBudget(j.Spec.Namespace)
-	if b == nil || !b.Stops() || !j.YieldsTo.IsZero() || !j.Running() && len(j.Slices)+len(j.Staged) == 0 {
-		return false
-	}
-	if j.Running() {
-		d.Drift(addr, "", BudgetUsed(b), "it is stopped, and begins again after that")
-	}
-	d.Edit(addr).YieldsTo = b.Namespace
-	return true
-}
-
-// stopForMoney ends a job for a budget of money, and gives back what it has.
-func (d *Jobs) stopForMoney(addr schema.Address) {
 	why := "stopped for the cost budget of " + d.Next.Jobs[addr].YieldsTo.String()
 	if d.Next.Jobs[addr].Running() {
 		if d.stopAttempt(addr, schema.TaskKilled, why); d.Next.Jobs[addr].Running() {
-			return
+			return true
 		}
 	}
 	if d.Released(addr, state.Termination{Cause: state.CauseBudget, Text: why}) {
@@ -63,4 +57,5 @@ func (d *Jobs) stopForMoney(addr schema.Address) {
 			e.Status = schema.JobPending
 		}
 	}
+	return true
 }

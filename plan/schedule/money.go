@@ -20,7 +20,7 @@ func (d *Placer) holdsForMoney(u *capacity.Unit) bool {
 	}
 	var why plan.Reason
 	for _, want := range u.Jobs {
-		b := d.MoneyBudget(want.Namespace)
+		b := d.Money[want.Namespace]
 		if held := lifecycle.HeldForMoney(b); why.None() && (!begun || b != nil && b.Stops()) {
 			why = held
 		}

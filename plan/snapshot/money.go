@@ -6,18 +6,15 @@ import (
 )
 
 // findBudgets finds how budgets of money stand. The plan is made again when that changes.
-func (d *Draft) findBudgets() {
+func findBudgets(d *Draft) {
 	budgets := accounting.Budgets(d.Desired, d.Doc.Metering, d.Now)
 	if len(budgets) == 0 {
 		return
 	}
-	d.money = make(map[string]*plan.MoneyBudget, len(budgets))
+	d.Money = make(map[string]*plan.MoneyBudget, len(budgets))
 	for i := range budgets {
 		b := &budgets[i]
-		d.money[b.Namespace.Scoped()] = b
+		d.Money[b.Namespace.Scoped()] = b
 		d.WakeAt(b.ChangesAt)
 	}
 }
-
-// MoneyBudget is the budget of money of a job's namespace, nil if it has none.
-func (d *Draft) MoneyBudget(namespace string) *plan.MoneyBudget { return d.money[namespace] }

@@ -18,7 +18,7 @@ type Snapshot struct{ of *Evidence }
 // confirmation are in doubt.
 func Take(in Input) Snapshot {
 	e := &Evidence{Draft: newDraft(&in)}
-	e.findBudgets()
+	findBudgets(e.Draft)
 	e.doubtReadings()
 	e.notePackedTasks()
 	return e.Snapshot()
