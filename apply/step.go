@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/accounting"
 	"github.com/fray-ml/fray/plan/capacity"
 	"github.com/fray-ml/fray/plan/change"
 	"github.com/fray-ml/fray/plan/incremental"
@@ -96,6 +97,7 @@ type Stepper struct {
 	exec           *executor
 	saver          *saver
 	journal        *journal
+	ledger         *ledger
 	planner        incremental.Planner
 	last           *plan.Plan
 	outOfScope     []plan.Action  // of the last step, that the scope left out
@@ -157,6 +159,7 @@ func New(ctx context.Context, cfg Config) (*Stepper, error) {
 			version: cfg.Version, epoch: cfg.Epoch, now: cfg.Now,
 		},
 		journal: records,
+		ledger:  &ledger{store: cfg.Store, epoch: cfg.Epoch, valid: cfg.Valid},
 	}, nil
 }
 
@@ -192,7 +195,7 @@ func (s *Stepper) Preview(ctx context.Context, desired *schema.Desired, doc *sta
 	if err != nil {
 		return nil, err
 	}
-	p.Costs = change.Costs(desired, p, obs)
+	p.Costs, p.MoneyBudgets = change.Costs(desired, p, obs), accounting.Outlook(desired, p, s.cfg.Now())
 	return p, nil
 }
 
@@ -246,6 +249,7 @@ func (s *Stepper) Step(ctx context.Context) (time.Duration, error) {
 	p.Actions, s.outOfScope = s.cfg.Scope.filter(p)
 	s.doc, s.last, s.observed, s.desired = p.Next, p, obs, s.planner.Wanted()
 	s.note(p)
+	s.meterIfDue()
 	planned := time.Now()
 	timing.Plan, timing.Actions = planned.Sub(looked), len(p.Actions)
 	if s.saver.dirty(s.doc) && s.untilSave(p) == 0 {
@@ -428,6 +432,7 @@ func (s *Stepper) write(ctx context.Context) error {
 	if err := s.cfg.Valid(); err != nil {
 		return err
 	}
+	s.meter()
 	if err := s.journal.save(ctx, s.doc); err != nil {
 		return err
 	}
@@ -435,5 +440,9 @@ func (s *Stepper) write(ctx context.Context) error {
 	if err := s.cfg.Valid(); err != nil {
 		return err
 	}
-	return s.saver.save(ctx, s.doc)
+	if err := s.saver.save(ctx, s.doc); err != nil {
+		return err
+	}
+	s.keepUsage(ctx)
+	return nil
 }

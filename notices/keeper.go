@@ -29,8 +29,6 @@ type Config struct {
 	Log    *slog.Logger
 	// Counted is called with each delivery that ended; nil: not called.
 	Counted func(of schema.Address, to schema.Receiver, result Result)
-	// Budgets are uses of budgets beside those of chips; nil: there are none.
-	Budgets func(doc *state.Document, now time.Time) []notice.BudgetUse
 	// Command bounds how long a command may take, HTTP an exchange; 0: 30 s and 15 s.
 	Command, HTTP time.Duration
 	// Backoff is the wait after a number of failures in a row; nil: plan.Backoff.
@@ -121,10 +119,7 @@ func read(ctx context.Context, s store.Store) (*notice.Ledger, store.Generation,
 func (k *Keeper) Note(p *plan.Plan, doc *state.Document, now time.Time) {
 	in := &notice.Input{
 		Now: now, Epoch: k.cfg.Epoch, Workspace: k.cfg.Workspace, Leader: k.cfg.Leader,
-		Doc: doc, Drift: p.Drift, Pending: p.Pending, Expiries: p.Expiries,
-	}
-	if k.cfg.Budgets != nil {
-		in.Budgets = k.cfg.Budgets(doc, now)
+		Doc: doc, Budgets: notice.MoneyUses(doc, now), Drift: p.Drift, Pending: p.Pending, Expiries: p.Expiries,
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()

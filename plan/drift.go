@@ -17,6 +17,7 @@ const (
 	DriftPreempted       DriftKind = "preempted"          // an attempt lost hosts or slices that a cloud may take away
 	DriftAttemptEnded    DriftKind = "attempt_ended"      // tasks of an attempt ended
 	DriftYields          DriftKind = "yields"             // an attempt ends for a job that comes first
+	DriftBudget          DriftKind = "budget"             // an attempt ends since the money of its namespace is used up
 	// DriftRecord is what else a refresh has to record.
 	DriftRecord DriftKind = "record"
 )
@@ -25,7 +26,7 @@ const (
 func DriftKinds() []DriftKind {
 	return []DriftKind{
 		DriftSliceGone, DriftSliceUndeclared, DriftSliceEdited, DriftSliceUnreadable, DriftHostsDown, DriftAssignment,
-		DriftUnrecorded, DriftAttemptStopped, DriftAttemptLost, DriftPreempted, DriftAttemptEnded, DriftYields, DriftRecord,
+		DriftUnrecorded, DriftAttemptStopped, DriftAttemptLost, DriftPreempted, DriftAttemptEnded, DriftYields, DriftBudget, DriftRecord,
 	}
 }
 
@@ -33,7 +34,7 @@ func DriftKinds() []DriftKind {
 // and yield without anything having been changed from outside.
 func (k DriftKind) IsLifecycle() bool {
 	switch k {
-	case DriftPreempted, DriftAttemptEnded, DriftYields, DriftRecord:
+	case DriftPreempted, DriftAttemptEnded, DriftYields, DriftBudget, DriftRecord:
 		return true
 	case DriftSliceGone, DriftSliceUndeclared, DriftSliceEdited, DriftSliceUnreadable, DriftHostsDown, DriftAssignment,
 		DriftUnrecorded, DriftAttemptStopped, DriftAttemptLost:

@@ -132,6 +132,9 @@ type Plan struct {
 	// Policies are the results of the policies that hold for the plan, by name. As with
 	// Amendments, the caller of [Diff] fills them in.
 	Policies []PolicyResult
+	// MoneyBudgets are how the cost blocks of namespaces stand and will at the planned rate,
+	// filled in as Costs are.
+	MoneyBudgets []MoneyBudget
 
 	// Doubts are the slices against which the lists speak and nothing else does yet.
 	// The next observation is to read them directly.

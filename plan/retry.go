@@ -112,6 +112,9 @@ func Settle(j *state.Job, now time.Time) {
 		}
 		settleUnknown(j, now)
 	case schema.TaskUnschedulable, schema.TaskKilled:
+		if j.YieldsTo.Kind == schema.KindNamespace && a.StopGeneration != 0 {
+			return // for a budget of money, see plan/lifecycle/money.go
+		}
 		// Not the job's doing, so no budget; but whatever does it may go on.
 		// Where it was us, for a new spec, the job starts over without this.
 		retryLater(j, now)

@@ -16,6 +16,7 @@ const (
 	WaitBlocked    WaitKind = "blocked"    // what has ended otherwise, and so will not come about
 	WaitTurn       WaitKind = "turn"       // others that come first, those within their budgets among them
 	WaitLimit      WaitKind = "limit"      // of a provider, a namespace or a user
+	WaitBudget     WaitKind = "budget"     // the next month, since a namespace has used its cost budget
 	WaitRoom       WaitKind = "room"       // in a reservation
 	WaitCapacity   WaitKind = "capacity"   // of a cloud, which has none
 	WaitQuota      WaitKind = "quota"      // of a cloud's account
@@ -29,7 +30,7 @@ const (
 // WaitKinds are all of them.
 func WaitKinds() []WaitKind {
 	return []WaitKind{
-		WaitUnderway, WaitDependency, WaitBlocked, WaitTurn, WaitLimit, WaitRoom, WaitCapacity, WaitQuota, WaitRetry, WaitProvider, WaitUnconfirmed, WaitConstraint,
+		WaitUnderway, WaitDependency, WaitBlocked, WaitTurn, WaitLimit, WaitBudget, WaitRoom, WaitCapacity, WaitQuota, WaitRetry, WaitProvider, WaitUnconfirmed, WaitConstraint,
 	}
 }
 

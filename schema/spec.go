@@ -238,6 +238,7 @@ type Namespace struct {
 	// next one of the namespace; 0: not at all; launched jobs: LaunchedIdleTimeout.
 	IdleTimeout Duration    `json:"idle_timeout,omitempty"`
 	Users       []UserShare `json:"users,omitempty"` // sorted by name
+	Cost        CostBudget  `json:"cost,omitzero"`
 }
 
 // UserShare bounds one user within a namespace; the fields are as of Namespace.
@@ -359,5 +360,5 @@ func EqualReservations(a, b *Reservation) bool {
 // EqualNamespaces reports whether two specs are the same.
 func EqualNamespaces(a, b *Namespace) bool {
 	return a.Addr == b.Addr && a.MaxChips == b.MaxChips && a.MaxCPU == b.MaxCPU && a.Budget == b.Budget &&
-		a.Weight == b.Weight && a.IdleTimeout == b.IdleTimeout && slices.Equal(a.Users, b.Users)
+		a.Weight == b.Weight && a.IdleTimeout == b.IdleTimeout && a.Cost == b.Cost && slices.Equal(a.Users, b.Users)
 }

@@ -20,7 +20,7 @@ func (s *Stack) FinishRekey(ctx context.Context, w apply.Rewriter) error {
 	if err := s.ResealState(ctx, w); err != nil {
 		return fmt.Errorf("finish an interrupted fray state rekey: %w", err)
 	}
-	if err := s.resealAssignments(ctx, w); err != nil {
+	if err := s.ResealObjects(ctx, w); err != nil {
 		return fmt.Errorf("finish an interrupted fray state rekey: %w", err)
 	}
 	return s.Keys.Settle(ctx)
@@ -76,12 +76,12 @@ func (s *Stack) resealRecording(ctx context.Context, name string) (string, error
 	return made.Name, nil
 }
 
-// resealAssignments writes all assignments as sealed with the present key. One that
-// is damaged is for the leader to write anew.
-func (s *Stack) resealAssignments(ctx context.Context, w apply.Rewriter) error {
-	objects, err := s.Store.List(ctx, store.AssignPrefix)
+// ResealObjects writes all assignments and the ledger of usage as sealed with the present key.
+// An assignment that is damaged is for the leader to write anew.
+func (s *Stack) ResealObjects(ctx context.Context, w apply.Rewriter) error {
+	objects, err := s.Store.List(ctx, store.AssignPrefix, store.UsagePrefix)
 	if err != nil {
-		return fmt.Errorf("list what is assigned: %w", err)
+		return fmt.Errorf("list what is assigned and used: %w", err)
 	}
 	for _, o := range objects {
 		if err := w.Valid(); err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/fray-ml/fray/state/store"
 )
 
-// sealedStore encrypts the state on its way into the store and decrypts it on
-// its way out, where that is asked for. Everything else passes.
+// sealedStore encrypts the state and the ledger of usage on their way into the store and
+// decrypts them on their way out, where that is asked for. Everything else passes.
 type sealedStore struct {
 	store.Store
 	keys *Keys
@@ -38,10 +38,10 @@ func (s *sealedStore) Get(ctx context.Context, key string) (store.Object, error)
 }
 
 func (s *sealedStore) Put(ctx context.Context, key string, data []byte, want store.Generation) (store.Generation, error) {
-	if key == store.StateKey {
+	if kind := encryptedKind(key); kind != "" {
 		encrypts, err := s.keys.Encrypts(ctx)
 		if err == nil && encrypts {
-			data, err = s.keys.Seal(ctx, keyring.KindState, data)
+			data, err = s.keys.Seal(ctx, kind, data)
 		}
 		if err != nil {
 			return 0, err
@@ -69,9 +69,21 @@ func (s *sealedStore) GetVersion(ctx context.Context, key string, g store.Genera
 	return s.anew(ctx, object, err)
 }
 
-// clear decrypts a state.
+// encryptedKind is what an object of a key is where it is encrypted, "" for one that is not.
+func encryptedKind(key string) keyring.Kind {
+	switch {
+	case key == store.StateKey:
+		return keyring.KindState
+	case strings.HasPrefix(key, store.UsagePrefix):
+		return keyring.KindUsage
+	}
+	return ""
+}
+
+// clear decrypts a document.
 func (s *sealedStore) clear(ctx context.Context, object store.Object, err error) (store.Object, error) {
-	if err != nil || object.Key != store.StateKey || !keyring.IsEncrypted(object.Data) {
+	kind := encryptedKind(object.Key)
+	if err != nil || kind == "" || !keyring.IsEncrypted(object.Data) {
 		return object, err
 	}
 	box, err := s.keys.boxFor(ctx, object.Data)
@@ -79,7 +91,7 @@ func (s *sealedStore) clear(ctx context.Context, object store.Object, err error)
 		return store.Object{}, err
 	}
 	// With what is damaged comes its generation, so that it can be replaced.
-	object.Data, err = box.Open(keyring.KindState, object.Data)
+	object.Data, err = box.Open(kind, object.Data)
 	return object, err
 }
 

@@ -13,6 +13,12 @@ const frameStart = "\x28\xb5\x2f\xfd"
 // maxDocument is the longest document in bytes, before compression.
 const maxDocument = 1 << 30
 
+// Compress returns data that Decompress reads.
+func Compress(data []byte) ([]byte, error) { return compress(data) }
+
+// Decompress returns what Compress was given; data that is not compressed stays as it is.
+func Decompress(data []byte) ([]byte, error) { return decompress(data) }
+
 // compress prefers speed to size. The frame has no checksum, since the document has.
 func compress(text []byte) ([]byte, error) {
 	encoder, err := zstd.NewWriter(nil,

@@ -68,7 +68,7 @@ type Document struct {
 	Unmanaged map[string]Unmanaged `json:"unmanaged,omitempty"`
 }
 
-// Former is what is not there any more, and what clients still ask for.
+// Former is what is not there any more and what clients still ask for, and what was used.
 type Former struct {
 	// Past are launched jobs whose name was taken by a newer one, by id, as they ended.
 	Past map[string]*Job `json:"past,omitempty"`
@@ -77,6 +77,8 @@ type Former struct {
 	// Overrides are the policies that were overridden for accepted plans, oldest first; at
 	// most MaxOverrides, the newest.
 	Overrides []Override `json:"overrides,omitempty"`
+	// Metering is what is known of the time that slices are paid for, nil: nothing yet.
+	Metering *Metering `json:"metering,omitempty"`
 }
 
 // Override is on record for a plan that was carried out although a policy denies it.

@@ -73,11 +73,12 @@ const (
 	EventProvider EventKind = "provider" // it cannot be seen, or not all of it, or can again
 	EventConfig   EventKind = "config"   // another configuration was accepted
 	EventNotice   EventKind = "notice"   // a receiver of a notification was told, or could not be
+	EventBudget   EventKind = "budget"   // a budget of money is nearly used, is used up, or is well again
 )
 
 // EventKinds lists every kind.
 func EventKinds() []EventKind {
 	return []EventKind{
-		EventLaunched, EventStarted, EventReady, EventEnded, EventJob, EventPending, EventSlice, EventDrift, EventLease, EventProvider, EventConfig, EventNotice,
+		EventLaunched, EventStarted, EventReady, EventEnded, EventJob, EventPending, EventSlice, EventDrift, EventLease, EventProvider, EventConfig, EventNotice, EventBudget,
 	}
 }

@@ -47,6 +47,7 @@ const (
 	CauseUndeclared  Cause = "undeclared"   // no job holds it, and its owner is declared no more
 	CauseExpired     Cause = "expired"      // the time of its reservation is over
 	CauseStopped     Cause = "stopped"      // its job was stopped by request
+	CauseBudget      Cause = "budget"       // its job is stopped until its namespace may cost more
 	CauseEnded       Cause = "ended"        // its job has ended
 	CauseMoved       Cause = "moved"        // its job moves to another zone
 	CauseReplaced    Cause = "replaced"     // its job is being replaced
@@ -65,7 +66,7 @@ func Causes() []Cause {
 	return []Cause{
 		CausePreempted, CauseHostBad, CauseNotice, CauseDead, CauseHostLost, CauseHostGone, CauseBoot, CauseQueue, CauseIdleUnwell,
 		CauseJobRemoved, CauseUndeclared, CauseExpired, CauseStopped, CauseEnded, CauseMoved, CauseReplaced, CauseNotPlaced,
-		CauseYielded, CauseMakesRoom, CauseIdle, CausePlacedAgain, CauseUnneeded, CauseUnused, CauseReshaped, CauseUnknown,
+		CauseBudget, CauseYielded, CauseMakesRoom, CauseIdle, CausePlacedAgain, CauseUnneeded, CauseUnused, CauseReshaped, CauseUnknown,
 	}
 }
 
@@ -73,7 +74,7 @@ func Causes() []Cause {
 func (c Cause) IsDecision() bool {
 	switch c {
 	case CauseJobRemoved, CauseUndeclared, CauseExpired, CauseStopped, CauseEnded, CauseMoved, CauseReplaced, CauseNotPlaced,
-		CauseYielded, CauseMakesRoom, CauseIdle, CausePlacedAgain, CauseReshaped, CauseUnneeded, CauseUnused:
+		CauseBudget, CauseYielded, CauseMakesRoom, CauseIdle, CausePlacedAgain, CauseReshaped, CauseUnneeded, CauseUnused:
 		return true
 	case CauseNone, CausePreempted, CauseHostBad, CauseNotice, CauseDead, CauseHostLost, CauseHostGone, CauseBoot, CauseQueue,
 		CauseIdleUnwell, CauseUnknown:

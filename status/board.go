@@ -338,7 +338,7 @@ func (v *View) eventPane() pane {
 
 func eventMood(kind state.EventKind) mood {
 	switch kind {
-	case state.EventEnded, state.EventDrift, state.EventProvider:
+	case state.EventEnded, state.EventDrift, state.EventProvider, state.EventBudget:
 		return moodWaiting
 	case state.EventLease, state.EventConfig:
 		return moodQuiet

@@ -37,6 +37,8 @@ type Document struct {
 	Drift        []plan.Drift          `json:"drift,omitempty"`
 	// Notices are receivers of notifications that cannot be told, and what was dropped.
 	Notices []receiverJSON `json:"notices,omitempty"`
+	// MoneyBudgets are how the cost blocks of namespaces stand.
+	MoneyBudgets []plan.MoneyBudget `json:"money_budgets,omitempty"`
 }
 
 type jobJSON struct {
@@ -84,6 +86,7 @@ func (v *View) Document() *Document {
 		FormatVersion: "1.0", Workspace: cmp.Or(v.workspace, schema.DefaultWorkspace), Lineage: v.Doc.Lineage, Serial: v.Doc.Serial, Revision: v.Doc.Revision,
 		Paused: v.Doc.Paused, Conditions: v.conditions(), Jobs: []jobJSON{}, Slices: []sliceJSON{}, Pending: v.plan.Pending, Blocked: v.plan.Blocked, Drift: v.plan.Drift,
 		Notices: v.receivers(),
+		MoneyBudgets: v.moneyBudgets(),
 	}
 	if v.led {
 		out.Lease = &v.lease

@@ -86,6 +86,9 @@ func PushDocument(ctx context.Context, a *terminal.Terminal, s *stack.Stack, fla
 				}
 			}
 			out.Serial = max(out.Serial, current.Serial)
+			if out.Lineage == current.Lineage {
+				out.Metering = current.Metering // what was used stays so
+			}
 		}
 		if err := w.Replace(ctx, out, generation); err != nil {
 			return err

@@ -90,6 +90,7 @@ func Rollback(ctx context.Context, a *terminal.Terminal, s *stack.Stack, wait ti
 			}
 			next.Serial = present.Serial
 			next.Unmanaged = present.Clone().Unmanaged // what was released since stays so
+			next.Metering = present.Metering           // and what was used
 			for _, note := range keepProgress(next, present) {
 				fmt.Fprintf(a.Stdout, "Kept: %s.\n", note)
 			}

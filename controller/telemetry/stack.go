@@ -35,6 +35,7 @@ type stackCollector struct {
 type stackDescs struct {
 	leading, epoch, paused, jobs, tasks, slices, chips, reservations, pending, attempts, share, entitled, held *prometheus.Desc
 	unseen, skipped, missing, cpu, memory, duty, calls                                                         *prometheus.Desc
+	costDescs
 }
 
 var _ prometheus.Collector = (*stackCollector)(nil)
@@ -63,6 +64,7 @@ func newStackCollector(source Source) *stackCollector {
 		unseen:       d("fray_provider_unseen", "1 for a provider that cannot be asked for its slices, by why, and 0 for one that can.", "provider", "kind"),
 		skipped:      d("fray_provider_skipped_items", "Items of a provider's list that carry the stack's mark and are skipped, by why.", "provider", "reason"),
 		missing:      d("fray_provider_missing_slices", "Slices that disappeared from a provider's list at once and are not confirmed to be gone.", "provider"),
+		costDescs:    costDescsOf(d),
 		held:         d("fray_namespace_chips", "Chips that a declared namespace holds.", "namespace"),
 	}}
 }
@@ -72,7 +74,7 @@ func (c *stackCollector) Describe(out chan<- *prometheus.Desc) {
 	d := &c.descs
 	for _, desc := range []*prometheus.Desc{
 		d.leading, d.epoch, d.paused, d.jobs, d.tasks, d.slices, d.chips, d.reservations, d.pending, d.attempts, d.share, d.entitled, d.held,
-		d.unseen, d.skipped, d.missing, d.cpu, d.memory, d.duty, d.calls,
+		d.unseen, d.skipped, d.missing, d.cpu, d.memory, d.duty, d.calls, d.spent, d.hourly, d.budget,
 	} {
 		out <- desc
 	}
@@ -97,6 +99,7 @@ func (c *stackCollector) Collect(out chan<- prometheus.Metric) {
 	c.providers(out, snap)
 	c.waiting(out, snap)
 	c.shares(out, snap)
+	c.costs(out, snap)
 	c.usage(out, snap)
 }
 

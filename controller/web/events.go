@@ -146,7 +146,7 @@ func levelOf(e state.Event) Level {
 	switch e.Kind {
 	case state.EventReady:
 		return LevelGood
-	case state.EventDrift, state.EventProvider:
+	case state.EventDrift, state.EventProvider, state.EventBudget:
 		return LevelWarn
 	case state.EventLaunched, state.EventStarted, state.EventEnded, state.EventJob, state.EventSlice, state.EventPending,
 		state.EventLease, state.EventConfig:

@@ -31,6 +31,9 @@ func (e *Decoder) namespace(decl *configs.Declaration) schema.Namespace {
 		}
 		n.Users = append(n.Users, u)
 	}
+	if cost := b.Child("cost"); cost != nil {
+		n.Cost = costBudget(e, cost)
+	}
 	slices.SortFunc(n.Users, func(a, b schema.UserShare) int { return cmp.Compare(a.Name, b.Name) })
 	return n
 }
@@ -45,6 +48,39 @@ func (e *Decoder) userShare(b *configs.Block) schema.UserShare {
 		Budget:   eval.Get(e, nil, b.Attr("budget"), chips, 0),
 		Weight:   eval.Get(e, nil, b.Attr("weight"), asWeight, 0),
 	}
+}
+
+// costBudget decodes a cost block. What is a default is left out, so that it is no change to
+// write it.
+func costBudget(e *Decoder, b *configs.Block) schema.CostBudget {
+	c := schema.CostBudget{
+		MaxPerMonth: eval.Get(e, nil, b.Attr("max_per_month"), asDollars, 0),
+		Action:      eval.Get(e, nil, b.Attr("action"), as.OneOf(schema.CostActions()...), schema.CostWarn),
+		WarnAt:      eval.Get(e, nil, b.Attr("warn_at"), asPart, schema.DefaultWarnAt),
+		Price:       eval.Get(e, nil, b.Attr("price"), as.OneOf(schema.PriceEnds()...), schema.PriceHigh),
+	}
+	if c.Action == schema.CostWarn {
+		c.Action = ""
+	}
+	if c.WarnAt == schema.DefaultWarnAt {
+		c.WarnAt = 0
+	}
+	if c.Price == schema.PriceHigh {
+		c.Price = ""
+	}
+	return c
+}
+
+func asDollars(v cty.Value) (float64, error) {
+	n, err := as.Float(v)
+	if err != nil {
+		return 0, fmt.Errorf("want US dollars as a number above zero, this is %s", diagnose.Friendly(v))
+	}
+	f, _ := n.Float64()
+	if f < 0.01 || f > 1e12 {
+		return 0, fmt.Errorf("want US dollars from 0.01 to 1000000000000, this is %s", n.Text('g', 10))
+	}
+	return f, nil
 }
 
 func asWeight(v cty.Value) (float64, error) {

@@ -2,6 +2,8 @@ package language
 
 import (
 	"slices"
+
+	"github.com/fray-ml/fray/schema"
 )
 
 func namespaceType() *BlockType {
@@ -24,6 +26,19 @@ func namespaceType() *BlockType {
 			Name: "idle_timeout", Type: "duration", Default: "not at all; 1m for launched jobs",
 			Doc: "how long a slice that a job has done with is kept for the next one of the namespace",
 		}),
-		Blocks: []*BlockType{user},
+		Blocks: []*BlockType{user, costType()},
+	}
+}
+
+func costType() *BlockType {
+	return &BlockType{
+		Name: "cost",
+		Doc:  "what the namespace may cost in a calendar month (UTC), by the estimates of fray cost",
+		Attrs: []Attribute{
+			{Name: "max_per_month", Type: "number", Required: true, Doc: "US dollars"},
+			{Name: "action", Type: "string", Default: "\"warn\"", Values: valuesOf(schema.CostActions()...), Doc: "what follows once that is used: \"warn\" reports it, \"hold\" has new work wait for the next month, \"stop\" stops what runs, too"},
+			{Name: "warn_at", Type: "number", Default: "0.8", Doc: "the part of it from which it is reported as nearly used"},
+			{Name: "price", Type: "string", Default: "\"high\"", Values: valuesOf(schema.PriceEnds()...), Doc: "which end of an estimate counts"},
+		},
 	}
 }

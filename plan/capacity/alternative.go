@@ -217,7 +217,7 @@ func passedCause(why plan.Reason) state.PassedCause {
 		return state.PassedNowhere
 	case plan.WaitLimit:
 		return state.PassedLimit
-	case plan.WaitCapacity, plan.WaitRetry, plan.WaitNone, plan.WaitUnderway, plan.WaitDependency, plan.WaitBlocked, plan.WaitTurn, plan.WaitRoom:
+	case plan.WaitCapacity, plan.WaitRetry, plan.WaitNone, plan.WaitUnderway, plan.WaitDependency, plan.WaitBlocked, plan.WaitTurn, plan.WaitBudget, plan.WaitRoom:
 	}
 	return state.PassedCapacity
 }

@@ -104,7 +104,7 @@ func leavesZone(decision state.Cause) bool {
 		return true
 	case state.CauseNone, state.CausePreempted, state.CauseHostBad, state.CauseNotice, state.CauseDead, state.CauseHostLost,
 		state.CauseHostGone, state.CauseBoot, state.CauseQueue, state.CauseIdleUnwell, state.CauseUnknown, state.CauseJobRemoved,
-		state.CauseUndeclared, state.CauseExpired, state.CauseStopped, state.CauseEnded, state.CauseYielded, state.CauseMakesRoom,
+		state.CauseUndeclared, state.CauseExpired, state.CauseStopped, state.CauseEnded, state.CauseBudget, state.CauseYielded, state.CauseMakesRoom,
 		state.CauseIdle, state.CausePlacedAgain, state.CauseReshaped, state.CauseUnneeded, state.CauseUnused:
 	}
 	return false

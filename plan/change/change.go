@@ -162,6 +162,10 @@ func (l *attrList) namespaceAttrs(n *schema.Namespace) {
 	}
 	share("", &schema.UserShare{MaxChips: n.MaxChips, MaxCPU: n.MaxCPU, Budget: n.Budget, Weight: n.Weight})
 	l.add("idle_timeout", n.IdleTimeout, n.IdleTimeout == 0)
+	l.add("cost.max_per_month", n.Cost.MaxPerMonth, n.Cost.MaxPerMonth == 0)
+	l.add("cost.action", n.Cost.Action, n.Cost.Action == "")
+	l.add("cost.warn_at", n.Cost.WarnAt, n.Cost.WarnAt == 0)
+	l.add("cost.price", n.Cost.Price, n.Cost.Price == "")
 	for i := range n.Users {
 		share("user."+n.Users[i].Name+".", &n.Users[i])
 	}

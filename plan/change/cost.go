@@ -148,7 +148,7 @@ func (s *costSums) of(spec *schema.SliceSpec) *plan.Cost {
 	if spec.Provider != schema.ProviderGCP {
 		return nil
 	}
-	k := costKind{provider: spec.Provider, zone: spec.Zone, name: costType(spec), preemptible: spec.Preemptible}
+	k := costKind{provider: spec.Provider, zone: spec.Zone, name: PaidType(spec), preemptible: spec.Preemptible}
 	others := s.others(spec)
 	k.others = schema.JoinAccelerators(others)
 	if c := s.kinds[k]; c != nil {
@@ -177,11 +177,11 @@ func (s *costSums) provider(name schema.ProviderName) *schema.Provider {
 
 // sameKind reports whether a recorded slice is one that its owner still wants.
 func sameKind(made, want *schema.SliceSpec) bool {
-	return made.Provider == want.Provider && costType(made) == costType(want) && made.Preemptible == want.Preemptible
+	return made.Provider == want.Provider && PaidType(made) == PaidType(want) && made.Preemptible == want.Preemptible
 }
 
-// costType names what a slice is paid for.
-func costType(spec *schema.SliceSpec) string {
+// PaidType names what a slice is paid for.
+func PaidType(spec *schema.SliceSpec) string {
 	switch {
 	case spec.TPU != "":
 		return spec.TPU

@@ -46,6 +46,7 @@ func Events(before *state.Document, p *plan.Plan, now time.Time) []state.Event {
 	for _, text := range ConditionEvents(before.Conditions, p.Next.Conditions) {
 		t.tell(state.EventProvider, schema.Address{}, text)
 	}
+	t.budgets(before, p.Next)
 	for addr, j := range p.Next.Jobs {
 		if old := before.Jobs[addr]; old != j {
 			t.job(addr, old, j)

@@ -22,6 +22,8 @@ func DecisionText(c state.Cause) string {
 		return "stopped by request"
 	case state.CauseEnded:
 		return "it has ended"
+	case state.CauseBudget:
+		return "its namespace has used its cost budget"
 	case state.CauseYielded:
 		return "it yields to a job of a higher band"
 	case state.CauseMoved:

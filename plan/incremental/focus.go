@@ -41,7 +41,7 @@ func sharesNothing(d *reconcile.Reconciler) bool {
 	accounts := d.Accounts()
 	for i := range d.Desired.Namespaces {
 		n := &d.Desired.Namespaces[i]
-		if n.MaxChips != 0 || n.MaxCPU != 0 || n.Budget != 0 || n.IdleTimeout != 0 || len(n.Users) > 0 {
+		if n.MaxChips != 0 || n.MaxCPU != 0 || n.Budget != 0 || n.IdleTimeout != 0 || len(n.Users) > 0 || n.Cost != (schema.CostBudget{}) {
 			return false
 		}
 	}

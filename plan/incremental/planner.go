@@ -37,7 +37,7 @@ type Planner struct {
 	removed map[*schema.Job][]plan.AttrChange // what plans show of jobs that are being deleted
 
 	parents map[string]bool // ids of jobs that launched others
-	forget  time.Time       // when something launched is forgotten, zero: nothing is
+	premises
 
 	conditions   []condition   // of desired.Jobs
 	seen         []observation // of those that run so
@@ -54,6 +54,12 @@ type Planner struct {
 	pendingDirty []plan.Pending // of the last plan, without those of blocked jobs
 }
 
+// premises are what else the last plan holds for.
+type premises struct {
+	forget time.Time    // when something launched is forgotten, zero: nothing is
+	money  []moneyLevel // how budgets of money stood
+}
+
 // recordedJob is what assignments are compared with, of one of desired.Jobs.
 type recordedJob struct {
 	index   int
@@ -62,7 +68,7 @@ type recordedJob struct {
 
 // Diff is the function of the same name.
 func (p *Planner) Diff(desired *schema.Desired, doc *state.Document, obs *plan.Observed, now time.Time) *plan.Plan {
-	if doc == p.last && sameDeclarations(desired, &p.declared) && (p.forget.IsZero() || now.Before(p.forget)) {
+	if doc == p.last && sameDeclarations(desired, &p.declared) && (p.forget.IsZero() || now.Before(p.forget)) && slices.Equal(p.money, moneyLevels(desired, doc, now)) {
 		if made := p.next(doc, obs, now); made != nil {
 			p.plan = made
 			if p.forget.IsZero() || len(made.Next.RemovedActors) > launch.MaxRemembered {
@@ -80,7 +86,7 @@ func (p *Planner) Diff(desired *schema.Desired, doc *state.Document, obs *plan.O
 		p.removed = nil
 	}
 
-	p.declared = *desired
+	p.declared, p.money = *desired, moneyLevels(desired, doc, now)
 	p.learn(d)
 	return d.Plan
 }

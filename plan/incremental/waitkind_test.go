@@ -35,7 +35,14 @@ func TestSemantics14WaitsHaveKinds(t *testing.T) {
 			}, time.Minute, second.Addr,
 		},
 		plan.WaitLimit: {limited(configuration(newJob("a"), second), 1), nil, time.Minute, second.Addr},
-		plan.WaitRoom:  {withPools(configuration(newJob("a", packed("pool", 4, 1)), newJob("b", packed("pool", 1, 1))), hostPool(1)), nil, time.Minute, second.Addr},
+		plan.WaitBudget: {
+			costing(zoned(configuration(newJob("a", inCloud), second), west), schema.CostBudget{MaxPerMonth: 0.01, Action: schema.CostHold}),
+			func(w *world) {
+				w.accept(costing(zoned(configuration(newJob("a", inCloud)), west), schema.CostBudget{MaxPerMonth: 0.01, Action: schema.CostHold}))
+				w.pass(time.Minute)
+			}, time.Minute, second.Addr,
+		},
+		plan.WaitRoom: {withPools(configuration(newJob("a", packed("pool", 4, 1)), newJob("b", packed("pool", 1, 1))), hostPool(1)), nil, time.Minute, second.Addr},
 		plan.WaitCapacity: {
 			zoned(configuration(newJob("a", inCloud)), west),
 			func(w *world) { w.shut = map[string]error{west: errStockout} }, time.Minute, jobAddr("a"),
@@ -69,7 +76,7 @@ func TestSemantics14WaitsHaveKinds(t *testing.T) {
 			})
 		})
 	}
-	if got := len(plan.WaitKinds()); got != 12 {
-		t.Errorf("there are %d kinds, and cases for 11", got)
+	if got := len(plan.WaitKinds()); got != 13 {
+		t.Errorf("there are %d kinds, and cases for 12", got)
 	}
 }

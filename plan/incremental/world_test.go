@@ -154,7 +154,10 @@ func (w *world) mark(addr schema.Address, change func(*state.Job)) {
 	})
 }
 
-func (w *world) save() { w.saved, w.written, w.savedAt = w.doc.Clone(), w.doc, w.now }
+func (w *world) save() {
+	w.meter()
+	w.saved, w.written, w.savedAt = w.doc.Clone(), w.doc, w.now
+}
 
 // crash ends the controller and starts another one from what was saved.
 func (w *world) crash() {
@@ -172,6 +175,7 @@ func (w *world) step(dt time.Duration) *plan.Plan {
 	p := w.oracle.planned(w.planner, obs)
 	w.oracle.diffed(before, obs, p)
 	w.doc, w.last = p.Next, p
+	w.meterIfDue()
 	if w.written != w.doc && w.now.Sub(w.savedAt) >= time.Second {
 		w.save()
 	}

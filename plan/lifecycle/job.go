@@ -185,6 +185,7 @@ func (d *Jobs) carryOut(want *schema.Job, j *state.Job, change *plan.Change) {
 		}
 	case j.Status.Ended():
 		d.Released(addr, planchange.Decided(state.CauseEnded))
+	case stopForMoney(d, addr):
 	case !j.YieldsTo.IsZero():
 		d.Yield(addr)
 	case j.Running():

@@ -54,7 +54,7 @@ func FollowsDeletion(c state.Cause) bool {
 	case state.CauseDead, state.CauseHostLost, state.CauseHostGone, state.CauseBoot, state.CauseQueue, state.CauseIdleUnwell:
 		return true
 	case state.CauseNone, state.CausePreempted, state.CauseHostBad, state.CauseNotice, state.CauseJobRemoved, state.CauseUndeclared,
-		state.CauseExpired, state.CauseStopped, state.CauseEnded, state.CauseYielded, state.CauseMoved, state.CauseReplaced,
+		state.CauseExpired, state.CauseStopped, state.CauseEnded, state.CauseBudget, state.CauseYielded, state.CauseMoved, state.CauseReplaced,
 		state.CauseNotPlaced, state.CauseMakesRoom, state.CauseIdle, state.CausePlacedAgain, state.CauseReshaped,
 		state.CauseUnneeded, state.CauseUnused, state.CauseUnknown:
 	}
@@ -94,7 +94,7 @@ func freesRoom(decision state.Cause) bool {
 		return true
 	case state.CauseNone, state.CausePreempted, state.CauseHostBad, state.CauseNotice, state.CauseDead, state.CauseHostLost,
 		state.CauseHostGone, state.CauseBoot, state.CauseQueue, state.CauseIdleUnwell, state.CauseUnknown, state.CauseJobRemoved,
-		state.CauseStopped, state.CauseEnded, state.CauseYielded, state.CauseMoved, state.CauseReplaced, state.CauseNotPlaced,
+		state.CauseStopped, state.CauseEnded, state.CauseBudget, state.CauseYielded, state.CauseMoved, state.CauseReplaced, state.CauseNotPlaced,
 		state.CausePlacedAgain, state.CauseReshaped, state.CauseUnused:
 	}
 	return false

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/fray-ml/fray/accelerators"
@@ -146,7 +145,7 @@ func elsePrice(c *plan.Cost) string {
 // Price is an estimate as people read it: "$1.20–$1.56", or one amount where
 // both ends read the same.
 func Price(p accelerators.Price) string {
-	low, high := dollars(p.Low), dollars(p.High)
+	low, high := planchange.Dollars(p.Low), planchange.Dollars(p.High)
 	if low == high {
 		return low
 	}
@@ -155,23 +154,6 @@ func Price(p accelerators.Price) string {
 
 // Monthly is what a price for an hour comes to in a month of 730 hours.
 func Monthly(hour accelerators.Price) string { return Price(hour.Times(accelerators.HoursPerMonth)) }
-
-// dollars is "$1,234.50"; what is less than ten cents has more digits.
-func dollars(amount float64) string {
-	digits := 2
-	switch {
-	case amount < 0.00005:
-		return "$0"
-	case amount < 0.1:
-		digits = 4
-	}
-	text := strconv.FormatFloat(amount, 'f', digits, 64)
-	whole, rest, _ := strings.Cut(text, ".")
-	for i := len(whole) - 3; i > 0; i -= 3 {
-		whole = whole[:i] + "," + whole[i:]
-	}
-	return "$" + whole + "." + rest
-}
 
 func cents(dollars float64) float64 { return math.Round(100*dollars) / 100 }
 

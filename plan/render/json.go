@@ -128,6 +128,11 @@ func (j *jsonWriter) document(pl *plan.Plan, meta Meta) error {
 	if err := j.list("policies", len(pl.Policies), func(i int) any { return &pl.Policies[i] }); err != nil {
 		return err
 	}
+	if len(pl.MoneyBudgets) > 0 {
+		if err := j.list("money_budgets", len(pl.MoneyBudgets), func(i int) any { return &pl.MoneyBudgets[i] }); err != nil {
+			return err
+		}
+	}
 	actions := func(i int) any {
 		a := &pl.Actions[i]
 		return action{Action: a.Verb, Address: a.Addr.String(), Slice: a.Slice.Name}

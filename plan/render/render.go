@@ -91,6 +91,7 @@ func Text(w io.Writer, pl *plan.Plan, opts Options) error {
 	p.capacity(pl.Capacity)
 	p.expiries(pl.Expiries)
 	p.costs(pl.Costs)
+	p.moneyBudgets(pl.MoneyBudgets)
 	policyPrinter{p}.policies(pl.Policies)
 	return p.flush()
 }

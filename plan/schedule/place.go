@@ -23,6 +23,7 @@ func (d *Placer) Place(jobs []*schema.Job) {
 		}
 		switch {
 		case !u.Fresh:
+		case d.holdsForMoney(u):
 		case d.isHeld(u): // it wants no capacity yet, and so has no place in the queue
 			d.turn = u
 			d.placeUnit(u.Jobs)

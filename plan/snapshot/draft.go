@@ -51,6 +51,7 @@ type Draft struct {
 	Pooled       map[string]*Pool
 	Spent        map[schema.ProviderName]plan.Amount
 	accelerators map[string]accelerators.Shape
+	Money        map[string]*plan.MoneyBudget // by namespace, of those that have one; it does not change
 }
 
 // sharing is what a draft has of its Snapshot as it is, to be copied before it is changed.

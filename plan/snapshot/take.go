@@ -18,6 +18,7 @@ type Snapshot struct{ of *Evidence }
 // confirmation are in doubt.
 func Take(in Input) Snapshot {
 	e := &Evidence{Draft: newDraft(&in)}
+	findBudgets(e.Draft)
 	e.doubtReadings()
 	e.notePackedTasks()
 	return e.Snapshot()

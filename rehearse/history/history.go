@@ -169,7 +169,7 @@ func (r *reader) lost(e *state.Event, at place) {
 		l.Host = true
 	case state.CauseNone, state.CauseHostGone, state.CauseBoot, state.CauseQueue, state.CauseIdleUnwell, state.CauseUnknown,
 		state.CauseJobRemoved, state.CauseUndeclared, state.CauseExpired, state.CauseStopped, state.CauseEnded, state.CauseMoved,
-		state.CauseReplaced, state.CauseNotPlaced, state.CauseYielded, state.CauseMakesRoom, state.CauseIdle, state.CausePlacedAgain,
+		state.CauseReplaced, state.CauseNotPlaced, state.CauseBudget, state.CauseYielded, state.CauseMakesRoom, state.CauseIdle, state.CausePlacedAgain,
 		state.CauseUnneeded, state.CauseUnused, state.CauseReshaped:
 		return
 	}

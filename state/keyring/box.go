@@ -21,6 +21,7 @@ type Kind string
 const (
 	KindState Kind = "state"
 	KindPlan  Kind = "plan"
+	KindUsage Kind = "usage"
 )
 
 // boxVersion is that of the encrypted documents which this fray writes.

@@ -1,0 +1,69 @@
+package apply
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/accounting"
+	"github.com/fray-ml/fray/state/store"
+)
+
+// meter brings the metering of the state up to date before it is saved: each state that is
+// saved knows until when its slices are counted.
+func (s *Stepper) meter() {
+	if s.observed == nil || len(s.doc.Slices) == 0 && s.doc.Metering == nil {
+		return // what is recorded may be gone by now
+	}
+	listed := map[string]bool{}
+	for _, inv := range s.observed.Inventories {
+		for i := range inv.Slices {
+			listed[inv.Slices[i].Spec.Name] = true
+		}
+	}
+	s.doc = s.planner.Metered(s.doc, accounting.Meter(accounting.Input{
+		Doc: s.doc, Now: s.cfg.Now(), LastHeard: s.observer.lastReport,
+		Listed: func(slice string) bool { return listed[slice] },
+	}))
+}
+
+// meterIfDue does so where nothing else is to be saved.
+func (s *Stepper) meterIfDue() {
+	if accounting.IsDue(s.doc, s.cfg.Now()) {
+		s.meter()
+	}
+}
+
+// keepUsage writes the intervals that have been closed and saved to the ledger. What fails is
+// tried again later: until then they stay in the state.
+func (s *Stepper) keepUsage(ctx context.Context) {
+	now, m := s.cfg.Now(), s.doc.Metering
+	if !s.ledger.due(m, now) {
+		return
+	}
+	err := s.ledger.write(ctx, m.Closed, now)
+	if err == nil {
+		kept := *m
+		kept.Closed = nil
+		s.doc = s.planner.Metered(s.doc, &kept)
+		err = s.ledger.tidy(ctx, now)
+	}
+	if err != nil && s.cfg.OnError != nil {
+		s.cfg.OnError(plan.Action{}, err)
+	}
+}
+
+// lastReport is when a host of a slice last reported, by the store's clock, zero if none has.
+func (o *Observer) lastReport(slice string) time.Time {
+	var last time.Time
+	prefix := store.HostsOf(slice)
+	i, _ := slices.BinarySearchFunc(o.listed, prefix, func(a store.Attrs, key string) int { return strings.Compare(a.Key, key) })
+	for ; i < len(o.listed) && strings.HasPrefix(o.listed[i].Key, prefix); i++ {
+		if at := o.listed[i].Updated; at.After(last) {
+			last = at
+		}
+	}
+	return last
+}
