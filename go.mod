@@ -45,6 +45,7 @@ require (
 require (
 	github.com/atotto/clipboard v0.1.4 // indirect
 	github.com/creachadair/mds v0.31.0 // indirect
+	github.com/netresearch/go-cron v0.9.1 // indirect
 	github.com/vmihailenco/tagparser/v2 v2.0.0 // indirect
 )
 

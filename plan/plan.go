@@ -126,6 +126,8 @@ type Plan struct {
 	// Costs are what [Costs] estimates. As with Amendments, it is the caller of
 	// [Diff] who fills them in, where they are to be shown.
 	Costs []Cost
+	// Schedules are the next runs of jobs with a schedule, which its caller fills in too.
+	Schedules []ScheduledRuns
 
 	// Doubts are the slices against which the lists speak and nothing else does yet.
 	// The next observation is to read them directly.

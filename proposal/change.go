@@ -169,9 +169,11 @@ func Preview(ctx context.Context, l *configuration.Loaded, c *Change) (*plan.Pla
 	if err := CheckPlaceable(l, doc); err != nil {
 		return nil, err
 	}
-	p := reconcile.Diff(&doc.Desired, doc, obs, time.Now())
+	now := time.Now()
+	p := reconcile.Diff(&doc.Desired, doc, obs, now)
 	p.Mode = c.Mode
 	p.Amendments, p.Costs = amendments, planchange.Costs(&doc.Desired, p, obs)
+	p.Schedules = planchange.Schedules(&doc.Desired, p, now)
 	return p, ExplainPlan(ctx, l, p, c, l.Document)
 }
 

@@ -235,6 +235,8 @@ type Job struct {
 	// Streak counts attempts in a row that ended too soon; it sets the backoff.
 	Streak  int       `json:"streak,omitempty"`
 	RetryAt time.Time `json:"retry_at,omitzero"`
+	// Scheduled is nil of a job without a schedule.
+	Scheduled *ScheduledRuns `json:"scheduled,omitempty"`
 
 	JobRequests
 }
@@ -284,6 +286,8 @@ type Attempt struct {
 	// Resumed says that it was found running, by a controller that had begun to
 	// lead after it was started and before that was recorded.
 	Resumed bool `json:"resumed,omitempty"`
+	// ScheduledRun is the run that it belongs to, of a job with a schedule.
+	ScheduledRun
 	// Slices are where it runs, in slice order; Tasks in task order.
 	Slices []string `json:"slices"`
 	Tasks  []Task   `json:"tasks,omitempty"`

@@ -70,6 +70,8 @@ type Run struct {
 	// jobs of several slices; both host:port.
 	Coordinator string `json:"coordinator"`
 	Megascale   string `json:"megascale,omitempty"`
+	// ScheduledRun is the run that the attempt belongs to, of a job with a schedule.
+	ScheduledRun
 	// Certificates are what the hosts of this slice prove their namespace with to
 	// the actors of others.
 	Certificates []Certificate `json:"certificates,omitempty"`

@@ -121,12 +121,60 @@ func (t *teller) job(addr schema.Address, old, j *state.Job) {
 			t.tellAt(levelOfOutcome(a.Outcome), state.Event{Kind: state.EventEnded, Addr: addr, Text: text})
 		}
 	}
-	if old.Status != j.Status && j.Status.Ended() {
+	t.scheduled(addr, old, j)
+	if old.Status != j.Status && j.Status.Ended() && j.Status != schema.JobScheduled {
 		t.tellAt(levelOfOutcome(j.Status.Outcome()), state.Event{Kind: state.EventJob, Addr: addr, Text: WithCause(string(j.Status), j.Reason)})
 	}
 	if old.Reason != j.Reason && j.Reason != "" && j.Status == schema.JobPending && !t.underway[addr] {
 		t.tell(state.EventPending, addr, "waits: "+j.Reason)
 	}
+}
+
+// scheduled tells what became of the runs of a job with a schedule.
+func (t *teller) scheduled(addr schema.Address, old, j *state.Job) {
+	if j.Scheduled == nil {
+		return
+	}
+	was, is := state.ScheduledRuns{}, j.Scheduled
+	if old.Scheduled != nil {
+		was = *old.Scheduled
+	}
+	if is.Ended > was.Ended {
+		text := WithCause(fmt.Sprintf("run %d %s", is.Ended, is.Outcome), is.Reason)
+		t.tellAt(levelOfOutcome(is.Outcome.Outcome()), state.Event{Kind: state.EventJob, Addr: addr, Text: text})
+	}
+	if is.Skipped != nil && is.Skipped != was.Skipped {
+		t.tellAt(state.EventWarn, state.Event{Kind: state.EventJob, Addr: addr, Text: SkippedRunsText(is.Skipped)})
+	}
+	if is.Run > was.Run {
+		t.tell(state.EventJob, addr, fmt.Sprintf("run %d, due at %s, begins", is.Run, is.DueAt.UTC().Format(time.RFC3339)))
+	}
+}
+
+// SkippedRunsText is which runs did not begin, and why.
+func SkippedRunsText(s *state.SkippedRuns) string {
+	runs := "the run that was due at " + s.First.UTC().Format(time.RFC3339) + " is skipped"
+	if s.Runs != 1 {
+		runs = fmt.Sprintf("%d runs", s.Runs)
+		if s.Runs == 0 {
+			runs = "very many runs"
+		}
+		runs += fmt.Sprintf(" that were due from %s to %s are skipped", s.First.UTC().Format(time.RFC3339), s.Last.UTC().Format(time.RFC3339))
+	}
+	return runs + ": " + skipWords(s.Why)
+}
+
+func skipWords(why schema.RunSkip) string {
+	switch why {
+	case schema.SkippedOverlap:
+		return "another run had not ended"
+	case schema.SkippedWaiting:
+		return "another run waited already"
+	case schema.SkippedMissed:
+		return "no controller served"
+	case schema.SkippedDeadline:
+	}
+	return "the starting deadline had passed"
 }
 
 // began says that an attempt began, and why.

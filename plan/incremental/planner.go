@@ -44,6 +44,7 @@ type Planner struct {
 	dirty        []int         // those of them that are to be looked at, in order
 	index        map[schema.Address]int
 	byID         map[string]recordedJob
+	schedules    schedules
 	dependents   map[schema.Address][]int         // by what they name
 	families     map[schema.Address][]int         // the instances of a job and the jobs of a group
 	members      map[schema.Address][]*schema.Job // the same, as far as it was asked for
@@ -170,6 +171,8 @@ func (p *Planner) part(in snapshot.Input) *plan.Plan {
 		}
 	}
 	p.last = d.Plan.Next
+	p.schedules.update(p.last, d.EditedJobs)
+	d.WakeAt(p.schedules.first)
 	return d.Plan
 }
 

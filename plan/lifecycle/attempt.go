@@ -39,6 +39,7 @@ func (d *Attempts) adopt(j *state.Job) *state.Job {
 	AppendAttempt(e, attempt)
 	e.ID = run.JobID
 	e.Failures, e.Preemptions, e.UnknownEnds = run.Failures, run.Preemptions, run.UnknownEnds
+	restoreRun(e, run)
 	if slices.ContainsFunc(attempt.Slices, func(name string) bool { return slices.Contains(e.Staged, name) }) {
 		d.releaseReplacedSlices(e, attempt.Slices)
 		e.Staged = nil

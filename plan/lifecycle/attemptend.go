@@ -105,6 +105,9 @@ func (d *Attempts) recordOutcome(addr schema.Address, outcome schema.TaskState, 
 		}
 	}
 	plan.Settle(e, d.Now)
+	if d.beginQueued(e) {
+		return // on the slices that it has
+	}
 	if e.Status.Ended() {
 		d.Released(addr, change.Decided(state.CauseEnded))
 	}

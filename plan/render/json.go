@@ -15,7 +15,7 @@ import (
 
 // FormatVersion is the version of what JSON writes. The minor number rises with
 // new fields, the major one with changed or removed fields.
-const FormatVersion = "1.5"
+const FormatVersion = "1.6"
 
 // Meta is what a plan does not know about itself.
 type Meta struct {
@@ -120,6 +120,9 @@ func (j *jsonWriter) document(pl *plan.Plan, meta Meta) error {
 		return err
 	}
 	if err := j.list("costs", len(pl.Costs), func(i int) any { return roundedCost(pl.Costs[i]) }); err != nil {
+		return err
+	}
+	if err := j.list("schedules", len(pl.Schedules), func(i int) any { return &pl.Schedules[i] }); err != nil {
 		return err
 	}
 	actions := func(i int) any {

@@ -108,6 +108,7 @@ func Text(w io.Writer, pl *plan.Plan, opts Options) error {
 	p.closing(pl, counts, noted || len(pending) > 0)
 	p.capacity(pl.Capacity)
 	p.expiries(pl.Expiries)
+	p.schedules(pl.Schedules)
 	p.costs(pl.Costs)
 	return p.flush()
 }
