@@ -48,6 +48,9 @@ func (a *agent) start(want *state.Assignment) {
 		Grace: want.Run.Spec.StopGrace, Timeout: want.Run.Spec.Timeout, TPU: want.Run.Accelerator != "",
 		Health: want.Run.Spec.HealthCheck != nil, Actor: want.Run.Spec.HostsActor(),
 	}
+	if hook := want.Run.Spec.BeforeStop; hook != nil {
+		in.BeforeStop = &schema.BeforeStop{Timeout: hook.Timeout, On: hook.On, Tasks: hook.Tasks}
+	}
 	if a.task != nil {
 		in.Ordinal = a.task.Ordinal() + 1
 	}

@@ -1,6 +1,9 @@
 package schema
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // BeforeStop is a command that runs beside a task before fray ends it.
 type BeforeStop struct {
@@ -58,4 +61,25 @@ func equalBeforeStop(a, b *BeforeStop) bool {
 		return a == b
 	}
 	return a.Timeout == b.Timeout && a.Tasks == b.Tasks && slices.Equal(a.Command, b.Command) && slices.Equal(a.On, b.On)
+}
+
+// HookResult is how a hook went that ran before a task was ended.
+type HookResult struct {
+	Stop      StopReason  `json:"stop"`    // before which stop it ran
+	Outcome   HookOutcome `json:"outcome"` // HookUnknown until it has ended
+	Reason    string      `json:"reason,omitempty"`
+	StartedAt time.Time   `json:"started_at"`
+	EndedAt   time.Time   `json:"ended_at,omitzero"`
+}
+
+// Variables of a hook's environment.
+const (
+	StopReasonVariable    = "FRAY_STOP_REASON"
+	StopDeadlineVariable  = "FRAY_STOP_DEADLINE"  // Unix seconds, at which it is ended
+	StopRemainingVariable = "FRAY_STOP_REMAINING" // seconds until then, when it starts
+)
+
+// StopVariables are all of them.
+func StopVariables() []string {
+	return []string{StopReasonVariable, StopDeadlineVariable, StopRemainingVariable}
 }

@@ -269,6 +269,9 @@ type Attempt struct {
 	EndedAt    time.Time `json:"ended_at,omitzero"`
 	// StopGeneration is that of the assignments which end it, 0 before.
 	StopGeneration int64 `json:"stop_generation,omitempty"`
+	// StoppingSince is when it began to be stopped, and Stop why.
+	StoppingSince time.Time         `json:"stopping_since,omitzero"`
+	Stop          schema.StopReason `json:"stop,omitempty"`
 	// Outcome is "" while the attempt goes on. While StopGeneration is set
 	// and Outcome "", Cause holds what the outcome will be unless hosts turn
 	// out to be lost.
@@ -310,6 +313,8 @@ type Task struct {
 	// Termination is what a program of fray's own recorded about why it failed, nil
 	// of others.
 	Termination *schema.Termination `json:"termination,omitempty"`
+	// Hook is how the job's before_stop went, nil where it did not run.
+	Hook *schema.HookResult `json:"before_stop,omitempty"`
 }
 
 // Stack is the mark that everything this stack creates carries.

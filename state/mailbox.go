@@ -22,6 +22,8 @@ type Assignment struct {
 	Run        *Run   `json:"run,omitempty"` // nil: run nothing
 	// Why is for people: why what an older generation started is stopped.
 	Why string `json:"why,omitempty"`
+	// Stop is why what an older generation started is stopped, "": it is not said.
+	Stop schema.StopReason `json:"stop,omitempty"`
 	// PackedTasks are placed on hosts of this slice. They are served
 	// whatever the generation: a change of packed tasks ends nothing else.
 	PackedTasks []PackedTask `json:"packed_tasks,omitempty"`
@@ -189,6 +191,8 @@ type TaskReport struct {
 	// Termination is what a program of fray's own recorded about why it failed, nil
 	// of others.
 	Termination *schema.Termination `json:"termination,omitempty"`
+	// Hook is how the job's before_stop went, nil where it did not run.
+	Hook *schema.HookResult `json:"before_stop,omitempty"`
 }
 
 // HealthState is a closed set.

@@ -13,6 +13,7 @@ import (
 	"github.com/fray-ml/fray/agent/command"
 	"github.com/fray-ml/fray/agent/hostdir"
 	"github.com/fray-ml/fray/agent/process"
+	"github.com/fray-ml/fray/schema"
 )
 
 // labelHost marks the containers of one host, by its directory; labelTask is
@@ -82,6 +83,16 @@ func ExecArgs(c hostdir.Container, command []string, nonce string, tty bool, ter
 		if term != "" {
 			argv = append(argv, "--env", "TERM="+term)
 		}
+	}
+	return slices.Concat(argv, []string{c.Name}, command)
+}
+
+// HookArgs is a command line that runs a hook in a container by the runtime's client, whose
+// environment has the variables of the stop.
+func HookArgs(c hostdir.Container, command []string, nonce string) []string {
+	argv := []string{c.Runtime, "exec", "--env", process.NonceEnv + "=" + nonce}
+	for _, name := range schema.StopVariables() {
+		argv = append(argv, "--env", name)
 	}
 	return slices.Concat(argv, []string{c.Name}, command)
 }

@@ -158,6 +158,6 @@ func (t preparation) shimSpec(ctx context.Context) (*shim.Spec, error) {
 	}
 	return &shim.Spec{
 		HostDir: t.host.Dir.Path, TaskDir: t.dir, Nonce: t.in.Nonce, Grace: t.in.Grace,
-		Path: program, Argv: argv, Env: env, WorkDir: t.in.WorkDir,
+		Path: program, Argv: argv, Env: env, WorkDir: t.in.WorkDir, Hook: t.hook(env, t.in.WorkDir),
 	}, nil
 }

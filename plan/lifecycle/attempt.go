@@ -174,13 +174,13 @@ func (d *Attempts) observe(j *state.Job) *state.Job {
 		if r.State == schema.TaskFailed && len(last.Tasks) > 1 {
 			is, why = d.peerEnd(j, i, r)
 		}
-		if t.State == is && t.Reason == why && t.Started == r.Started && len(t.Ports) == len(r.Ports) {
+		if t.State == is && t.Reason == why && t.Started == r.Started && len(t.Ports) == len(r.Ports) && t.Hook == r.Hook {
 			continue
 		}
 		j = d.Edit(addr)
 		e := &j.Last().Tasks[i]
 		e.State, e.Reason, e.ExitCode, e.Ports, e.Started, e.Tail = is, why, r.ExitCode, r.Ports, r.Started, r.Tail
-		e.BadHost, e.EndedAt, e.Termination = r.BadHost, r.EndedAt, r.Termination
+		e.BadHost, e.EndedAt, e.Termination, e.Hook = r.BadHost, r.EndedAt, r.Termination, r.Hook
 	}
 	return j
 }

@@ -22,6 +22,7 @@ func (d *Attempts) stopAttempt(addr schema.Address, cause schema.TaskState, why 
 		last = e.Last()
 		last.StopGeneration = d.NextGeneration(last.Slices)
 		last.Cause, last.Reason = cause, why
+		last.StoppingSince, last.Stop = d.Now, cmp.Or(last.Stop, d.stopReason(e, cause))
 	}
 	confirmed, lost := true, schema.TaskState("")
 	for _, name := range last.Slices {
@@ -79,7 +80,7 @@ func (d *Attempts) confirmStopped(name string, addr schema.Address, a *state.Att
 	}
 	cur := d.Obs.Assignments[name]
 	if cur.Generation < a.StopGeneration {
-		d.Halt(addr, name, a.StopGeneration, StopText(d.Next.Jobs[addr], a))
+		d.haltFor(a.Stop, addr, name, a.StopGeneration, StopText(d.Next.Jobs[addr], a))
 		return false, false
 	}
 	for n := range st.Spec.Hosts {
