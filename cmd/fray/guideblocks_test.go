@@ -53,6 +53,7 @@ func checkedBy() map[string]map[string]string {
 		"ray-actors.md": {"```go": "not run as written: test_ray_actor_reach.py runs a program like it", "```python": "test_engine_guides.py", "```sh": "not run as written: test_ray_actor_reach.py runs the module"},
 		"rehearsal.md":  {"```\nEnded after": "not run: a line of a report, which TestRehearsalJSONDoc's run has", "```console": "TestRehearsalGuide", "```hcl": "TestScenarioGuideSnippets"},
 		"rl.md":         {"    ": examples},
+		"schedules.md":  {"```hcl": "TestScript/schedule", "```console": "TestScript/schedule"},
 		"scenario.md":   {"```hcl": "TestScenarioGuideSnippets"},
 		"state.md":      {"```hcl": "TestStateGuideSnippets", "    ": "TestStateGuide", "    go run": "TestStateGuide, with an emulator that runs already: @latest needs the internet"},
 		"testing.md":    {"```": "TestTestingGuide"},

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/fray-ml/fray/plan"
@@ -116,6 +117,7 @@ func (t *teller) job(addr schema.Address, old, j *state.Job) {
 		if was.ReadyAt.IsZero() && !a.ReadyAt.IsZero() {
 			t.tellAt(state.EventGood, state.Event{Kind: state.EventReady, Addr: addr, Text: fmt.Sprintf("attempt %d is up", a.Number)})
 		}
+		t.hooks(addr, was, a)
 		if was.Outcome == "" && a.Outcome != "" {
 			text := WithCause(fmt.Sprintf("attempt %d %s", a.Number, plan.OutcomeWords(a.Outcome)), a.Reason)
 			t.tellAt(levelOfOutcome(a.Outcome), state.Event{Kind: state.EventEnded, Addr: addr, Text: text})
@@ -127,6 +129,18 @@ func (t *teller) job(addr schema.Address, old, j *state.Job) {
 	}
 	if old.Reason != j.Reason && j.Reason != "" && j.Status == schema.JobPending && !t.underway[addr] {
 		t.tell(state.EventPending, addr, "waits: "+j.Reason)
+	}
+}
+
+// hooks tells of hooks before the stop of an attempt that did not succeed.
+func (t *teller) hooks(addr schema.Address, was, a *state.Attempt) {
+	for i := range a.Tasks {
+		hook := a.Tasks[i].Hook
+		if hook == nil || hook.Outcome == schema.HookSucceeded || len(was.Tasks) > i && was.Tasks[i].Hook != nil {
+			continue
+		}
+		text := WithCause(fmt.Sprintf("before_stop of attempt %d, task %d (%s): %s", a.Number, i, hook.Stop, strings.ReplaceAll(string(hook.Outcome), "_", " ")), hook.Reason)
+		t.tellAt(state.EventWarn, state.Event{Kind: state.EventJob, Addr: addr, Text: text})
 	}
 }
 

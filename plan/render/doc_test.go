@@ -111,7 +111,7 @@ func TestJSONStandsOnLines(t *testing.T) {
 			}
 		}
 	}
-	if n != 21 {
-		t.Errorf("got %d elements, want 21", n)
+	if n != 23 {
+		t.Errorf("got %d elements, want 23", n)
 	}
 }

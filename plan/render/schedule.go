@@ -33,7 +33,6 @@ func (p *printer) schedules(all []plan.ScheduledRuns) {
 	if rest > 0 {
 		p.print("  ", plural(rest, "more job"), " with a schedule.\n")
 	}
-	p.print("\n")
 }
 
 // scheduleLine is "next at 2026-11-27 03:00 CET, 2026-11-28 03:00 CET, …".
