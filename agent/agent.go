@@ -365,28 +365,6 @@ func (a *agent) reconcile() {
 	}
 }
 
-// stopReason is why what runs is stopped for what is wanted now.
-func stopReason(want *state.Assignment) string {
-	switch {
-	case want.Why != "":
-		return want.Why
-	case want.Run != nil:
-		return fmt.Sprintf("stopped for attempt %d of %s", want.Run.Attempt, want.Run.Job)
-	}
-	return "stopped by the controller"
-}
-
-// stopOf is for what a task is stopped by what is wanted now.
-func stopOf(want *state.Assignment) schema.StopReason {
-	switch {
-	case want.Stop != "":
-		return want.Stop
-	case want.Run != nil:
-		return schema.StopRestart
-	}
-	return schema.StopRequest
-}
-
 // carriedOut records that everything older than the wanted assignment has ended.
 func (a *agent) carriedOut() {
 	at := hostdir.Mark{Epoch: a.want.Epoch, Generation: a.want.Generation}

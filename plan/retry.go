@@ -90,7 +90,7 @@ func EndRun(j *state.Job, now time.Time) {
 	runs.Outcome, runs.Reason, runs.Ended, runs.EndedAt = j.Status, j.Reason, runs.Run, now
 	j.Scheduled = &runs
 	j.Status, j.Ready, j.RetryAt = schema.JobScheduled, false, time.Time{}
-	if j.Reason != "" && runs.Run > 0 {
+	if runs.Outcome == schema.JobFailed && runs.Run > 0 {
 		j.Reason = fmt.Sprintf("run %d %s: %s", runs.Run, runs.Outcome, j.Reason)
 	}
 }

@@ -78,8 +78,3 @@ const (
 	StopDeadlineVariable  = "FRAY_STOP_DEADLINE"  // Unix seconds, at which it is ended
 	StopRemainingVariable = "FRAY_STOP_REMAINING" // seconds until then, when it starts
 )
-
-// StopVariables are all of them.
-func StopVariables() []string {
-	return []string{StopReasonVariable, StopDeadlineVariable, StopRemainingVariable}
-}

@@ -235,14 +235,15 @@ type Job struct {
 	// Streak counts attempts in a row that ended too soon; it sets the backoff.
 	Streak  int       `json:"streak,omitempty"`
 	RetryAt time.Time `json:"retry_at,omitzero"`
-	// Scheduled is nil of a job without a schedule.
-	Scheduled *ScheduledRuns `json:"scheduled,omitempty"`
 
 	JobRequests
 }
 
-// JobRequests are what is asked of a job besides its spec, until it is done.
+// JobRequests are what is asked of a job besides its spec, until it is done, and the runs that
+// its schedule asks for.
 type JobRequests struct {
+	// Scheduled is nil of a job without a schedule.
+	Scheduled *ScheduledRuns `json:"scheduled,omitempty"`
 	// Replace asks for new slices and a fresh start, once.
 	Replace bool `json:"replace,omitempty"`
 	// Stop asks for the job to end and stay so; StopBy is who asked, "" if that was not recorded.

@@ -13,7 +13,6 @@ import (
 	"github.com/fray-ml/fray/agent/command"
 	"github.com/fray-ml/fray/agent/hostdir"
 	"github.com/fray-ml/fray/agent/process"
-	"github.com/fray-ml/fray/schema"
 )
 
 // labelHost marks the containers of one host, by its directory; labelTask is
@@ -87,12 +86,9 @@ func ExecArgs(c hostdir.Container, command []string, nonce string, tty bool, ter
 	return slices.Concat(argv, []string{c.Name}, command)
 }
 
-// HookArgs is a command line that runs a hook in a container by the runtime's client, whose
-// environment has the variables of the stop.
-func HookArgs(c hostdir.Container, command []string, nonce string) []string {
-	argv := []string{c.Runtime, "exec", "--env", process.NonceEnv + "=" + nonce}
-	for _, name := range schema.StopVariables() {
-		argv = append(argv, "--env", name)
-	}
-	return slices.Concat(argv, []string{c.Name}, command)
+// HookArgs is a command line that runs a hook in a container by the runtime's client. At vars
+// it takes further variables, each as "--env", "NAME=VALUE".
+func HookArgs(c hostdir.Container, command []string, nonce string) (argv []string, vars int) {
+	argv = []string{c.Runtime, "exec", "--env", process.NonceEnv + "=" + nonce}
+	return slices.Concat(argv, []string{c.Name}, command), len(argv)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -23,6 +24,9 @@ type Hook struct {
 	Env   []string `json:"env"`
 	Dir   string   `json:"dir"`
 	Nonce string   `json:"nonce"` // in the environment of its processes, as of the task's
+	// VarsAt is where Argv takes the variables of the stop, as the options of a container
+	// runtime's client, 0: nowhere.
+	VarsAt int `json:"vars_at,omitempty"`
 	// Missing says why its program cannot be run, "" where it can.
 	Missing string `json:"missing,omitempty"`
 }
@@ -81,16 +85,25 @@ func (s *shim) forkHook(h *runningHook, left time.Duration) error {
 	defer null.Close()
 	output, attr := s.out.command, &syscall.SysProcAttr{Setpgid: true}
 	process.DieWithParent(attr)
-	env := append(append([]string(nil), s.spec.Hook.Env...),
-		schema.StopReasonVariable+"="+string(h.result.Stop),
-		schema.StopDeadlineVariable+"="+strconv.FormatInt(h.until.Unix(), 10),
-		schema.StopRemainingVariable+"="+strconv.FormatFloat(max(0, left.Seconds()), 'f', 1, 64))
+	vars := []string{
+		schema.StopReasonVariable + "=" + string(h.result.Stop),
+		schema.StopDeadlineVariable + "=" + strconv.FormatInt(h.until.Unix(), 10),
+		schema.StopRemainingVariable + "=" + strconv.FormatFloat(max(0, left.Seconds()), 'f', 1, 64),
+	}
+	env, argv := slices.Concat(s.spec.Hook.Env, vars), s.spec.Hook.Argv
+	if at := s.spec.Hook.VarsAt; at > 0 {
+		options := make([]string, 0, 2*len(vars))
+		for _, v := range vars {
+			options = append(options, "--env", v)
+		}
+		argv = slices.Concat(argv[:at], options, argv[at:])
+	}
 	s.mu.Lock() // the hook is reaped only once its process id is known
 	defer s.mu.Unlock()
 	if s.ended {
 		return errEnded
 	}
-	pid, err := syscall.ForkExec(s.spec.Hook.Path, s.spec.Hook.Argv, &syscall.ProcAttr{
+	pid, err := syscall.ForkExec(s.spec.Hook.Path, argv, &syscall.ProcAttr{
 		Dir: s.spec.Hook.Dir, Env: env, Files: []uintptr{null.Fd(), output.Fd(), output.Fd()}, Sys: attr,
 	})
 	if err != nil {

@@ -306,7 +306,7 @@ func (t *Task) finish(exit hostdir.ExitRecord, stopping *hostdir.StopRecord) {
 	t.mu.Unlock()
 	r.State, r.Reason, r.BadHost, r.Termination = end.State, end.Reason, end.BadHost, end.Termination
 	r.EndedAt, r.ExitCode, r.Signal = exit.EndedAt, exit.ExitCode, exit.Signal
-	r.Hook = t.hookResult()
+	r.Hook = hookResult(t)
 	r.Started = !exit.StartedAt.IsZero()
 	if r.Started {
 		r.StartedAt = exit.StartedAt

@@ -133,7 +133,7 @@ func (s *supervision) end(ctx context.Context, gone <-chan struct{}) {
 	cause := causeOf(ctx)
 	if s.stopping == nil {
 		s.stopping = &hostdir.StopRecord{State: cause.State, Reason: hostdir.Clipped(cause.Reason), At: time.Now()}
-		s.stopping.Hook, s.stopping.HookUntil = s.task.hookFor(ctx, s.stopping.At)
+		s.stopping.Hook, s.stopping.HookUntil = s.hookFor(ctx, s.stopping.At)
 		if err := record.Write(s.task.dir.File(hostdir.StopFile), s.stopping); err != nil {
 			s.task.host.Log.Error("stop not recorded", "error", err)
 		}
@@ -244,4 +244,22 @@ func (s *supervision) endContainer(end hostdir.ExitRecord) hostdir.ExitRecord {
 		s.task.set(func(r *state.TaskReport) { r.Reason = err.Error() })
 		sleep.For(s.task.host.Work, time.Second)
 	}
+}
+
+// hookMargin is what a hook leaves of the time until its host is gone, for the end of the
+// task and its last report.
+const hookMargin = 5 * time.Second
+
+// hookFor is the stop before which the task's hook is to run, and until when: "" where it is not to.
+func (s *supervision) hookFor(ctx context.Context, now time.Time) (schema.StopReason, time.Time) {
+	t := s.task
+	cause, ok := errors.AsType[*outcome.StopCause](context.Cause(ctx))
+	if !ok || !t.in.BeforeStop.RunsOn(cause.Stop, t.in.Task) {
+		return "", time.Time{}
+	}
+	until := now.Add(t.in.HookTimeout())
+	if last := cause.Before.Add(-hookMargin); !cause.Before.IsZero() && last.Before(until) {
+		until = last
+	}
+	return cause.Stop, until
 }

@@ -36,8 +36,7 @@ type Planner struct {
 
 	removed map[*schema.Job][]plan.AttrChange // what plans show of jobs that are being deleted
 
-	parents map[string]bool // ids of jobs that launched others
-	forget  time.Time       // when something launched is forgotten, zero: nothing is
+	launches
 
 	conditions   []condition   // of desired.Jobs
 	seen         []observation // of those that run so
@@ -53,6 +52,12 @@ type Planner struct {
 	demand       capacity.Demand // of jobs
 	pending      pendingList
 	pendingDirty []plan.Pending // of the last plan, without those of blocked jobs
+}
+
+// launches are what was launched.
+type launches struct {
+	parents map[string]bool // ids of jobs that launched others
+	forget  time.Time       // when something launched is forgotten, zero: nothing is
 }
 
 // recordedJob is what assignments are compared with, of one of desired.Jobs.

@@ -29,7 +29,7 @@ func (d *Jobs) Advance(want *schema.Job) {
 	_, recorded := d.Doc.Jobs[want.Addr]
 	j := d.taken(want)
 	if !recorded && j != nil && want.Schedule != nil {
-		j = d.followSchedule(want)
+		j = runs{d}.follow(want)
 	}
 	if !recorded && (j == nil || !j.Running()) {
 		d.Plan.Changes = append(d.Plan.Changes, plan.Change{
@@ -183,7 +183,8 @@ func (d *Jobs) carryOut(want *schema.Job, j *state.Job, change *plan.Change) {
 	case plan.VerbNone, plan.VerbCreate, plan.VerbDelete:
 	}
 	d.Unstage(addr)
-	switch j = d.followSchedule(want); {
+	j = runs{d}.follow(want)
+	switch {
 	case d.isOverdueStart(want, j):
 		d.unschedulable(want)
 	case j.Stop && (!j.Status.Ended() || j.Status == schema.JobScheduled):
@@ -196,8 +197,8 @@ func (d *Jobs) carryOut(want *schema.Job, j *state.Job, change *plan.Change) {
 		if d.Released(addr, planchange.Decided(state.CauseEnded)) {
 			d.beginQueued(d.Next.Jobs[addr])
 		}
-	case d.isReplacedByRun(j):
-		d.replaceRun(addr)
+	case isReplacedByRun(j):
+		runs{d}.replace(addr)
 	case !j.YieldsTo.IsZero():
 		d.Yield(addr)
 	case j.Running():

@@ -1,7 +1,6 @@
 package lifecycle
 
 import (
-	"slices"
 	"time"
 
 	"github.com/fray-ml/fray/cron"
@@ -11,13 +10,16 @@ import (
 
 // The runs of a job with a schedule, one Diff at a time: the state has the first time that
 // has not been decided about. Once it has come, cron.Decide says which runs begin, and the
-// next time is recorded with them, so that no time is decided about twice, whoever leads and
-// wherever the clock goes. A run that is to begin waits in a queue until the one before has
+// next time is recorded with them, so that no time is decided about twice, whichever
+// controller leads and wherever the clock goes. A run that is to begin waits in a queue until the one before has
 // ended; it begins by making the job pending, with budgets of its own. From then on it is
 // like any other job, until it has ended and the job is scheduled again.
 
-// followSchedule decides about the runs of a job that are due, and returns the job.
-func (d *Jobs) followSchedule(want *schema.Job) *state.Job {
+// runs decides about the runs of jobs.
+type runs struct{ *Jobs }
+
+// follow decides about the runs of a job that are due, and returns the job.
+func (d runs) follow(want *schema.Job) *state.Job {
 	addr := want.Addr
 	j := d.Next.Jobs[addr]
 	s := want.Schedule
@@ -32,50 +34,40 @@ func (d *Jobs) followSchedule(want *schema.Job) *state.Job {
 		}
 		return e
 	}
-	runs := state.ScheduledRuns{}
+	at := state.ScheduledRuns{}
 	if j.Scheduled != nil {
-		runs = *j.Scheduled
+		at = *j.Scheduled
 	}
-	ruled := j.Scheduled != nil && runs.Rule == s.Rule() && (!runs.Due.IsZero() || s.Suspend)
+	ruled := j.Scheduled != nil && at.Rule == s.Rule()
 	stopped := j.Stop || j.Status == schema.JobStopped
 	switch {
-	case stopped && (j.Scheduled == nil || runs.Rule != "" || len(runs.Queued) > 0):
-		runs.Rule, runs.Due, runs.Queued, runs.Replace = "", time.Time{}, nil, false
-		d.Edit(addr).Scheduled = &runs
+	case stopped && (j.Scheduled == nil || at.Rule != "" || len(at.Queued) > 0):
+		at.Rule, at.Due, at.Queued, at.Replace = "", time.Time{}, nil, false
+		d.Edit(addr).Scheduled = &at
 	case stopped:
 	case !ruled:
 		e := d.Edit(addr)
-		runs.Rule, runs.Due = s.Rule(), time.Time{}
+		at.Rule, at.Due = s.Rule(), time.Time{}
 		if s.Suspend {
-			runs.Queued, runs.Replace = nil, false
+			at.Queued, at.Replace = nil, false
 		} else {
-			runs.Due = timesOf(s).Next(d.Now)
+			at.Due = timesOf(s).Next(d.Now)
 		}
 		if e.Scheduled == nil && e.Status.Ended() { // what it did before was no run
 			e.Status, e.Reason = schema.JobScheduled, ""
 		}
-		e.Scheduled = &runs
-	case !runs.Due.IsZero() && !d.Now.Before(runs.Due):
+		e.Scheduled = &at
+	case !at.Due.IsZero() && !d.Now.Before(at.Due):
 		busy := !j.Status.Ended()
-		decided := cron.Decide(s, timesOf(s), cron.Moment{Now: d.Now, Due: runs.Due, Busy: busy, Queued: runs.Queued})
-		runs.Due, runs.Queued, runs.Replace = decided.Due, decided.Queued, runs.Replace && busy || decided.Replace
+		decided := cron.Decide(s, timesOf(s), cron.Moment{Now: d.Now, Due: at.Due, Busy: busy, Queued: at.Queued})
+		at.Due, at.Queued, at.Replace = decided.Due, decided.Queued, at.Replace && busy || decided.Replace
 		if n := len(decided.Skipped); n > 0 {
-			runs.Skipped = skippedRuns(decided.Skipped)
+			at.Skipped = skippedRuns(decided.Skipped)
 		}
-		d.Edit(addr).Scheduled = &runs
+		d.Edit(addr).Scheduled = &at
 	}
-	d.WakeAt(runs.Due)
+	d.WakeAt(at.Due)
 	return d.Next.Jobs[addr]
-}
-
-// timesOf are the times of a schedule, none where it cannot be read: files with such a
-// schedule are rejected, and a state with one is of another version.
-func timesOf(s *schema.Schedule) cron.Times {
-	times, err := cron.Of(s)
-	if err != nil {
-		return cron.Times{}
-	}
-	return times
 }
 
 // skippedRuns are runs that were skipped at once, as they are recorded.
@@ -92,45 +84,13 @@ func skippedRuns(skips []cron.Skip) *state.SkippedRuns {
 	return &all
 }
 
-// beginQueued has the next run of a job begin whose run before has ended, and reports
-// whether one does.
-func (d *Attempts) beginQueued(j *state.Job) bool {
-	if j.Status != schema.JobScheduled || len(j.Scheduled.Queued) == 0 || j.Stop {
-		return false
-	}
-	runs := *j.Scheduled
-	next := slices.IndexFunc(runs.Queued, func(due time.Time) bool { return !cron.IsTooLate(j.Spec.Schedule, due, d.Now) })
-	late := runs.Queued
-	if next >= 0 {
-		late = runs.Queued[:next]
-	}
-	if len(late) > 0 {
-		runs.Skipped = &state.SkippedRuns{First: late[0], Last: late[len(late)-1], Runs: len(late), Why: schema.SkippedDeadline}
-	}
-	e := d.Edit(j.Spec.Addr)
-	runs.Replace = false
-	e.Scheduled = &runs
-	if next < 0 {
-		runs.Queued = nil
-		return false
-	}
-	runs.ScheduledRun = state.ScheduledRun{Run: runs.Run + 1, DueAt: runs.Queued[next]}
-	if runs.Queued = slices.Clone(runs.Queued[next+1:]); len(runs.Queued) == 0 {
-		runs.Queued = nil
-	}
-	e.Status, e.Reason, e.Ready = schema.JobPending, "", false
-	e.Failures, e.Preemptions, e.UnknownEnds, e.Streak = 0, 0, 0, 0
-	e.RetryAt, e.AdmittedAt = time.Time{}, d.Now
-	return true
-}
-
 // isReplacedByRun reports whether the run of a job is to end for the next one.
-func (d *Jobs) isReplacedByRun(j *state.Job) bool {
+func isReplacedByRun(j *state.Job) bool {
 	return j.Scheduled != nil && j.Scheduled.Replace && len(j.Scheduled.Queued) > 0
 }
 
-// replaceRun ends the run of a job, without a failure, and begins the next one on the same slices.
-func (d *Jobs) replaceRun(addr schema.Address) {
+// replace ends the run of a job, without a failure, and begins the next one on the same slices.
+func (d runs) replace(addr schema.Address) {
 	runs := d.Next.Jobs[addr].Scheduled
 	why := "replaced by the run that is due at " + runs.Queued[0].UTC().Format(time.RFC3339)
 	if !d.stopAndReportStopped(addr, why) {
@@ -145,38 +105,4 @@ func (d *Jobs) replaceRun(addr schema.Address) {
 	endStoppedRun(e, d.Now)
 	e.Status, e.RetryAt = schema.JobScheduled, time.Time{}
 	d.beginQueued(e)
-}
-
-// restoreRun takes over the run of a job that was begun and not recorded.
-func restoreRun(j *state.Job, run *state.Run) {
-	if run.Run == 0 || run.Spec.Schedule == nil {
-		return
-	}
-	runs := state.ScheduledRuns{Rule: run.Spec.Schedule.Rule()}
-	if j.Scheduled != nil {
-		runs = *j.Scheduled
-	}
-	if runs.Run >= run.Run {
-		return
-	}
-	runs.ScheduledRun = run.ScheduledRun
-	runs.Ended = min(runs.Ended, run.Run-1)
-	runs.Queued = slices.DeleteFunc(slices.Clone(runs.Queued), func(due time.Time) bool { return !due.After(run.DueAt) })
-	if runs.Due.IsZero() || !runs.Due.After(run.DueAt) {
-		runs.Due = timesOf(run.Spec.Schedule).Next(run.DueAt)
-	}
-	j.Scheduled = &runs
-	if j.Status == schema.JobScheduled {
-		j.Status = schema.JobPending
-	}
-}
-
-// endStoppedRun records that a run ended with its job, which was asked to stop.
-func endStoppedRun(j *state.Job, now time.Time) {
-	if !j.Scheduled.RunGoesOn() {
-		return
-	}
-	runs := *j.Scheduled
-	runs.Outcome, runs.Reason, runs.Ended, runs.EndedAt = schema.JobStopped, j.Reason, runs.Run, now
-	j.Scheduled = &runs
 }
