@@ -101,7 +101,7 @@ func TestNextIsTheFirstMinuteThatFits(t *testing.T) {
 
 func itoa(n int) string { return string([]byte{byte('0' + n/10), byte('0' + n%10)}) }
 
-// Ten years of minutes are looked through at the end only.
+// Ten years of minutes are searched at their end only.
 func TestLatestOfALongDowntime(t *testing.T) {
 	now := at(t, "2026-05-06 07:08:09 +0000")
 	found, more := timesOf(t, "* * * * *", "").Latest(now.AddDate(-10, 0, 0), now, 3)
@@ -109,8 +109,8 @@ func TestLatestOfALongDowntime(t *testing.T) {
 		t.Errorf("got %v, %v", found, more)
 	}
 	found, more = timesOf(t, "0 0 29 2 *", "").Latest(now.AddDate(-10, 0, 0), now, 3)
-	if len(found) != 3 || more || found[0].Year() != 2016 && found[0].Year() != 2020 {
-		t.Logf("leap days: %v, %v", found, more)
+	if len(found) != 2 || more || found[0].Year() != 2020 || found[1].Year() != 2024 {
+		t.Errorf("leap days: %v, %v", found, more)
 	}
 }
 
