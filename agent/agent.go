@@ -18,6 +18,7 @@ import (
 	"github.com/fray-ml/fray/agent/hostdir"
 	"github.com/fray-ml/fray/agent/mailbox"
 	"github.com/fray-ml/fray/agent/notice"
+	"github.com/fray-ml/fray/agent/outcome"
 	"github.com/fray-ml/fray/agent/ports"
 	"github.com/fray-ml/fray/agent/task"
 	"github.com/fray-ml/fray/agent/usage"
@@ -254,7 +255,7 @@ func (a *agent) loop(ctx context.Context, in inputs) error {
 			stopped = nil
 			in.assignments = nil
 			if !a.idle() {
-				a.task.Stop(schema.TaskKilled, "the agent was asked to end")
+				a.task.Stop(outcome.StopCause{State: schema.TaskKilled, Reason: "the agent was asked to end", Stop: schema.StopRequest})
 			}
 		case next := <-in.assignments:
 			if next.MovedTo != "" {
@@ -276,7 +277,7 @@ func (a *agent) loop(ctx context.Context, in inputs) error {
 			a.publish()
 			a.packed.noticed(a.report.Notice)
 			if a.report.Notice != "" && !a.idle() {
-				a.task.Stop(schema.TaskPreempted, a.report.Notice)
+				a.task.Stop(outcome.StopCause{State: schema.TaskPreempted, Reason: a.report.Notice, Stop: schema.StopPreemption, Before: time.Now().Add(notice.Window)})
 			}
 			a.reconcile()
 		case <-check.C:
@@ -350,7 +351,7 @@ func (a *agent) reconcile() {
 	same := a.task != nil && a.want.Run != nil && a.task.Key() == task.Key(a.want)
 	if !a.idle() {
 		if !same {
-			a.task.Stop(schema.TaskKilled, stopReason(a.want))
+			a.task.Stop(outcome.StopCause{State: schema.TaskKilled, Reason: stopReason(a.want), Stop: stopOf(a.want)})
 			return
 		}
 		a.task.Provide(a.want.Run)
@@ -362,17 +363,6 @@ func (a *agent) reconcile() {
 	if a.want.Run != nil && !same {
 		a.start(a.want)
 	}
-}
-
-// stopReason is why what runs is stopped for what is wanted now.
-func stopReason(want *state.Assignment) string {
-	switch {
-	case want.Why != "":
-		return want.Why
-	case want.Run != nil:
-		return fmt.Sprintf("stopped for attempt %d of %s", want.Run.Attempt, want.Run.Job)
-	}
-	return "stopped by the controller"
 }
 
 // carriedOut records that everything older than the wanted assignment has ended.

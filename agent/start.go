@@ -48,6 +48,9 @@ func (a *agent) start(want *state.Assignment) {
 		Grace: want.Run.Spec.StopGrace, Timeout: want.Run.Spec.Timeout, TPU: want.Run.Accelerator != "",
 		Health: want.Run.Spec.HealthCheck != nil, Actor: want.Run.Spec.HostsActor(),
 	}
+	if hook := want.Run.Spec.BeforeStop; hook != nil {
+		in.BeforeStop = &schema.BeforeStop{Timeout: hook.Timeout, On: hook.On, Tasks: hook.Tasks}
+	}
 	if a.task != nil {
 		in.Ordinal = a.task.Ordinal() + 1
 	}
@@ -138,4 +141,26 @@ func (a *agent) awaitMovedTask() {
 		case <-tick.C:
 		}
 	}
+}
+
+// stopReason is why what runs is stopped for what is wanted now.
+func stopReason(want *state.Assignment) string {
+	switch {
+	case want.Why != "":
+		return want.Why
+	case want.Run != nil:
+		return fmt.Sprintf("stopped for attempt %d of %s", want.Run.Attempt, want.Run.Job)
+	}
+	return "stopped by the controller"
+}
+
+// stopOf is for what a task is stopped by what is wanted now.
+func stopOf(want *state.Assignment) schema.StopReason {
+	switch {
+	case want.Stop != "":
+		return want.Stop
+	case want.Run != nil:
+		return schema.StopRestart
+	}
+	return schema.StopRequest
 }

@@ -135,6 +135,8 @@ type Plan struct {
 	// MoneyBudgets are how the cost blocks of namespaces stand and will at the planned rate,
 	// filled in as Costs are.
 	MoneyBudgets []MoneyBudget
+	// Schedules are the next runs of jobs with a schedule, which its caller fills in too.
+	Schedules []ScheduledRuns
 
 	// Doubts are the slices against which the lists speak and nothing else does yet.
 	// The next observation is to read them directly.

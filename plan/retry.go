@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -75,6 +76,26 @@ func Within(n, budget int) bool { return budget == schema.Unlimited || n <= budg
 // Settle records the outcome of the job's last attempt in the job: budgets,
 // backoff, and whether the job is over. The attempt already has its outcome.
 func Settle(j *state.Job, now time.Time) {
+	settle(j, now)
+	EndRun(j, now)
+}
+
+// EndRun records that a run of a job with a schedule has ended if the job has: it waits for
+// its next run then.
+func EndRun(j *state.Job, now time.Time) {
+	if j.Scheduled == nil || j.Spec.Schedule == nil || j.Status != schema.JobSucceeded && j.Status != schema.JobFailed {
+		return
+	}
+	runs := *j.Scheduled
+	runs.Outcome, runs.Reason, runs.Ended, runs.EndedAt = j.Status, j.Reason, runs.Run, now
+	j.Scheduled = &runs
+	j.Status, j.Ready, j.RetryAt = schema.JobScheduled, false, time.Time{}
+	if runs.Outcome == schema.JobFailed && runs.Run > 0 {
+		j.Reason = fmt.Sprintf("run %d %s: %s", runs.Run, runs.Outcome, j.Reason)
+	}
+}
+
+func settle(j *state.Job, now time.Time) {
 	a := j.Last()
 	j.Ready = false
 	j.RetryAt = time.Time{}

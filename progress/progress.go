@@ -234,9 +234,30 @@ func (p *Progress) job(addr schema.Address, was, is *state.Job) {
 	case is.Status == schema.JobFailed && wasStatus != is.Status:
 		p.Line("%s: failed%s%s", addr, p.ran(addr, last), Because(is.Reason))
 		p.tail(last)
+	case is.Status == schema.JobScheduled && wasStatus != is.Status:
+		p.scheduled(addr, is)
 	case is.Status == schema.JobStopped && wasStatus != is.Status:
 		p.Line("%s: stopped", addr)
 	}
+}
+
+// scheduled reports that a job waits for its next run.
+func (p *Progress) scheduled(addr schema.Address, j *state.Job) {
+	runs := j.Scheduled
+	if runs == nil {
+		return
+	}
+	if runs.Ended > 0 {
+		p.Line("%s: run %d %s%s", addr, runs.Ended, runs.Outcome, Because(runs.Reason))
+		if runs.Outcome == schema.JobFailed {
+			p.tail(j.Last())
+		}
+	}
+	if runs.Due.IsZero() {
+		p.Line("%s: suspended; no run is due", addr)
+		return
+	}
+	p.Line("%s: scheduled; the next run is due at %s", addr, runs.Due.Local().Format("2006-01-02 15:04 MST"))
 }
 
 // newlyEnded are the attempts that ended in between, but for one with which the

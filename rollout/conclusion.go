@@ -160,7 +160,7 @@ func jobCounts(doc *state.Document) string {
 		count[j.Status]++
 	}
 	var parts []string
-	for _, s := range []schema.JobStatus{schema.JobPending, schema.JobRunning, schema.JobSucceeded, schema.JobFailed, schema.JobStopped} {
+	for _, s := range []schema.JobStatus{schema.JobPending, schema.JobScheduled, schema.JobRunning, schema.JobSucceeded, schema.JobFailed, schema.JobStopped} {
 		if count[s] > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", count[s], s))
 		}

@@ -16,6 +16,8 @@ type Job struct {
 	Environment Environment `json:"environment"`
 	Retries     Retries     `json:"retries"`
 	HealthCheck *Health     `json:"health_check,omitempty"`
+	BeforeStop  *BeforeStop `json:"before_stop,omitempty"`
+	Schedule    *Schedule   `json:"schedule,omitempty"` // nil: it runs once
 	// StopGrace is the time between SIGTERM and SIGKILL.
 	StopGrace Duration `json:"stop_grace"`
 	Timeout   Duration `json:"timeout,omitempty"` // of an attempt; 0: none
@@ -150,7 +152,8 @@ func EqualJobs(a, b *Job) bool {
 		slices.Equal(a.DependsOn, b.DependsOn) && slices.Equal(a.Uses, b.Uses) &&
 		equalResources(&a.Resources, &b.Resources) &&
 		equalEnvironments(&a.Environment, &b.Environment) &&
-		equalHealth(a.HealthCheck, b.HealthCheck)
+		equalHealth(a.HealthCheck, b.HealthCheck) &&
+		equalBeforeStop(a.BeforeStop, b.BeforeStop) && EqualSchedules(a.Schedule, b.Schedule)
 }
 
 func equalResources(a, b *Resources) bool {

@@ -10,12 +10,14 @@ const (
 	JobSucceeded JobStatus = "succeeded"
 	JobFailed    JobStatus = "failed"
 	JobStopped   JobStatus = "stopped"
+	// JobScheduled is a job with a schedule between its runs.
+	JobScheduled JobStatus = "scheduled"
 )
 
-// Ended reports whether the job runs no more until it changes.
+// Ended reports whether the job runs no more until it changes, or its next run is due.
 func (s JobStatus) Ended() bool {
 	switch s {
-	case JobSucceeded, JobFailed, JobStopped:
+	case JobSucceeded, JobFailed, JobStopped, JobScheduled:
 		return true
 	case JobPending, JobRunning:
 	}
@@ -29,7 +31,7 @@ func (s JobStatus) Outcome() TaskState {
 		return TaskSucceeded
 	case JobFailed:
 		return TaskFailed
-	case JobStopped, JobPending, JobRunning:
+	case JobStopped, JobPending, JobRunning, JobScheduled:
 	}
 	return TaskKilled
 }

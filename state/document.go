@@ -276,8 +276,11 @@ type Job struct {
 	JobRequests
 }
 
-// JobRequests are what is asked of a job besides its spec, until it is done.
+// JobRequests are what is asked of a job besides its spec, until it is done, and the runs that
+// its schedule asks for.
 type JobRequests struct {
+	// Scheduled is nil of a job without a schedule.
+	Scheduled *ScheduledRuns `json:"scheduled,omitempty"`
 	// Replace asks for new slices and a fresh start, once.
 	Replace bool `json:"replace,omitempty"`
 	// Stop asks for the job to end and stay so; StopBy is who asked, "" if that was not recorded.
@@ -304,6 +307,9 @@ type Attempt struct {
 	EndedAt    time.Time `json:"ended_at,omitzero"`
 	// StopGeneration is that of the assignments which end it, 0 before.
 	StopGeneration int64 `json:"stop_generation,omitempty"`
+	// StoppingSince is when it began to be stopped, and Stop why.
+	StoppingSince time.Time         `json:"stopping_since,omitzero"`
+	Stop          schema.StopReason `json:"stop,omitempty"`
 	// Outcome is "" while the attempt goes on. While StopGeneration is set
 	// and Outcome "", Cause holds what the outcome will be unless hosts turn
 	// out to be lost.
@@ -321,6 +327,8 @@ type Attempt struct {
 	// Resumed says that it was found running, by a controller that had begun to
 	// lead after it was started and before that was recorded.
 	Resumed bool `json:"resumed,omitempty"`
+	// ScheduledRun is the run that it belongs to, of a job with a schedule.
+	ScheduledRun
 	// Slices are where it runs, in slice order; Tasks in task order.
 	Slices []string `json:"slices"`
 	Tasks  []Task   `json:"tasks,omitempty"`
@@ -343,6 +351,8 @@ type Task struct {
 	// Termination is what a program of fray's own recorded about why it failed, nil
 	// of others.
 	Termination *schema.Termination `json:"termination,omitempty"`
+	// Hook is how the job's before_stop went, nil where it did not run.
+	Hook *schema.HookResult `json:"before_stop,omitempty"`
 }
 
 // Stack is the mark that everything this stack creates carries.

@@ -22,6 +22,8 @@ type Assignment struct {
 	Run        *Run   `json:"run,omitempty"` // nil: run nothing
 	// Why is for people: why what an older generation started is stopped.
 	Why string `json:"why,omitempty"`
+	// Stop is why what an older generation started is stopped, "": it is not said.
+	Stop schema.StopReason `json:"stop,omitempty"`
 	// PackedTasks are placed on hosts of this slice. They are served
 	// whatever the generation: a change of packed tasks ends nothing else.
 	PackedTasks []PackedTask `json:"packed_tasks,omitempty"`
@@ -70,6 +72,8 @@ type Run struct {
 	// jobs of several slices; both host:port.
 	Coordinator string `json:"coordinator"`
 	Megascale   string `json:"megascale,omitempty"`
+	// ScheduledRun is the run that the attempt belongs to, of a job with a schedule.
+	ScheduledRun
 	// Certificates are what the hosts of this slice prove their namespace with to
 	// the actors of others.
 	Certificates []Certificate `json:"certificates,omitempty"`
@@ -193,6 +197,8 @@ type TaskReport struct {
 	// Termination is what a program of fray's own recorded about why it failed, nil
 	// of others.
 	Termination *schema.Termination `json:"termination,omitempty"`
+	// Hook is how the job's before_stop went, nil where it did not run.
+	Hook *schema.HookResult `json:"before_stop,omitempty"`
 }
 
 // HealthState is a closed set.

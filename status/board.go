@@ -142,7 +142,7 @@ func (v *View) counts() string {
 		}
 	}
 	var parts []string
-	for _, s := range []schema.JobStatus{schema.JobRunning, schema.JobPending, schema.JobFailed, schema.JobStopped, schema.JobSucceeded} {
+	for _, s := range []schema.JobStatus{schema.JobRunning, schema.JobPending, schema.JobScheduled, schema.JobFailed, schema.JobStopped, schema.JobSucceeded} {
 		if n := byStatus[s]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, s))
 		}

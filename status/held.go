@@ -62,7 +62,7 @@ func endedAs(s schema.JobStatus) string {
 		return "failed"
 	case schema.JobStopped:
 		return "stopped"
-	case schema.JobSucceeded, schema.JobPending, schema.JobRunning:
+	case schema.JobSucceeded, schema.JobPending, schema.JobRunning, schema.JobScheduled:
 	}
 	return "succeeded"
 }

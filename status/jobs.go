@@ -93,7 +93,7 @@ func urgencyOf(j *state.Job) jobUrgency {
 			return jobComing
 		}
 		return jobGoing
-	case schema.JobSucceeded, schema.JobStopped:
+	case schema.JobSucceeded, schema.JobStopped, schema.JobScheduled:
 	}
 	return jobHasDone
 }
@@ -132,7 +132,7 @@ func jobMood(j *state.Job) mood {
 			return moodWaiting
 		}
 		return moodPlain
-	case schema.JobSucceeded, schema.JobStopped:
+	case schema.JobSucceeded, schema.JobStopped, schema.JobScheduled:
 	}
 	return moodQuiet
 }

@@ -49,12 +49,14 @@ type jobJSON struct {
 	Ready   bool             `json:"ready"`
 	Reasons []string         `json:"reasons,omitempty"`
 	// Choice is absent of a job without alternatives, and of one that was given no slices.
-	Choice      *state.Choice   `json:"choice,omitempty"`
-	Failures    int             `json:"failures"`
-	Preemptions int             `json:"preemptions"`
-	UnknownEnds int             `json:"unknown_ends"`
-	Attempt     int             `json:"attempt"`
-	Attempts    []state.Attempt `json:"attempts"`
+	Choice      *state.Choice `json:"choice,omitempty"`
+	Failures    int           `json:"failures"`
+	Preemptions int           `json:"preemptions"`
+	UnknownEnds int           `json:"unknown_ends"`
+	// Schedule is absent of a job without one.
+	Schedule *scheduleJSON   `json:"schedule,omitempty"`
+	Attempt  int             `json:"attempt"`
+	Attempts []state.Attempt `json:"attempts"`
 }
 
 type sliceJSON struct {
@@ -108,7 +110,7 @@ func (v *View) Document() *Document {
 			parent = j.Launch.Parent
 		}
 		out.Jobs = append(out.Jobs, jobJSON{
-			Address: addr, ID: j.ID, Parent: parent, Status: j.Status, Ready: j.Ready, Reasons: reasons, Choice: j.Chosen(),
+			Address: addr, ID: j.ID, Parent: parent, Status: j.Status, Ready: j.Ready, Reasons: reasons, Choice: j.Chosen(), Schedule: v.scheduleOf(j),
 			Failures: j.Failures, Preemptions: j.Preemptions, UnknownEnds: j.UnknownEnds, Attempt: j.Attempt, Attempts: j.Attempts,
 		})
 	}

@@ -201,7 +201,7 @@ func (v *View) endOf(a *state.Attempt) time.Time {
 }
 
 func (v *View) note(addr schema.Address, j *state.Job) string {
-	note := j.Reason
+	note := v.scheduleNote(j)
 	if reasons := v.pending[addr]; len(reasons) > 0 && (v.led || !j.Status.Ended()) {
 		note = reasons[0]
 		if len(reasons) > 1 {

@@ -85,3 +85,10 @@ func ExecArgs(c hostdir.Container, command []string, nonce string, tty bool, ter
 	}
 	return slices.Concat(argv, []string{c.Name}, command)
 }
+
+// HookArgs is a command line that runs a hook in a container by the runtime's client. At vars
+// it takes further variables, each as "--env", "NAME=VALUE".
+func HookArgs(c hostdir.Container, command []string, nonce string) (argv []string, vars int) {
+	argv = []string{c.Runtime, "exec", "--env", process.NonceEnv + "=" + nonce}
+	return slices.Concat(argv, []string{c.Name}, command), len(argv)
+}

@@ -89,6 +89,10 @@ func addFray(env map[string]string, s Setting) {
 	env["FRAY_NAMESPACE"] = run.Spec.Namespace
 	env["FRAY_WORKSPACE"] = cmp.Or(s.Workspace, schema.DefaultWorkspace)
 	env["FRAY_ATTEMPT"] = strconv.Itoa(run.Attempt)
+	if run.Run > 0 {
+		env["FRAY_SCHEDULED_RUN"] = strconv.Itoa(run.Run)
+		env["FRAY_SCHEDULED_TIME"] = run.DueAt.UTC().Format(time.RFC3339)
+	}
 	env["FRAY_TASK_INDEX"] = strconv.Itoa(s.Task)
 	env["FRAY_NUM_TASKS"] = strconv.Itoa(len(run.Peers))
 	env["FRAY_SLICE_INDEX"] = strconv.Itoa(run.SliceIndex)

@@ -202,10 +202,12 @@ func TestEnvironmentIsDocumented(t *testing.T) {
 	s.Run.Spec.Environment.Env = nil
 	s.Run.Accelerator = "v5p-128" // all variables of TPUs
 	s.GPUs = []int{0}
+	s.Run.ScheduledRun = state.ScheduledRun{Run: 7, DueAt: time.Unix(1000, 0)}
 	s.Identity, s.Termination = "/host/tasks/t/actor.pem", "/host/tasks/t/termination.json"
 	var code []string
 	given := slices.Collect(maps.Keys(asMap(t, s)))
-	for _, name := range append(given, schema.ActorClassVariable, schema.ActorArgsVariable, schema.ActorNamesVariable, schema.ActorOptionsVariable) {
+	for _, name := range append(given, schema.ActorClassVariable, schema.ActorArgsVariable, schema.ActorNamesVariable, schema.ActorOptionsVariable,
+		schema.StopReasonVariable, schema.StopDeadlineVariable, schema.StopRemainingVariable) {
 		if strings.HasPrefix(name, "FRAY_PORT_") {
 			name = "FRAY_PORT_NAME"
 		}

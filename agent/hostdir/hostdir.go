@@ -32,6 +32,7 @@ const (
 	IntentFile  = "task.json"
 	ProcessFile = "process.json"
 	StopFile    = "stop.json"
+	HookFile    = "hook.json" // how the hook before the stop went, a schema.HookResult
 	ExitFile    = "exit.json"
 	ReportFile  = "report.json"
 	OutputFile  = "output.log"
@@ -144,7 +145,10 @@ type Intent struct {
 	Ports      map[string]int  `json:"ports,omitempty"`
 	TPU        bool            `json:"tpu,omitempty"`
 	Health     bool            `json:"health,omitempty"` // it has a health check
-	Actor      bool            `json:"actor,omitempty"`  // it hosts one
+	// BeforeStop is the hook that runs before the task is ended, nil for none; its command
+	// is with the supervisor.
+	BeforeStop *schema.BeforeStop `json:"before_stop,omitempty"`
+	Actor      bool               `json:"actor,omitempty"` // it hosts one
 	// WorkDir and Venv are what was prepared for the command.
 	WorkDir string `json:"work_dir,omitempty"`
 	Venv    string `json:"venv,omitempty"`
@@ -177,6 +181,10 @@ type StopRecord struct {
 	State  schema.TaskState `json:"state"`
 	Reason string           `json:"reason"`
 	At     time.Time        `json:"at"`
+	// Hook asks the task's supervisor to run the task's hook first, "": not to. HookUntil
+	// is when the hook is ended.
+	Hook      schema.StopReason `json:"hook,omitempty"`
+	HookUntil time.Time         `json:"hook_until,omitzero"`
 }
 
 // ExitRecord is how a task's command ended. It is written as soon as that is
@@ -306,4 +314,12 @@ func RemoveAll(pattern string) error {
 		err = errors.Join(err, os.RemoveAll(path))
 	}
 	return err
+}
+
+// HookTimeout is how long the hook of a task may take before the task is ended.
+func (in *Intent) HookTimeout() time.Duration {
+	if in.BeforeStop == nil {
+		return 0
+	}
+	return time.Duration(in.BeforeStop.Timeout)
 }

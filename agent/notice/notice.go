@@ -24,6 +24,10 @@ type File struct {
 
 var _ Source = File{}
 
+// Window is the time from a notice to the end of its machine that can be counted on: as long
+// as Compute Engine gives a preempted one.
+const Window = 30 * time.Second
+
 // RetryInterval is the time between two tries to read a notice.
 const RetryInterval = 200 * time.Millisecond
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -129,6 +130,10 @@ func Unknown(missing error, proc hostdir.ProcessRecord, seen Unseen) hostdir.Exi
 type StopCause struct {
 	State  schema.TaskState
 	Reason string
+	// Stop is for what the task is ended, "" where it ends of its own doing. Before is when
+	// its host will be gone, zero: it stays.
+	Stop   schema.StopReason
+	Before time.Time
 }
 
 func (c *StopCause) Error() string { return c.Reason }

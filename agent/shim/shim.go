@@ -32,6 +32,7 @@ type Spec struct {
 	Grace   schema.Duration `json:"grace"`
 	Nonce   string          `json:"nonce"`
 	Secrets []string        `json:"secrets,omitempty"` // hidden in its output
+	Hook    *Hook           `json:"hook,omitempty"`    // nil: none
 }
 
 // shim runs one command and outlives the agent that asked for it.
@@ -42,8 +43,9 @@ type shim struct {
 	out  *output
 
 	mu     sync.Mutex
-	ended  bool      // the command was reaped
-	killAt time.Time // end of the grace once a stop was asked for
+	ended  bool         // the command was reaped
+	killAt time.Time    // end of the grace once a stop was asked for
+	hook   *runningHook // while it runs
 }
 
 // Run is the body of "fray task-shim": it reads what to run from in, starts
@@ -94,6 +96,7 @@ func Run(in io.Reader, ready io.WriteCloser) error {
 		record.ExitCode = &code
 	}
 	earlyErr := s.writeExit(record) // what follows may take the whole grace, and this process may be killed in it
+	s.awaitHook()
 	s.reapLeftovers()
 	close(done)
 	outputErr := s.out.finish()
@@ -143,19 +146,39 @@ const guardInterval = 500 * time.Millisecond
 
 // guard ends the command when a signal asks for it or the host's directory is gone.
 func (s *shim) guard(signals <-chan os.Signal, done <-chan struct{}) {
+	runtime.LockOSThread() // a hook dies with the thread that starts it
 	tick := time.NewTicker(guardInterval)
 	defer tick.Stop()
-	var grace <-chan time.Time
+	var grace, bound <-chan time.Time
+	var hooked <-chan struct{}
+	var hook *runningHook
+	stopping := false
+	terminate := func() {
+		bound, hooked = nil, nil
+		wait := time.Duration(s.spec.Grace)
+		grace = time.After(wait)
+		s.terminate(time.Now().Add(wait))
+	}
 	for {
 		select {
 		case <-done:
 			return
 		case <-signals:
-			if grace == nil {
-				wait := time.Duration(s.spec.Grace)
-				grace = time.After(wait)
-				s.terminate(time.Now().Add(wait))
+			if stopping {
+				continue
 			}
+			stopping = true
+			if hook = s.startHook(); hook == nil {
+				terminate()
+				continue
+			}
+			hooked, bound = hook.ended, time.After(time.Until(hook.until))
+		case <-hooked:
+			s.finishHook(hook, false)
+			terminate()
+		case <-bound:
+			s.finishHook(hook, true)
+			terminate()
 		case <-grace:
 			s.kill()
 		case <-tick.C:
@@ -169,7 +192,7 @@ func (s *shim) guard(signals <-chan os.Signal, done <-chan struct{}) {
 func (s *shim) terminate(killAt time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.killAt = killAt
+	s.killAt, s.hook = killAt, nil
 	if !s.ended {
 		// The only error is that it may not be signalled, and then SIGKILL
 		// after the grace fails as well: there is nothing better to do.
@@ -216,6 +239,9 @@ func (s *shim) reap() syscall.WaitStatus {
 			s.ended = true
 			s.mu.Unlock()
 			return status
+		}
+		if err == nil {
+			s.reaped(pid, status)
 		}
 		if errors.Is(err, syscall.ECHILD) {
 			return status // cannot be: the command is our child until it is reaped here

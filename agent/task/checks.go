@@ -7,6 +7,7 @@ import (
 
 	"github.com/fray-ml/fray/agent/health"
 	"github.com/fray-ml/fray/agent/hostdir"
+	"github.com/fray-ml/fray/agent/outcome"
 	"github.com/fray-ml/fray/agent/record"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
@@ -42,7 +43,7 @@ func (s *supervision) checkHealth(ctx context.Context, started time.Time) {
 			if n := spec.Threshold; n > 1 {
 				times = fmt.Sprintf("%d times", n)
 			}
-			s.task.Stop(schema.TaskFailed, fmt.Sprintf("health check failed %s: %v", times, err))
+			s.task.Stop(outcome.StopCause{State: schema.TaskFailed, Reason: fmt.Sprintf("health check failed %s: %v", times, err)})
 		}
 	})
 }

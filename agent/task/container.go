@@ -58,7 +58,7 @@ func (t preparation) prepareContainer(ctx context.Context) (*shim.Spec, error) {
 	}
 	return &shim.Spec{
 		HostDir: t.host.Dir.Path, TaskDir: t.dir, Nonce: t.in.Nonce, Grace: t.in.Grace,
-		Path: runtime, Argv: argv, Env: env, WorkDir: t.host.Dir.Path,
+		Path: runtime, Argv: argv, Env: env, WorkDir: t.host.Dir.Path, Hook: t.hook(env, t.host.Dir.Path),
 	}, nil
 }
 

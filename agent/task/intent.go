@@ -34,6 +34,9 @@ func (t *Task) writeIntent() error {
 	if err == nil {
 		err = record.Reserve(t.dir.File(hostdir.ProcessFile), t.dir.File(hostdir.StopFile), t.dir.File(hostdir.ExitFile))
 	}
+	if err == nil && t.in.BeforeStop != nil {
+		err = record.Reserve(t.dir.File(hostdir.HookFile))
+	}
 	if err == nil && t.in.Health {
 		err = record.Reserve(t.dir.File(hostdir.HealthFile))
 	}

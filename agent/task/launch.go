@@ -50,7 +50,7 @@ func (s *supervision) launch(ctx context.Context, spec *shim.Spec) (<-chan struc
 		return nil, errors.Join(fmt.Errorf("start task: %w", err), ready.Close())
 	}
 	who := hostdir.Holder{
-		PID: cmd.Process.Pid, Grace: time.Duration(spec.Grace).Seconds(),
+		PID: cmd.Process.Pid, Grace: (time.Duration(spec.Grace) + s.task.in.HookTimeout()).Seconds(),
 		Ports: slices.Sorted(maps.Values(s.task.in.Ports)), Dir: s.task.host.Dir.Path,
 	}
 	if err := hostdir.WriteHolder(lock, who); err != nil {

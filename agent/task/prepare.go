@@ -10,6 +10,7 @@ import (
 
 	"github.com/fray-ml/fray/agent/artifact"
 	"github.com/fray-ml/fray/agent/command"
+	"github.com/fray-ml/fray/agent/container"
 	"github.com/fray-ml/fray/agent/environment"
 	"github.com/fray-ml/fray/agent/hostdir"
 	"github.com/fray-ml/fray/agent/outcome"
@@ -158,6 +159,25 @@ func (t preparation) shimSpec(ctx context.Context) (*shim.Spec, error) {
 	}
 	return &shim.Spec{
 		HostDir: t.host.Dir.Path, TaskDir: t.dir, Nonce: t.in.Nonce, Grace: t.in.Grace,
-		Path: program, Argv: argv, Env: env, WorkDir: t.in.WorkDir,
+		Path: program, Argv: argv, Env: env, WorkDir: t.in.WorkDir, Hook: t.hook(env, t.in.WorkDir),
 	}, nil
+}
+
+// hook is what the supervisor runs before it ends a task, nil without a hook. A program that
+// is not there is found to be missing when it is to run: a task does not fail for that.
+func (t preparation) hook(env []string, dir string) *shim.Hook {
+	if t.run.Spec.BeforeStop == nil {
+		return nil
+	}
+	argv := t.run.Spec.BeforeStop.Command
+	if c := t.in.Container; c != nil {
+		argv, vars := container.HookArgs(*c, argv, t.in.Nonce)
+		return &shim.Hook{Path: c.Runtime, Argv: argv, VarsAt: vars, Env: env, Dir: dir, Nonce: t.in.Nonce}
+	}
+	h := &shim.Hook{Argv: argv, Env: env, Dir: dir, Nonce: t.in.Nonce}
+	program, err := command.Find(argv[0], dir, command.Lookup(env, "PATH"))
+	if h.Path = program; err != nil {
+		h.Missing = hostdir.Clipped(err.Error())
+	}
+	return h
 }

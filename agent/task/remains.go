@@ -49,7 +49,7 @@ func (r *remains) settle() bool {
 		return false
 	}
 	// The store has the output, and the report all that is in the records.
-	for _, name := range []string{hostdir.OutputFile, hostdir.ExitFile, hostdir.StopFile, hostdir.HealthFile} {
+	for _, name := range []string{hostdir.OutputFile, hostdir.ExitFile, hostdir.StopFile, hostdir.HookFile, hostdir.HealthFile} {
 		err = errors.Join(err, os.RemoveAll(dir.File(name)))
 	}
 	if err != nil {

@@ -200,8 +200,9 @@ func (t *Task) ShipRest() {
 }
 
 // Stop ends the task; the first cause counts.
-func (t *Task) Stop(state schema.TaskState, reason string) {
-	t.cancel(&outcome.StopCause{State: state, Reason: t.hidden().String(reason)})
+func (t *Task) Stop(why outcome.StopCause) {
+	why.Reason = t.hidden().String(why.Reason)
+	t.cancel(&why)
 }
 
 // Provide gives an adopted task what it is part of. Only the agent's loop calls it.
@@ -305,6 +306,7 @@ func (t *Task) finish(exit hostdir.ExitRecord, stopping *hostdir.StopRecord) {
 	t.mu.Unlock()
 	r.State, r.Reason, r.BadHost, r.Termination = end.State, end.Reason, end.BadHost, end.Termination
 	r.EndedAt, r.ExitCode, r.Signal = exit.EndedAt, exit.ExitCode, exit.Signal
+	r.Hook = hookResult(t)
 	r.Started = !exit.StartedAt.IsZero()
 	if r.Started {
 		r.StartedAt = exit.StartedAt

@@ -1,12 +1,14 @@
 package task
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
 
 	"github.com/fray-ml/fray/agent/hostdir"
 	"github.com/fray-ml/fray/agent/outcome"
+	"github.com/fray-ml/fray/agent/record"
 	"github.com/fray-ml/fray/schema"
 )
 
@@ -37,4 +39,20 @@ func (t *Task) termination() *schema.Termination {
 	return &schema.Termination{
 		Cause: end.Cause, Message: shown(end.Message, hostdir.MaxReason), Type: shown(end.Type, 200), Trace: shown(end.Trace, 4*hostdir.MaxReason),
 	}
+}
+
+// hookResult is how the task's hook went, as its supervisor recorded it; nil where it did not run.
+func hookResult(t *Task) *schema.HookResult {
+	if t.in.BeforeStop == nil {
+		return nil
+	}
+	var r schema.HookResult
+	if err := record.Read(t.dir.File(hostdir.HookFile), &r); err != nil {
+		if !errors.Is(err, os.ErrNotExist) {
+			t.host.Log.Error("end of before_stop not read", "task", t.in.Key, "error", err)
+		}
+		return nil
+	}
+	r.Reason = t.hidden().String(strings.ToValidUTF8(r.Reason, "�"))
+	return &r
 }

@@ -39,7 +39,7 @@ func (s *supervision) takeOver(ctx context.Context) hostdir.ExitRecord {
 	var stop hostdir.StopRecord
 	if err := record.Read(s.task.dir.File(hostdir.StopFile), &stop); err == nil {
 		s.stopping = &stop
-		s.task.Stop(stop.State, stop.Reason) // the earlier agent died in the middle of it
+		s.task.Stop(outcome.StopCause{State: stop.State, Reason: stop.Reason}) // the earlier agent died in the middle of it
 	}
 	if !shimAlive(s.task.host) { // it is over: that it runs is not reported again
 		_ = record.Read(s.task.dir.File(hostdir.ProcessFile), &s.proc) // without one it never ran
@@ -78,7 +78,7 @@ func (s *supervision) watch(ctx context.Context, gone <-chan struct{}) hostdir.E
 		})
 		if limit := time.Duration(s.task.in.Timeout); limit > 0 {
 			timer := time.AfterFunc(time.Until(proc.StartedAt.Add(limit)), func() {
-				s.task.Stop(schema.TaskFailed, "timed out after "+shortDuration(limit))
+				s.task.Stop(outcome.StopCause{State: schema.TaskFailed, Reason: "timed out after " + shortDuration(limit)})
 			})
 			defer timer.Stop()
 		}
@@ -133,6 +133,7 @@ func (s *supervision) end(ctx context.Context, gone <-chan struct{}) {
 	cause := causeOf(ctx)
 	if s.stopping == nil {
 		s.stopping = &hostdir.StopRecord{State: cause.State, Reason: hostdir.Clipped(cause.Reason), At: time.Now()}
+		s.stopping.Hook, s.stopping.HookUntil = s.hookFor(ctx, s.stopping.At)
 		if err := record.Write(s.task.dir.File(hostdir.StopFile), s.stopping); err != nil {
 			s.task.host.Log.Error("stop not recorded", "error", err)
 		}
@@ -142,7 +143,7 @@ func (s *supervision) end(ctx context.Context, gone <-chan struct{}) {
 	case <-gone:
 	case <-s.task.host.Work.Done():
 		s.kill()
-	case <-time.After(time.Duration(s.task.in.Grace) + stopSlack):
+	case <-time.After(max(0, time.Until(s.stopping.HookUntil)) + time.Duration(s.task.in.Grace) + stopSlack):
 		s.task.host.Log.Warn("the task's supervisor does not end it", "task", s.task.in.Key)
 		s.kill()
 	}
@@ -243,4 +244,22 @@ func (s *supervision) endContainer(end hostdir.ExitRecord) hostdir.ExitRecord {
 		s.task.set(func(r *state.TaskReport) { r.Reason = err.Error() })
 		sleep.For(s.task.host.Work, time.Second)
 	}
+}
+
+// hookMargin is what a hook leaves of the time until its host is gone, for the end of the
+// task and its last report.
+const hookMargin = 5 * time.Second
+
+// hookFor is the stop before which the task's hook is to run, and until when: "" where it is not to.
+func (s *supervision) hookFor(ctx context.Context, now time.Time) (schema.StopReason, time.Time) {
+	t := s.task
+	cause, ok := errors.AsType[*outcome.StopCause](context.Cause(ctx))
+	if !ok || !t.in.BeforeStop.RunsOn(cause.Stop, t.in.Task) {
+		return "", time.Time{}
+	}
+	until := now.Add(t.in.HookTimeout())
+	if last := cause.Before.Add(-hookMargin); !cause.Before.IsZero() && last.Before(until) {
+		until = last
+	}
+	return cause.Stop, until
 }

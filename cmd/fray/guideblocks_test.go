@@ -55,6 +55,7 @@ func checkedBy() map[string]map[string]string {
 		"rehearsal.md":  {"```\nEnded after": "not run: a line of a report, which TestRehearsalJSONDoc's run has", "```console": "TestRehearsalGuide", "```hcl": "TestScenarioGuideSnippets"},
 		"reviews.md":    {"```": "plan/markdown: TestTheGuidesExample", "    fray plan": "not run as written: TestScript/plan_markdown runs such commands"},
 		"rl.md":         {"    ": examples},
+		"schedules.md":  {"```hcl": "TestScript/schedule", "```console": "TestScript/schedule"},
 		"scenario.md":   {"```hcl": "TestScenarioGuideSnippets"},
 		"state.md":      {"```hcl": "TestStateGuideSnippets", "    ": "TestStateGuide", "    go run": "TestStateGuide, with an emulator that runs already: @latest needs the internet"},
 		"testing.md":    {"```": "TestTestingGuide"},

@@ -75,7 +75,7 @@ func hasEnded(a *terminal.Terminal, doc *state.Document, addr schema.Address) bo
 			continue
 		}
 		j := doc.Jobs[job]
-		if !j.Status.Ended() {
+		if !j.Status.Ended() || j.Status == schema.JobScheduled {
 			return false
 		}
 		lines = append(lines, fmt.Sprintf("%s has ended already (%s); nothing to stop.", job, j.Status))

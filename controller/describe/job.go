@@ -151,7 +151,7 @@ func stamp(t time.Time) *timestamppb.Timestamp {
 
 func statusOf(s schema.JobStatus) clusterapi.JobStatus {
 	switch s {
-	case schema.JobPending:
+	case schema.JobPending, schema.JobScheduled: // it has not ended, and nothing of it runs
 		return clusterapi.JobStatus_JOB_STATUS_PENDING
 	case schema.JobRunning:
 		return clusterapi.JobStatus_JOB_STATUS_RUNNING

@@ -141,7 +141,7 @@ func (h *host) death(name string) string {
 		return fmt.Sprintf("actor %q was deleted: job %s was %s", name, j.ID, cmp.Or(j.Reason, "stopped"))
 	case schema.JobSucceeded:
 		return fmt.Sprintf("actor %q has ended: job %s exited with status 0", name, j.ID)
-	case schema.JobFailed, schema.JobPending, schema.JobRunning:
+	case schema.JobFailed, schema.JobPending, schema.JobRunning, schema.JobScheduled:
 	}
 	return fmt.Sprintf("actor %q has failed for good: job %s: %s", name, j.ID, cmp.Or(madeNot(j), j.Reason, "no reason is known"))
 }

@@ -177,7 +177,7 @@ func sortKeys() map[string]func(a, b *JobRow) int {
 // statusOrder puts first what people look for first.
 func statusOrder(s schema.JobStatus) int {
 	return slices.Index([]schema.JobStatus{
-		schema.JobFailed, schema.JobPending, schema.JobRunning, schema.JobStopped, schema.JobSucceeded,
+		schema.JobFailed, schema.JobPending, schema.JobRunning, schema.JobScheduled, schema.JobStopped, schema.JobSucceeded,
 	}, s)
 }
 

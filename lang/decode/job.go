@@ -31,6 +31,8 @@ func parts() []part {
 		{blocks: []string{"lifecycle"}, decode: (*JobDecoder).jobLifecycle},
 		{blocks: []string{"environment", language.ActorBlock}, decode: (*JobDecoder).environment},
 		{blocks: []string{"retries", "restart"}, decode: (*JobDecoder).Retries},
+		{blocks: []string{"schedule"}, decode: (*JobDecoder).schedule},
+		{blocks: []string{"before_stop"}, decode: (*JobDecoder).beforeStop},
 		{blocks: []string{"health_check", "resources"}, decode: (*JobDecoder).HealthCheck}, // its port is one of resources
 		{
 			attrs:  []string{"stop_grace", "timeout", "scheduling_timeout", "priority", "user", "band", "labels"},

@@ -36,7 +36,29 @@ func (s *Session) jobDependencies() {
 			all = append(all, e.Global(decl.Addr))
 		}
 	}
+	s.reportScheduled(all)
 	s.reportJobCycles(all)
+}
+
+// reportScheduled reports dependencies on jobs with a schedule: these never end for good,
+// and are there during a run only.
+func (s *Session) reportScheduled(nodes []schema.Address) {
+	for _, addr := range nodes {
+		_, decl := s.Declared(addr)
+		for _, dep := range slices.Concat(decl.DependsOn, decl.Uses) {
+			if dep.Kind != schema.KindJob {
+				continue
+			}
+			if _, on := s.Declared(dep.Base()); on == nil || on.Block.Child("schedule") == nil {
+				continue
+			}
+			at := decl.Block.Range()
+			if x := decl.Block.Attr("depends_on"); x != nil && slices.Contains(decl.DependsOn, dep) {
+				at = x.Expr.Range()
+			}
+			s.Report.ErrorAt(at, "Dependency on a scheduled job", fmt.Sprintf("%s has a schedule: it runs again and again, so that nothing can wait for its end. Remove the dependency, or the schedule.", dep))
+		}
+	}
 }
 
 func (s *Session) reportJobCycles(nodes []schema.Address) {

@@ -36,7 +36,7 @@ func JobType() *BlockType {
 		},
 	}
 	t.Attrs = append(t.Attrs, workloadAttributes("one named after the job; in a job_group, the group's")...)
-	t.Blocks = append(workloadBlocks(), &BlockType{
+	t.Blocks = append(workloadBlocks(), scheduleType(), &BlockType{
 		Name: "retries", Doc: "how often the job is tried again, by cause; -1 is without end",
 		Attrs: []Attribute{
 			{Name: "failure", Type: "number", Default: "0", Doc: "after the program failed"},
@@ -44,6 +44,21 @@ func JobType() *BlockType {
 		},
 	})
 	return t
+}
+
+// scheduleType is the type of the block that says when a job runs.
+func scheduleType() *BlockType {
+	return &BlockType{
+		Name: "schedule", Doc: "runs of the job at times of the clock; without one it runs once, when it is applied",
+		Attrs: []Attribute{
+			{Name: "cron", Type: "string", Required: true, Doc: `five fields: minute, hour, day of month, month, day of week, such as "0 3 * * *"; or @hourly, @daily, @weekly, @monthly, @yearly`},
+			{Name: "timezone", Type: "string", Default: "UTC", Doc: `IANA name of the time zone of cron, such as "Europe/Zurich"`},
+			{Name: "overlap", Type: "string", Values: valuesOf(schema.OverlapSkip, schema.OverlapWait, schema.OverlapReplace), Default: "skip", Doc: "a run that is due while the one before goes on does not begin (skip), waits for its end, one at most (wait), or has it stopped (replace)"},
+			{Name: "missed", Type: "string", Values: valuesOf(schema.MissedSkip, schema.MissedOnce, schema.MissedAll), Default: "once", Doc: "of the runs that were due while no controller served, none begins (skip), the last one (once), or each after the other, the last 100 at most (all)"},
+			{Name: "starting_deadline", Type: "duration", Default: "none", Doc: "how late a run may begin; a later one is skipped"},
+			{Name: "suspend", Type: "bool", Default: "false", Doc: "true: no run begins, and none counts as missed"},
+		},
+	}
 }
 
 func actorServiceType() *BlockType {
@@ -120,6 +135,15 @@ func workloadBlocks() []*BlockType {
 					{Name: "python", Type: "string", Default: "what uv chooses", Doc: `version, such as "3.12"`},
 				},
 			}},
+		},
+		{
+			Name: "before_stop", Doc: "a command that runs on the host beside a task, in its environment, before fray sends it SIGTERM",
+			Attrs: []Attribute{
+				{Name: "command", Type: "list of strings", Required: true, Doc: "the program and its arguments; no shell in between"},
+				{Name: "timeout", Type: "duration", Default: "60s", Doc: "after which it is ended, and the task is stopped; stop_grace follows"},
+				{Name: "on", Type: "list of strings", Default: "all", Doc: "before which stops: preemption, stop, restart, destroy"},
+				{Name: "tasks", Type: "string", Values: valuesOf(schema.HookOnAll, schema.HookOnFirst), Default: "all", Doc: "beside which tasks of the gang: all of them, or the first"},
+			},
 		},
 		{
 			Name: "health_check", Doc: "how to check that a task works; exactly one of http, tcp, exec",

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/fray-ml/fray/plan"
@@ -136,17 +137,78 @@ func (t *teller) job(addr schema.Address, old, j *state.Job) {
 		if was.ReadyAt.IsZero() && !a.ReadyAt.IsZero() {
 			t.tellAt(state.EventGood, state.Event{Kind: state.EventReady, Addr: addr, Text: fmt.Sprintf("attempt %d is up", a.Number)})
 		}
+		t.hooks(addr, was, a)
 		if was.Outcome == "" && a.Outcome != "" {
 			text := WithCause(fmt.Sprintf("attempt %d %s", a.Number, plan.OutcomeWords(a.Outcome)), a.Reason)
 			t.tellAt(levelOfOutcome(a.Outcome), state.Event{Kind: state.EventEnded, Addr: addr, Text: text})
 		}
 	}
-	if old.Status != j.Status && j.Status.Ended() {
+	t.scheduled(addr, old, j)
+	if old.Status != j.Status && j.Status.Ended() && j.Status != schema.JobScheduled {
 		t.tellAt(levelOfOutcome(j.Status.Outcome()), state.Event{Kind: state.EventJob, Addr: addr, Text: WithCause(string(j.Status), j.Reason)})
 	}
 	if old.Reason != j.Reason && j.Reason != "" && j.Status == schema.JobPending && !t.underway[addr] {
 		t.tell(state.EventPending, addr, "waits: "+j.Reason)
 	}
+}
+
+// hooks tells of hooks before the stop of an attempt that did not succeed.
+func (t *teller) hooks(addr schema.Address, was, a *state.Attempt) {
+	for i := range a.Tasks {
+		hook := a.Tasks[i].Hook
+		if hook == nil || hook.Outcome == schema.HookSucceeded || len(was.Tasks) > i && was.Tasks[i].Hook != nil {
+			continue
+		}
+		text := WithCause(fmt.Sprintf("before_stop of attempt %d, task %d (%s): %s", a.Number, i, hook.Stop, strings.ReplaceAll(string(hook.Outcome), "_", " ")), hook.Reason)
+		t.tellAt(state.EventWarn, state.Event{Kind: state.EventJob, Addr: addr, Text: text})
+	}
+}
+
+// scheduled tells what became of the runs of a job with a schedule.
+func (t *teller) scheduled(addr schema.Address, old, j *state.Job) {
+	if j.Scheduled == nil {
+		return
+	}
+	was, is := state.ScheduledRuns{}, j.Scheduled
+	if old.Scheduled != nil {
+		was = *old.Scheduled
+	}
+	if is.Ended > was.Ended {
+		text := WithCause(fmt.Sprintf("run %d %s", is.Ended, is.Outcome), is.Reason)
+		t.tellAt(levelOfOutcome(is.Outcome.Outcome()), state.Event{Kind: state.EventJob, Addr: addr, Text: text})
+	}
+	if is.Skipped != nil && is.Skipped != was.Skipped {
+		t.tellAt(state.EventWarn, state.Event{Kind: state.EventJob, Addr: addr, Text: SkippedRunsText(is.Skipped)})
+	}
+	if is.Run > was.Run {
+		t.tell(state.EventJob, addr, fmt.Sprintf("run %d, due at %s, begins", is.Run, is.DueAt.UTC().Format(time.RFC3339)))
+	}
+}
+
+// SkippedRunsText is which runs did not begin, and why.
+func SkippedRunsText(s *state.SkippedRuns) string {
+	runs := "the run that was due at " + s.First.UTC().Format(time.RFC3339) + " is skipped"
+	if s.Runs != 1 {
+		runs = fmt.Sprintf("%d runs", s.Runs)
+		if s.Runs == 0 {
+			runs = "very many runs"
+		}
+		runs += fmt.Sprintf(" that were due from %s to %s are skipped", s.First.UTC().Format(time.RFC3339), s.Last.UTC().Format(time.RFC3339))
+	}
+	return runs + ": " + skipWords(s.Why)
+}
+
+func skipWords(why schema.RunSkip) string {
+	switch why {
+	case schema.SkippedOverlap:
+		return "another run had not ended"
+	case schema.SkippedWaiting:
+		return "another run waited already"
+	case schema.SkippedMissed:
+		return "no controller served"
+	case schema.SkippedDeadline:
+	}
+	return "the starting deadline had passed"
 }
 
 // began says that an attempt began, and why.

@@ -64,6 +64,20 @@ func JobAttrs(j *schema.Job) []Attr {
 		l.add("health_check.threshold", h.Threshold, false)
 		l.add("health_check.start_period", h.StartPeriod, h.StartPeriod == 0)
 	}
+	if b := j.BeforeStop; b != nil {
+		l.add("before_stop.command", b.Command, false)
+		l.add("before_stop.timeout", b.Timeout, false)
+		l.add("before_stop.on", b.On, len(b.On) == 0)
+		l.add("before_stop.tasks", b.Tasks, false)
+	}
+	if s := j.Schedule; s != nil {
+		l.add("schedule.cron", s.Cron, false)
+		l.add("schedule.timezone", s.Timezone, s.Timezone == "")
+		l.add("schedule.overlap", s.Overlap, false)
+		l.add("schedule.missed", s.Missed, false)
+		l.add("schedule.starting_deadline", s.StartingDeadline, s.StartingDeadline == 0)
+		l.add("schedule.suspend", true, !s.Suspend)
+	}
 	l.add("stop_grace", j.StopGrace, false)
 	l.add("timeout", j.Timeout, j.Timeout == 0)
 	l.add("scheduling_timeout", j.SchedulingTimeout, j.SchedulingTimeout == 0)
@@ -91,7 +105,7 @@ func attrVerb(path string) plan.Verb {
 		return plan.VerbUpdate
 	}
 	for _, prefix := range []string{
-		"resources.ports", "command", "namespace", "environment", "retries", "health_check", "stop_grace", "timeout",
+		"resources.ports", "command", "namespace", "environment", "retries", "health_check", "before_stop", "stop_grace", "timeout",
 	} {
 		if strings.HasPrefix(path, prefix) {
 			return plan.VerbRestart
@@ -123,6 +137,8 @@ func jobAttributes() []attribute[schema.Job] {
 		field("retries.on_success", func(j *job) *bool { return &j.Retries.OnSuccess }),
 	)
 	list = append(list, healthAttributes()...)
+	list = append(list, hookAttributes()...)
+	list = append(list, scheduleAttributes()...)
 	return append(list,
 		field("stop_grace", func(j *job) *schema.Duration { return &j.StopGrace }),
 		field("timeout", func(j *job) *schema.Duration { return &j.Timeout }),
@@ -206,4 +222,28 @@ func healthAttributes() []attribute[schema.Job] {
 		inBlock("health_check.threshold", block, func(h *schema.Health) *int { return &h.Threshold }),
 		inBlock("health_check.start_period", block, func(h *schema.Health) *schema.Duration { return &h.StartPeriod }),
 	)
+}
+
+func hookAttributes() []attribute[schema.Job] {
+	block := func(j *schema.Job) **schema.BeforeStop { return &j.BeforeStop }
+	return []attribute[schema.Job]{
+		field("before_stop", block),
+		inBlock("before_stop.command", block, func(b *schema.BeforeStop) *[]string { return &b.Command }),
+		inBlock("before_stop.timeout", block, func(b *schema.BeforeStop) *schema.Duration { return &b.Timeout }),
+		inBlock("before_stop.on", block, func(b *schema.BeforeStop) *[]schema.StopReason { return &b.On }),
+		inBlock("before_stop.tasks", block, func(b *schema.BeforeStop) *schema.HookTasks { return &b.Tasks }),
+	}
+}
+
+func scheduleAttributes() []attribute[schema.Job] {
+	block := func(j *schema.Job) **schema.Schedule { return &j.Schedule }
+	return []attribute[schema.Job]{
+		field("schedule", block),
+		inBlock("schedule.cron", block, func(s *schema.Schedule) *string { return &s.Cron }),
+		inBlock("schedule.timezone", block, func(s *schema.Schedule) *string { return &s.Timezone }),
+		inBlock("schedule.overlap", block, func(s *schema.Schedule) *schema.Overlap { return &s.Overlap }),
+		inBlock("schedule.missed", block, func(s *schema.Schedule) *schema.Missed { return &s.Missed }),
+		inBlock("schedule.starting_deadline", block, func(s *schema.Schedule) *schema.Duration { return &s.StartingDeadline }),
+		inBlock("schedule.suspend", block, func(s *schema.Schedule) *bool { return &s.Suspend }),
+	}
 }

@@ -83,6 +83,7 @@ func (p *Planner) learn(d *reconcile.Reconciler) {
 			p.dirty = append(p.dirty, i)
 		}
 	}
+	p.schedules.find(&p.desired, d.Next)
 	p.focus.noteOthers(d)
 	p.markUnblocked(d)
 	p.pendingDirty = slices.DeleteFunc(slices.Clone(d.Plan.Pending), p.isBlocked)
@@ -221,6 +222,12 @@ func (p *Planner) dirtySet(d *snapshot.Evidence) []int {
 	}
 	if !newer {
 		d.NoneNewer()
+	}
+	for _, i := range p.schedules.due(d.Doc, d.Now) {
+		if p.conditions[i] != dirty {
+			p.markDirty(i)
+			busy = append(slices.Clip(busy), i)
+		}
 	}
 	for i := range p.conditions {
 		if p.conditions[i] == steady && !isUnchanged(d, p.seen[i]) {

@@ -184,6 +184,9 @@ func (p *Planner) near(in *snapshot.Input) (*near, bool) {
 	for _, i := range changed {
 		mark(i)
 	}
+	for _, i := range p.schedules.due(in.Doc, in.Now) {
+		mark(i)
+	}
 	for name := range f.others {
 		run := in.Obs.Assignments[name].Run
 		if run == nil {

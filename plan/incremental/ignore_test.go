@@ -54,7 +54,7 @@ func TestEveryAttributeCanBeIgnored(t *testing.T) {
 			}
 			paths = append(paths, a.Path)
 		}
-		if target == "Job.Environment.UV absent" || target == "Job.HealthCheck absent" {
+		if slices.Contains([]string{"Job.Environment.UV absent", "Job.HealthCheck absent", "Job.BeforeStop absent", "Job.Schedule absent"}, target) {
 			paths = []string{strings.Join(strings.Split(paths[0], ".")[:strings.Count(paths[0], ".")], ".")} // the block
 		}
 		for _, ignore := range [][]string{paths, {"all"}} {

@@ -18,14 +18,15 @@ import (
 // never happen, whatever the faults.
 type oracle struct {
 	w       *world
-	parts   int            // plans that a Planner could make from the last one
-	starts  map[string]int // by job id, attempt and host of one incarnation of a slice
+	parts   int                          // plans that a Planner could make from the last one
+	starts  map[string]int               // by job id, attempt and host of one incarnation of a slice
+	runs    map[string]map[int]time.Time // when the started runs of a job were due, by its id and their numbers
 	foreign schema.SliceSpec
 	givenUp map[string]bool // slices that were terminating while their job was not protected
 }
 
 func (o *oracle) start(w *world) {
-	o.w, o.starts, o.givenUp = w, map[string]int{}, map[string]bool{}
+	o.w, o.starts, o.givenUp, o.runs = w, map[string]int{}, map[string]bool{}, map[string]map[int]time.Time{}
 	// A slice of another stack, listed by a provider that forgot to filter.
 	o.foreign = schema.SliceSpec{Name: "a-foreign-slice", Stack: "somebodyelse", Provider: schema.ProviderLocal, Hosts: 1}
 	w.slices[o.foreign.Name] = &simSlice{spec: o.foreign, phase: schema.SliceReady, hosts: []*simHost{{}}}
@@ -248,6 +249,7 @@ func (o *oracle) assigning(a plan.Action, s *simSlice) {
 // started counts starts: an attempt starts at most once on one host.
 func (o *oracle) started(slice string, n int, run *state.Run) {
 	key := fmt.Sprintf("%s attempt %d on host %d of %s made %s", run.JobID, run.Attempt, n, slice, o.w.slices[slice].createdAt.Format(time.StampMilli))
+	o.ranOnce(run)
 	o.starts[key]++
 	if o.starts[key] > 1 {
 		o.w.t.Fatalf("started twice: %s\n%s", key, o.w.describe())
@@ -266,5 +268,25 @@ func (o *oracle) lived() {
 		if len(name) > plan.MaxNameLength || strings.ToLower(name) != name {
 			w.t.Fatalf("%q is no name for a slice", name)
 		}
+	}
+}
+
+// ranOnce holds that each time of a schedule has one run, and each run one time.
+func (o *oracle) ranOnce(run *state.Run) {
+	o.w.t.Helper()
+	if run.Run == 0 {
+		return
+	}
+	if o.runs[run.JobID] == nil {
+		o.runs[run.JobID] = map[int]time.Time{}
+	}
+	for number, due := range o.runs[run.JobID] {
+		if (number == run.Run) != due.Equal(run.DueAt) {
+			o.w.t.Fatalf("run %d of %s, due at %v, began after run %d, due at %v\n%s", run.Run, run.Job, run.DueAt, number, due, o.w.describe())
+		}
+	}
+	o.runs[run.JobID][run.Run] = run.DueAt
+	if run.DueAt.After(o.w.now) {
+		o.w.t.Fatalf("run %d of %s began at %v, before it was due at %v", run.Run, run.Job, o.w.now, run.DueAt)
 	}
 }

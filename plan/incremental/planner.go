@@ -36,7 +36,7 @@ type Planner struct {
 
 	removed map[*schema.Job][]plan.AttrChange // what plans show of jobs that are being deleted
 
-	parents map[string]bool // ids of jobs that launched others
+	launches
 	premises
 
 	conditions   []condition   // of desired.Jobs
@@ -44,6 +44,7 @@ type Planner struct {
 	dirty        []int         // those of them that are to be looked at, in order
 	index        map[schema.Address]int
 	byID         map[string]recordedJob
+	schedules    schedules
 	dependents   map[schema.Address][]int         // by what they name
 	families     map[schema.Address][]int         // the instances of a job and the jobs of a group
 	members      map[schema.Address][]*schema.Job // the same, as far as it was asked for
@@ -56,8 +57,13 @@ type Planner struct {
 
 // premises are what else the last plan holds for.
 type premises struct {
-	forget time.Time    // when something launched is forgotten, zero: nothing is
-	money  []moneyLevel // how budgets of money stood
+	money []moneyLevel // how budgets of money stood
+}
+
+// launches are what was launched.
+type launches struct {
+	parents map[string]bool // ids of jobs that launched others
+	forget  time.Time       // when something launched is forgotten, zero: nothing is
 }
 
 // recordedJob is what assignments are compared with, of one of desired.Jobs.
@@ -176,6 +182,8 @@ func (p *Planner) part(in snapshot.Input) *plan.Plan {
 		}
 	}
 	p.last = d.Plan.Next
+	p.schedules.update(p.last, d.EditedJobs)
+	d.WakeAt(p.schedules.first)
 	return d.Plan
 }
 

@@ -89,11 +89,41 @@ func drawNetwork(t *rapid.T) schema.Desired {
 		drawStanding(t, &j)
 		jobs = append(jobs, j)
 	}
+	drawSchedules(t, jobs)
 	desired := drawSpaces(t, configuration(jobs...))
 	if rapid.IntRange(0, 1).Draw(t, "limit") == 0 {
 		desired = limited(desired, 4)
 	}
 	return desired
+}
+
+// drawSchedules gives a schedule to some of the jobs for which none waits.
+func drawSchedules(t *rapid.T, jobs []schema.Job) {
+	needed := map[schema.Address]bool{}
+	for i := range jobs {
+		for _, on := range slices.Concat(jobs[i].DependsOn, jobs[i].Uses) {
+			needed[on], needed[on.Base()] = true, true
+		}
+	}
+	for i := range jobs {
+		j := &jobs[i]
+		if j.IsService() || j.Addr.Group != "" || needed[j.Addr] || needed[j.Addr.Base()] || rapid.IntRange(0, 1).Draw(t, "scheduled") == 0 {
+			continue
+		}
+		j.Lifecycle.CreateBeforeDestroy = false
+		j.Schedule = drawSchedule(t)
+	}
+}
+
+func drawSchedule(t *rapid.T) *schema.Schedule {
+	return &schema.Schedule{
+		Cron:             rapid.SampledFrom([]string{"* * * * *", "*/2 * * * *", "5 3 * * *"}).Draw(t, "cron"),
+		Timezone:         rapid.SampledFrom([]string{"", "Asia/Kathmandu"}).Draw(t, "zone"),
+		Overlap:          rapid.SampledFrom([]schema.Overlap{schema.OverlapSkip, schema.OverlapWait, schema.OverlapReplace}).Draw(t, "overlap"),
+		Missed:           rapid.SampledFrom([]schema.Missed{schema.MissedSkip, schema.MissedOnce, schema.MissedAll}).Draw(t, "missed"),
+		StartingDeadline: rapid.SampledFrom([]schema.Duration{0, schema.Duration(2 * time.Minute)}).Draw(t, "deadline"),
+		Suspend:          rapid.IntRange(0, 5).Draw(t, "suspend") == 0,
+	}
 }
 
 // drawStanding says where a job stands among those that want the same.

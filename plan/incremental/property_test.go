@@ -66,6 +66,9 @@ func drawConfiguration(t *rapid.T) schema.Desired {
 		j.Lifecycle = drawLifecycle(t, jobs)
 		jobs = append(jobs, j)
 	}
+	if rapid.IntRange(0, 2).Draw(t, "schedules") == 0 {
+		drawSchedules(t, jobs)
+	}
 	desired := configuration(jobs...)
 	if pools > 0 {
 		tpu := rapid.SampledFrom([]string{"", "v5litepod-16"}).Draw(t, "pool")

@@ -39,6 +39,7 @@ func (d *Attempts) adopt(j *state.Job) *state.Job {
 	AppendAttempt(e, attempt)
 	e.ID = run.JobID
 	e.Failures, e.Preemptions, e.UnknownEnds = run.Failures, run.Preemptions, run.UnknownEnds
+	restoreRun(e, run)
 	if slices.ContainsFunc(attempt.Slices, func(name string) bool { return slices.Contains(e.Staged, name) }) {
 		d.releaseReplacedSlices(e, attempt.Slices)
 		e.Staged = nil
@@ -173,13 +174,13 @@ func (d *Attempts) observe(j *state.Job) *state.Job {
 		if r.State == schema.TaskFailed && len(last.Tasks) > 1 {
 			is, why = d.peerEnd(j, i, r)
 		}
-		if t.State == is && t.Reason == why && t.Started == r.Started && len(t.Ports) == len(r.Ports) {
+		if t.State == is && t.Reason == why && t.Started == r.Started && len(t.Ports) == len(r.Ports) && t.Hook == r.Hook {
 			continue
 		}
 		j = d.Edit(addr)
 		e := &j.Last().Tasks[i]
 		e.State, e.Reason, e.ExitCode, e.Ports, e.Started, e.Tail = is, why, r.ExitCode, r.Ports, r.Started, r.Tail
-		e.BadHost, e.EndedAt, e.Termination = r.BadHost, r.EndedAt, r.Termination
+		e.BadHost, e.EndedAt, e.Termination, e.Hook = r.BadHost, r.EndedAt, r.Termination, r.Hook
 	}
 	return j
 }

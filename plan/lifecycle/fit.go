@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/plan/capacity"
 	"github.com/fray-ml/fray/plan/change"
 	"github.com/fray-ml/fray/schema"
@@ -60,12 +61,19 @@ func (d *Jobs) isOverdueStart(want *schema.Job, j *state.Job) bool {
 
 // overdue is isOverdueStart of a job alone.
 func (d *Jobs) overdue(want *schema.Job, j *state.Job) bool {
-	if want.SchedulingTimeout == 0 || j == nil || j.Attempt > 0 || j.AdmittedAt.IsZero() || j.Status.Ended() && !isUnschedulable(j) {
+	if want.SchedulingTimeout == 0 || j == nil || hasStarted(j) || j.AdmittedAt.IsZero() || j.Status.Ended() && !isUnschedulable(j) {
 		return false
 	}
 	deadline := j.AdmittedAt.Add(time.Duration(want.SchedulingTimeout))
 	d.WakeAt(deadline)
 	return !d.Now.Before(deadline)
+}
+
+// hasStarted reports whether a job has had an attempt; of one with a schedule, in its
+// present run.
+func hasStarted(j *state.Job) bool {
+	last := j.Last()
+	return j.Attempt > 0 && (j.Scheduled == nil || last != nil && last.Run == j.Scheduled.Run)
 }
 
 // isUnschedulable reports whether a job was given up before its first attempt:
@@ -83,6 +91,7 @@ func (d *Jobs) unschedulable(want *schema.Job) {
 		e := d.Edit(want.Addr)
 		e.Status, e.Ready = schema.JobFailed, false
 		e.Reason = fmt.Sprintf("unschedulable: waited %s; last: %s", waited, cmp.Or(j.Reason, "its turn had not come"))
+		plan.EndRun(e, d.Now)
 	}
 	d.Released(want.Addr, change.Decided(state.CauseEnded))
 }

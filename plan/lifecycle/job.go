@@ -28,11 +28,16 @@ import (
 func (d *Jobs) Advance(want *schema.Job) {
 	_, recorded := d.Doc.Jobs[want.Addr]
 	j := d.taken(want)
+	if !recorded && j != nil && want.Schedule != nil {
+		j = runs{d}.follow(want)
+	}
 	if !recorded && (j == nil || !j.Running()) {
 		d.Plan.Changes = append(d.Plan.Changes, plan.Change{
 			Addr: want.Addr, Verb: plan.VerbCreate, Attrs: planchange.ChangedAttrs(nil, planchange.JobAttrs(want)),
 		})
-		d.idle = append(d.idle, want)
+		if j == nil || !j.Status.Ended() {
+			d.idle = append(d.idle, want)
+		}
 		return
 	}
 	change := d.changeOf(want, j)
@@ -73,6 +78,9 @@ func (d *Jobs) admit(want *schema.Job) *state.Job {
 		Digest: digest,
 		Status: schema.JobPending, AdmittedAt: d.Now,
 	}
+	if want.Schedule != nil {
+		j.Status, j.Scheduled = schema.JobScheduled, &state.ScheduledRuns{}
+	}
 	d.MutableJobs()[want.Addr] = j
 	d.EditedJobs = append(d.EditedJobs, want.Addr)
 	return d.adopt(j)
@@ -109,8 +117,8 @@ func changeFrom(want *schema.Job, cur *state.Job, inUse schema.Accelerator) plan
 		change.Attrs = planchange.ChangedAttrs(planchange.JobAttrs(cur.Spec), planchange.JobAttrs(want))
 		planchange.KeepAlternative(change.Attrs, cur.Spec, want, inUse)
 		change.Verb = planchange.Strongest(change.Attrs)
-		if change.Verb == plan.VerbRestart && cur.Attempt == 0 {
-			change.Verb = plan.VerbUpdate // it has not started yet
+		if change.Verb == plan.VerbRestart && (cur.Attempt == 0 || cur.Status == schema.JobScheduled && want.Schedule != nil) {
+			change.Verb = plan.VerbUpdate // it has not started yet, or its next run has not
 		}
 	}
 	if change.Verb == plan.VerbReplace {
@@ -175,17 +183,23 @@ func (d *Jobs) carryOut(want *schema.Job, j *state.Job, change *plan.Change) {
 	case plan.VerbNone, plan.VerbCreate, plan.VerbDelete:
 	}
 	d.Unstage(addr)
-	switch j = d.Next.Jobs[addr]; {
+	j = runs{d}.follow(want)
+	switch {
 	case d.isOverdueStart(want, j):
 		d.unschedulable(want)
-	case j.Stop && !j.Status.Ended():
+	case j.Stop && (!j.Status.Ended() || j.Status == schema.JobScheduled):
 		if d.Released(addr, state.Termination{Cause: state.CauseStopped, Text: stoppedText(j)}) {
 			e := d.Edit(addr)
 			e.Status, e.Reason, e.Ready, e.Stop, e.StopBy = schema.JobStopped, stoppedText(j), false, false, ""
+			endStoppedRun(e, d.Now)
 		}
 	case j.Status.Ended():
-		d.Released(addr, planchange.Decided(state.CauseEnded))
+		if d.Released(addr, planchange.Decided(state.CauseEnded)) {
+			d.beginQueued(d.Next.Jobs[addr])
+		}
 	case stopForMoney(d, addr):
+	case isReplacedByRun(j):
+		runs{d}.replace(addr)
 	case !j.YieldsTo.IsZero():
 		d.Yield(addr)
 	case j.Running():
@@ -240,6 +254,9 @@ func (d *Jobs) takeOver(want *schema.Job) *state.Job {
 func (d *Jobs) Renew(want *schema.Job) *state.Job {
 	e := d.takeOver(want)
 	e.Status, e.Reason, e.Ready = schema.JobPending, "", false
+	if want.Schedule != nil && !e.Scheduled.RunGoesOn() {
+		e.Status = schema.JobScheduled
+	}
 	e.Failures, e.Preemptions, e.UnknownEnds, e.Streak = 0, 0, 0, 0
 	e.RetryAt, e.AdmittedAt = time.Time{}, d.Now
 	e.Replace, e.Stop = false, false

@@ -21,7 +21,8 @@ func (d *Attempts) Released(addr schema.Address, why state.Termination) bool {
 	pooled, keeps := DrawsWhole(&j.Spec.Resources), d.keepsWarm(j, why.Cause)
 	var left []plan.Reason
 	// A service first finishes what others wait for, as long as its grace lets it.
-	if (pooled || keeps || j.Spec.IsService()) && !d.stopAndReportStopped(addr, why.Text) {
+	hooked := d.hookGoesFirst(addr, why.Cause)
+	if (pooled || keeps || j.Spec.IsService() || hooked) && !d.stopAndReportStopped(addr, why.Text) {
 		return false
 	}
 	switch {

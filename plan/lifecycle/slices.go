@@ -240,10 +240,15 @@ func (d *Slices) emptied(st *schema.SliceStatus) plan.Reason {
 
 // Halt tells a slice's hosts to end whatever they run.
 func (d *Slices) Halt(addr schema.Address, name string, generation int64, why string) {
+	d.haltFor("", addr, name, generation, why)
+}
+
+// haltFor is Halt for a stop before which hooks run.
+func (d *Slices) haltFor(stop schema.StopReason, addr schema.Address, name string, generation int64, why string) {
 	d.Act(plan.Action{
 		Verb: plan.Assign, Addr: addr, Slice: schema.SliceSpec{Name: name}, AfterSave: true,
 		Object:     d.Obs.Assignments[name].Object,
-		Assignment: &state.Assignment{Slice: name, Stack: d.Stack, Generation: generation, Why: why},
+		Assignment: &state.Assignment{Slice: name, Stack: d.Stack, Generation: generation, Why: why, Stop: stop},
 	})
 }
 

@@ -25,6 +25,7 @@ func (d *Attempts) Reassign(j *state.Job) {
 		d.Act(plan.Action{
 			Verb: plan.Assign, Addr: j.Spec.Addr, Slice: schema.SliceSpec{Name: name}, Object: cur.Object,
 			Assignment: &state.Assignment{Slice: name, Stack: d.Stack, Generation: last.Generation, Run: run},
+			AfterSave:  last.Run > 0, // a run that is on record begins once, whatever becomes of the controller
 		})
 	}
 }
@@ -44,7 +45,8 @@ func (d *Attempts) run(j *state.Job, slice int) *state.Run {
 		Why: last.Why, StartedAt: last.StartedAt, Before: endedBefore(j),
 		Failures: j.Failures, Preemptions: j.Preemptions, UnknownEnds: j.UnknownEnds,
 		Spec: *j.Spec, Digest: j.Digest,
-		SliceIndex: slice, NumSlices: len(last.Slices),
+		ScheduledRun: last.ScheduledRun,
+		SliceIndex:   slice, NumSlices: len(last.Slices),
 		Accelerator: on.TPU(), GPU: on.GPU(),
 		Coordinator: fmt.Sprintf("%s:%d", host.Address, host.CoordinatorPort),
 		Peers:       make([]state.Peer, 0, len(last.Tasks)),

@@ -111,7 +111,7 @@ func TestJSONStandsOnLines(t *testing.T) {
 			}
 		}
 	}
-	if n != 26 {
-		t.Errorf("got %d elements, want 26", n)
+	if n != 28 {
+		t.Errorf("got %d elements, want 28", n)
 	}
 }

@@ -133,6 +133,9 @@ func (j *jsonWriter) document(pl *plan.Plan, meta Meta) error {
 			return err
 		}
 	}
+	if err := j.list("schedules", len(pl.Schedules), func(i int) any { return &pl.Schedules[i] }); err != nil {
+		return err
+	}
 	actions := func(i int) any {
 		a := &pl.Actions[i]
 		return action{Action: a.Verb, Address: a.Addr.String(), Slice: a.Slice.Name}

@@ -90,6 +90,7 @@ func Text(w io.Writer, pl *plan.Plan, opts Options) error {
 	p.closing(pl, counts, noted || len(pending) > 0)
 	p.capacity(pl.Capacity)
 	p.expiries(pl.Expiries)
+	p.schedules(pl.Schedules)
 	p.costs(pl.Costs)
 	p.moneyBudgets(pl.MoneyBudgets)
 	policyPrinter{p}.policies(pl.Policies)

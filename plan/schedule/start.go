@@ -3,6 +3,7 @@ package schedule
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/plan/change"
@@ -78,6 +79,12 @@ func (d *Placer) assign(want *schema.Job) {
 				Slice: name, Host: n, Address: d.Host(name, n).Address, State: schema.TaskAssigned,
 			})
 		}
+	}
+	if runs := j.Scheduled; runs != nil {
+		if last := j.Last(); last == nil || last.Run != runs.Run {
+			a.Why = fmt.Sprintf("run %d of its schedule, due at %s", runs.Run, runs.DueAt.UTC().Format(time.RFC3339))
+		}
+		a.ScheduledRun = runs.ScheduledRun
 	}
 	lifecycle.AppendAttempt(j, a)
 	d.Reassign(j)

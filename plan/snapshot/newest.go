@@ -93,7 +93,7 @@ func newer(a, b *state.Run) bool {
 // AssignedAttempt is the attempt that an assignment is part of, as far as the
 // assignment tells: its tasks are assigned, whatever came of them since.
 func AssignedAttempt(a *state.Assignment) state.Attempt {
-	attempt := state.Attempt{Number: a.Run.Attempt, Generation: a.Generation, Why: a.Run.Why, StartedAt: a.Run.StartedAt}
+	attempt := state.Attempt{Number: a.Run.Attempt, Generation: a.Generation, Why: a.Run.Why, StartedAt: a.Run.StartedAt, ScheduledRun: a.Run.ScheduledRun}
 	seen := map[string]bool{}
 	for _, p := range a.Run.Peers {
 		if !seen[p.Slice] {

@@ -67,7 +67,7 @@ export const took = (s) => (s < 1e-3 ? `${Math.round(s * 1e6)} µs` : s < 1 ? `$
 export const percent = (part) => `${Math.round(part * 100)}%`;
 
 // The order in which states are drawn, the same everywhere.
-export const jobStatuses = ["running", "pending", "failed", "stopped", "succeeded"];
+export const jobStatuses = ["running", "pending", "scheduled", "failed", "stopped", "succeeded"];
 export const taskStates = ["running", "building", "assigned", "pending", "preempted", "worker_failed", "exit_unknown", "failed", "unschedulable", "killed", "succeeded"];
 export const phases = ["ready", "creating", "queued", "wanted", "deleting", "dead"];
 

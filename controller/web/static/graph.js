@@ -86,7 +86,7 @@ function box(n, { x, y }, edges) {
   const more = jobs.length ? jobs.map((s) => (n.instances > 1 ? `${count(n.jobs[s])} ${words(s)}` : words(s))).join(", ") : kinds[n.kind] ?? "not there yet";
   const on = edges.filter((e) => e.from === n.address).map((e) => e.to);
   const label = [n.address, more, on.length ? `depends on ${on.join(", ")}` : ""].filter(Boolean).join("; ");
-  const worst = ["failed", "pending", "running", "stopped", "succeeded"].find((s) => n.jobs?.[s]);
+  const worst = ["failed", "pending", "running", "scheduled", "stopped", "succeeded"].find((s) => n.jobs?.[s]);
   return svg("a", { href: n.id ? toJob(n.id) : toAddress(n.address) ?? "#/graph", class: `node n-${n.kind}`, "aria-label": label, "data-address": n.address },
     svg("title", null, label),
     svg("rect", { x, y, width: size.width, height: size.height, rx: n.kind === "reservation" ? 20 : 8 }),
