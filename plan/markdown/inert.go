@@ -37,7 +37,7 @@ func codeOf(text string, most int) string {
 }
 
 func shortened(text string, most int) string {
-	text = strings.ReplaceAll(render.Clean(text), "\t", `\t`)
+	text = render.Clean(text)
 	if strings.TrimSpace(text) == "" {
 		return "(blank)"
 	}

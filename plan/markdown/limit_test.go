@@ -58,7 +58,7 @@ func TestReview07CutAtAChange(t *testing.T) {
 	if want := fmt.Sprintf("%d of 2000 changes", 2000-shown); shown == 0 || !strings.Contains(text, want) {
 		t.Errorf("%d changes are shown, and %q is not in it:\n%.3000s", shown, want, text)
 	}
-	for _, want := range []string{"> [!IMPORTANT]", "`fray show PLANFILE`", "The counts are of all", "**Replace** (2000)", "and 1976 more"} {
+	for _, want := range []string{"> [!IMPORTANT]", "`fray show PLANFILE`", "The counts are of all", "**Replace** (2000)", "and 1976 more", "> - `job.rollout_1999` will be **replaced**: attempt 1 has run for 1d09h;"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in it:\n%.3000s", want, text)
 		}
