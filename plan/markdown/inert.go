@@ -13,23 +13,25 @@ import (
 // references, links, emoji, mathematics and quick actions leave code out. There are no
 // tables: whether a backslash before a pipe ends a cell differs between renderers.
 
-// longest is how many characters of a name or a message stand in a code span. The whole
-// text is in the code block of its change.
-const longest = 240
-
-// longestName is how many characters of a name there are in the head of the document, which
-// is never cut.
-const longestName = 80
+// How many characters of a text stand in a code span.
+const (
+	longest        = 240   // of an address or a reason: the code block of its change has all of it
+	longestName    = 80    // of a name in the head of the document, which is never cut
+	longestMessage = 1_000 // of what stands nowhere else
+)
 
 // code is a text as a code span on one line.
 func code(text string) string { return codeOf(text, longest) }
 
-// name is a name as a code span.
+// name is a name in the head as a code span.
 func name(text string) string { return codeOf(text, longestName) }
+
+// message is a message as a code span.
+func message(text string) string { return codeOf(text, longestMessage) }
 
 func codeOf(text string, most int) string {
 	text = shortened(text, most)
-	ticks := strings.Repeat("`", 1+longestRun(text, '`'))
+	ticks := strings.Repeat("`", 1+longestRun(text))
 	if strings.HasPrefix(text, "`") || strings.HasSuffix(text, "`") || strings.HasPrefix(text, " ") && strings.HasSuffix(text, " ") {
 		text = " " + text + " " // a renderer takes one blank off each end
 	}
@@ -52,15 +54,16 @@ func shortened(text string, most int) string {
 func fence(texts ...string) string {
 	most := 2
 	for _, text := range texts {
-		most = max(most, longestRun(text, '`'))
+		most = max(most, longestRun(text))
 	}
 	return strings.Repeat("`", most+1)
 }
 
-func longestRun(text string, of byte) int {
+// longestRun is the length of the longest run of backticks.
+func longestRun(text string) int {
 	most, run := 0, 0
 	for i := range len(text) {
-		if text[i] != of {
+		if text[i] != '`' {
 			run = 0
 			continue
 		}
