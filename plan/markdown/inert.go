@@ -1,7 +1,6 @@
 package markdown
 
 import (
-	"net/url"
 	"strings"
 	"unicode/utf8"
 
@@ -76,17 +75,24 @@ func longestRun(text string) int {
 // longestURL is how long a link may be.
 const longestURL = 500
 
-// link is a link to an http or https URL, "" for another one.
+// link is a link to an http or https URL, "" for another one, or one with a user's name.
 func link(text, to string) string {
-	u, err := url.Parse(to)
-	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+	rest, ok := strings.CutPrefix(to, "https://")
+	if !ok {
+		if rest, ok = strings.CutPrefix(to, "http://"); !ok {
+			return ""
+		}
+	}
+	host := rest
+	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
+		host = rest[:end]
+	}
+	if host == "" || strings.ContainsAny(host, "@\\") {
 		return ""
 	}
-	u.User = nil
-	clean := u.String()
 	var b strings.Builder
-	for i := range len(clean) {
-		if c := clean[i]; c <= ' ' || c > '~' || strings.IndexByte("<>()[]\\`\"'*_|{}^", c) >= 0 {
+	for i := range len(to) {
+		if c := to[i]; c <= ' ' || c > '~' || strings.IndexByte("<>()[]\\`\"'*_|{}^", c) >= 0 {
 			const digits = "0123456789ABCDEF"
 			b.WriteString("%" + string(digits[c>>4]) + string(digits[c&15]))
 		} else {
