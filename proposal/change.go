@@ -172,7 +172,7 @@ func Preview(ctx context.Context, l *configuration.Loaded, c *Change) (*plan.Pla
 	now := time.Now()
 	p := reconcile.Diff(&doc.Desired, doc, obs, now)
 	p.Mode = c.Mode
-	p.Amendments, p.Costs, p.Running = amendments, planchange.Costs(&doc.Desired, p, obs), running(amended, p, now)
+	p.Amendments, p.Costs, p.Running = amendments, planchange.Costs(&doc.Desired, p, obs), running(ctx, amended, p, now)
 	return p, ExplainPlan(ctx, l, p, c, l.Document)
 }
 
