@@ -1,6 +1,7 @@
 package proposal
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -16,7 +17,9 @@ import (
 
 // running is what runs of what a plan ends, with what is known of its checkpoints: where a
 // job is told to keep them, and the last one where this machine has that directory too.
-func running(doc *state.Document, p *plan.Plan, now time.Time) []plan.Running {
+func running(ctx context.Context, doc *state.Document, p *plan.Plan, now time.Time) []plan.Running {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	all := planchange.Running(doc, p, now)
 	read := map[string]*plan.Checkpoint{} // jobs of one run share a directory
 	for i := range all {
@@ -29,11 +32,28 @@ func running(doc *state.Document, p *plan.Plan, now time.Time) []plan.Running {
 			continue
 		}
 		if read[place] == nil {
-			read[place] = lastCheckpoint(place, now)
+			read[place] = orPlace(ctx, place, func() *plan.Checkpoint { return lastCheckpoint(place, now) })
 		}
 		all[i].Checkpoint = read[place]
 	}
 	return all
+}
+
+// patience is how long a plan waits for directories of checkpoints: one on a file server that
+// does not answer must not keep a plan from being made.
+const patience = 3 * time.Second
+
+// orPlace is what read returns, or only the place if it takes longer than ctx lasts. A read that
+// hangs is left behind.
+func orPlace(ctx context.Context, place string, read func() *plan.Checkpoint) *plan.Checkpoint {
+	done := make(chan *plan.Checkpoint, 1)
+	go func() { done <- read() }()
+	select {
+	case known := <-done:
+		return known
+	case <-ctx.Done():
+		return &plan.Checkpoint{Place: place}
+	}
 }
 
 // checkpointVariables are the variables of an environment that commonly say where a job

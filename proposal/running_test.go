@@ -1,6 +1,7 @@
 package proposal
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -89,7 +90,26 @@ func TestRunningNamesCheckpoints(t *testing.T) {
 		{Addr: a, Verb: plan.VerbReplace, Attempt: 1, Since: now.Add(-time.Hour), Seconds: 3600, Checkpoint: &plan.Checkpoint{Place: "gs://bucket/a"}},
 		{Addr: b, Verb: plan.VerbDelete, Attempt: 1, Since: now.Add(-time.Hour), Seconds: 3600},
 	}
-	if diff := cmp.Diff(want, running(doc, p, now), cmpopts.EquateComparable(schema.Address{})); diff != "" {
+	if diff := cmp.Diff(want, running(t.Context(), doc, p, now), cmpopts.EquateComparable(schema.Address{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestCheckpointsThatHang: a directory that does not answer keeps no plan from being made.
+func TestCheckpointsThatHang(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	began, answers := make(chan struct{}), make(chan struct{})
+	defer close(answers)
+	hangs := func() *plan.Checkpoint {
+		close(began)
+		<-answers
+		return &plan.Checkpoint{Place: "/ckpt", Last: "step_1"}
+	}
+	go func() {
+		<-began
+		cancel()
+	}()
+	if got, want := orPlace(ctx, "/ckpt", hangs), (&plan.Checkpoint{Place: "/ckpt"}); !cmp.Equal(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
 	}
 }

@@ -199,7 +199,7 @@ func blockedBox(pl *plan.Plan) section {
 	var units []unit
 	for i := range pl.Blocked {
 		b := &pl.Blocked[i]
-		units = append(units, item(code(b.Addr.String())+" is not to be "+string(b.Verb)+"d: "+code(b.Detail), 1))
+		units = append(units, item(code(b.Addr.String())+" is not to be "+string(b.Verb)+"d: "+message(b.Detail), 1))
 	}
 	return caution("CAUTION", "**Blocked by prevent_destroy, and all of this plan with it:**", "blocked changes", units)
 }
@@ -224,7 +224,7 @@ func problemText(p *Problem) string {
 	}
 	text += code(p.Summary)
 	if p.Detail != "" {
-		text += ": " + code(p.Detail)
+		text += ": " + message(p.Detail)
 	}
 	return text
 }
@@ -253,12 +253,12 @@ func policyBox(results []PolicyResult) section {
 func policyText(r *PolicyResult) string {
 	text := code(r.Name) + " (" + string(r.Severity) + ") " + string(r.Status)
 	if r.Message != "" {
-		text += ": " + code(r.Message)
+		text += ": " + message(r.Message)
 	}
 	if r.Status == PolicyOverridden {
 		text += "; allowed by " + code(r.By)
 		if r.Reason != "" {
-			text += ": " + code(r.Reason)
+			text += ": " + message(r.Reason)
 		}
 	}
 	return text

@@ -156,7 +156,7 @@ func TestEachAttackIsInert(t *testing.T) {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			addr := schema.Address{Kind: schema.KindJob, Name: "a", Key: schema.StringKey(attack)}
 			in := markdown.Input{
-				Header:   markdown.Header{Directory: attack, Run: "javascript:alert(1)"},
+				Header:   markdown.Header{Directory: attack, Run: "javascript://evil.example/%0Aalert(1)"},
 				Policies: []markdown.PolicyResult{{Name: attack, Severity: markdown.SeverityDeny, Status: markdown.PolicyFailed, Message: attack}},
 				Problems: []markdown.Problem{{Severity: markdown.SeverityWarn, Summary: attack, Detail: attack, File: attack}},
 				Plan: &plan.Plan{

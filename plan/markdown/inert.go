@@ -1,7 +1,6 @@
 package markdown
 
 import (
-	"net/url"
 	"strings"
 	"unicode/utf8"
 
@@ -13,23 +12,25 @@ import (
 // references, links, emoji, mathematics and quick actions leave code out. There are no
 // tables: whether a backslash before a pipe ends a cell differs between renderers.
 
-// longest is how many characters of a name or a message stand in a code span. The whole
-// text is in the code block of its change.
-const longest = 240
-
-// longestName is how many characters of a name there are in the head of the document, which
-// is never cut.
-const longestName = 80
+// How many characters of a text stand in a code span.
+const (
+	longest        = 240   // of an address or a reason: the code block of its change has all of it
+	longestName    = 80    // of a name in the head of the document, which is never cut
+	longestMessage = 1_000 // of what stands nowhere else
+)
 
 // code is a text as a code span on one line.
 func code(text string) string { return codeOf(text, longest) }
 
-// name is a name as a code span.
+// name is a name in the head as a code span.
 func name(text string) string { return codeOf(text, longestName) }
+
+// message is a message as a code span.
+func message(text string) string { return codeOf(text, longestMessage) }
 
 func codeOf(text string, most int) string {
 	text = shortened(text, most)
-	ticks := strings.Repeat("`", 1+longestRun(text, '`'))
+	ticks := strings.Repeat("`", 1+longestRun(text))
 	if strings.HasPrefix(text, "`") || strings.HasSuffix(text, "`") || strings.HasPrefix(text, " ") && strings.HasSuffix(text, " ") {
 		text = " " + text + " " // a renderer takes one blank off each end
 	}
@@ -37,7 +38,7 @@ func codeOf(text string, most int) string {
 }
 
 func shortened(text string, most int) string {
-	text = strings.ReplaceAll(render.Clean(text), "\t", `\t`)
+	text = render.Clean(text)
 	if strings.TrimSpace(text) == "" {
 		return "(blank)"
 	}
@@ -52,15 +53,16 @@ func shortened(text string, most int) string {
 func fence(texts ...string) string {
 	most := 2
 	for _, text := range texts {
-		most = max(most, longestRun(text, '`'))
+		most = max(most, longestRun(text))
 	}
 	return strings.Repeat("`", most+1)
 }
 
-func longestRun(text string, of byte) int {
+// longestRun is the length of the longest run of backticks.
+func longestRun(text string) int {
 	most, run := 0, 0
 	for i := range len(text) {
-		if text[i] != of {
+		if text[i] != '`' {
 			run = 0
 			continue
 		}
@@ -73,17 +75,24 @@ func longestRun(text string, of byte) int {
 // longestURL is how long a link may be.
 const longestURL = 500
 
-// link is a link to an http or https URL, "" for another one.
+// link is a link to an http or https URL, "" for another one, or one with a user's name.
 func link(text, to string) string {
-	u, err := url.Parse(to)
-	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+	rest, ok := strings.CutPrefix(to, "https://")
+	if !ok {
+		if rest, ok = strings.CutPrefix(to, "http://"); !ok {
+			return ""
+		}
+	}
+	host := rest
+	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
+		host = rest[:end]
+	}
+	if host == "" || strings.ContainsAny(host, "@\\") {
 		return ""
 	}
-	u.User = nil
-	clean := u.String()
 	var b strings.Builder
-	for i := range len(clean) {
-		if c := clean[i]; c <= ' ' || c > '~' || strings.IndexByte("<>()[]\\`\"'*_|{}^", c) >= 0 {
+	for i := range len(to) {
+		if c := to[i]; c <= ' ' || c > '~' || strings.IndexByte("<>()[]\\`\"'*_|{}^", c) >= 0 {
 			const digits = "0123456789ABCDEF"
 			b.WriteString("%" + string(digits[c>>4]) + string(digits[c&15]))
 		} else {

@@ -48,17 +48,17 @@ func TestReview07CutAtAChange(t *testing.T) {
 	if !strings.HasPrefix(text, "## Plan: 0 to create, 2000 to replace, 0 to delete\n") {
 		t.Errorf("the title does not have all changes: %.100q", text)
 	}
-	p, shown := pageOf(t, text), 0
+	p := pageOf(t, text)
 	for i, b := range render.Split(pl, render.Options{Width: 100}).Blocks {
 		if i < len(p.fence) && p.fence[i] != strings.TrimRight(b.Text, "\n")+"\n" {
 			t.Fatalf("change %d is not whole:\n%s", i, p.fence[i])
 		}
 	}
-	shown = len(p.fence)
+	shown := len(p.fence)
 	if want := fmt.Sprintf("%d of 2000 changes", 2000-shown); shown == 0 || !strings.Contains(text, want) {
 		t.Errorf("%d changes are shown, and %q is not in it:\n%.3000s", shown, want, text)
 	}
-	for _, want := range []string{"> [!IMPORTANT]", "`fray show PLANFILE`", "The counts are of all", "**Replace** (2000)", "and 1976 more"} {
+	for _, want := range []string{"> [!IMPORTANT]", "`fray show PLANFILE`", "The counts are of all", "**Replace** (2000)", "and 1976 more", "> - `job.rollout_1999` will be **replaced**: attempt 1 has run for 1d09h;"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in it:\n%.3000s", want, text)
 		}

@@ -154,3 +154,21 @@ func TestPolicies(t *testing.T) {
 	wants(t, box, "`no_on_demand` (deny) failed: ", "`images_pinned` (warn) error: ")
 	wants(t, rest, "`zones` (deny) overridden: `job.a may run in europe-west4-a.`; allowed by `ada`: `agreed in the meeting of 1 July`", "`labels` (warn) failed", "`retries_bounded` (deny) passed")
 }
+
+// TestLinkToTheRun: only an http or https URL without a user becomes a link, and no sign of it
+// ends the link.
+func TestLinkToTheRun(t *testing.T) {
+	for to, want := range map[string]string{
+		"https://ci.example/run/7?a=b&c=d#e": "https://ci.example/run/7?a=b&c=d#e", "http://ci.example": "http://ci.example",
+		"https://ci.example/>)[x](http://evil.example)\n# EVIL": "https://ci.example/%3E%29%5Bx%5D%28http://evil.example%29%0A#%20EVIL",
+		"javascript:alert(1)": "", "ftp://ci.example": "", "https://": "", "https:///x": "", "https://user:password@ci.example": "", "//ci.example": "", "": "",
+		"https://ci.example/" + strings.Repeat("x", 500): "",
+	} {
+		text := markdown.Render(markdown.Input{Header: markdown.Header{Run: to}}, markdown.Limit{})
+		p := pageOf(t, text)
+		p.check(t, token, want)
+		if got := strings.Join(p.links, " "); got != want {
+			t.Errorf("%q: got a link to %q, want %q", to, got, want)
+		}
+	}
+}
