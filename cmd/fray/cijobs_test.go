@@ -94,7 +94,7 @@ func TestActionKeepsAnIssueAboutDrift(t *testing.T) {
 	}
 }
 
-// fray runs fray as somebody at a terminal.
+// fray runs fray as a person at a terminal.
 func (r *ciRepository) fray(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	identity := filepath.Join(r.temp, "identity-of-alice")
