@@ -89,6 +89,8 @@ func mayRead() map[string]string {
 		"providers/gcp/tpu":                       foreign,
 		"terminal/diag":                           shows,
 		"savedplan":                               shows,
+		"review":                                  shows,
+		"pipeline.Environment.writeSummary":       "its Summary is the name of a file",
 		"progress":                                shows,
 		"status":                                  shows,
 		"follow":                                  shows,

@@ -35,7 +35,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: %s%s%s", e.Doing, e.Message, answer, e.remedy())
 }
 
-// remedy is how to mend it, as the end of a message.
+// remedy is what to do about it, as the end of a message.
 func (e *Error) remedy() string {
 	switch e.Cause {
 	case Denied:

@@ -87,7 +87,7 @@ func outcomeOf(err error) review.ApplyOutcome {
 		return review.ApplyComplete
 	case errors.Is(err, errOther):
 		return review.ApplyOther
-	case errors.Is(err, savedplan.ErrStale):
+	case savedplan.IsStale(err):
 		return review.ApplyStale
 	case errors.As(err, &held):
 		return review.ApplyLocked

@@ -50,8 +50,8 @@ func (a *Approver) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	if refusal := approval.Refusal(); refusal != "" {
-		return errors.New(refusal)
+	if rejection := approval.Rejection(); rejection != "" {
+		return errors.New(rejection)
 	}
 	if approval.Plan.Changes {
 		fmt.Fprintf(a.Terminal.Stdout, "Pull request %d: the plan of run %d for %s may be applied.\n", approval.Pull.Number, approval.Plan.Run, approval.Target)

@@ -182,8 +182,8 @@ type Client interface {
 	Approvals
 }
 
-// ErrNoForge reports that no forge is known or no token is there.
-var ErrNoForge = errors.New("no forge is known: run in GitHub Actions or GitLab CI with a token, or name it with --forge, --repository and GITHUB_TOKEN or GITLAB_TOKEN")
+// errNoForge reports that no forge is known or no token is there.
+var errNoForge = errors.New("no forge is known: run in GitHub Actions or GitLab CI with a token, or name it with --forge, --repository and GITHUB_TOKEN or GITLAB_TOKEN")
 
 // Connect returns a client of the forge of the environment. It calls nothing yet.
 func (e Environment) Connect(version string) (Client, error) {
@@ -193,7 +193,7 @@ func (e Environment) Connect(version string) (Client, error) {
 	case forge.GitLab:
 		return gitlab.New(gitlab.Config{API: e.API, Project: e.Repository, Token: e.Token, Author: e.Author, Version: version})
 	}
-	return nil, ErrNoForge
+	return nil, errNoForge
 }
 
 // Masked is a text without the token, whatever brought it there.

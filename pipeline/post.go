@@ -48,7 +48,7 @@ func (p *post) write(ctx context.Context) (review.Choice, error) {
 			return err
 		})
 		if choice.Action == review.Edit && forge.IsCause(err, forge.NotFound) {
-			continue // somebody removed the comment since it was listed
+			continue // the comment was removed since it was listed
 		}
 		if err != nil {
 			return choice, err

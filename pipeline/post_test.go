@@ -103,7 +103,7 @@ func TestOneCommentForEachTarget(t *testing.T) {
 	})
 }
 
-// A comment of somebody else is left alone, also one that has a marker.
+// A comment of another author is left alone, also one that has a marker.
 func TestCommentsOfOthersStay(t *testing.T) {
 	onBoth(t, func(t *testing.T, f *forgetest.Forge, connect func() Client) {
 		spoof := review.Marker{Kind: review.KindPlan, Target: train, Commit: "new", Run: 999}.Encode() + "\nspoofed"
@@ -272,7 +272,7 @@ func (l *lossy) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// Somebody removes the comment between the look and the write: it is made again.
+// The comment is removed between the look and the write: it is made again.
 func TestCommentIsRemovedMeanwhile(t *testing.T) {
 	onBoth(t, func(t *testing.T, f *forgetest.Forge, connect func() Client) {
 		mustPost(t, comment(connect(), "new", 1, train))

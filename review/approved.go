@@ -20,8 +20,8 @@ type Approval struct {
 	Found bool
 }
 
-// Refusal is why the plan may not be applied; "": it may.
-func (a *Approval) Refusal() string {
+// Rejection is why the plan may not be applied; "": it may.
+func (a *Approval) Rejection() string {
 	switch {
 	case !a.Found:
 		return fmt.Sprintf("pull request %d has no comment of fray ci plan for %s by this token's user", a.Pull.Number, a.Target)

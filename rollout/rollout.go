@@ -59,7 +59,7 @@ func (r *Rollout) ApplySaved(ctx context.Context, path string) error {
 		return err
 	}
 	r.Options.AutoApprove = true // it was reviewed
-	// Read before this run takes it. A state without a lease was changed by nobody.
+	// Read before this run takes it. A state without a lease was never changed.
 	last, _ := store.ReadLease(ctx, r.Loaded.Stack.Store)
 	r.checkSaved = func(doc *state.Document) error {
 		return savedplan.Blame(sp.Check(path, doc, r.Loaded.Stack.Store), last)

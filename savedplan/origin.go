@@ -69,7 +69,7 @@ func (sp *Plan) openStack(ctx context.Context, path, dir, workspace string) (sta
 		return where, nil, err
 	}
 	if st.Fresh {
-		return where, nil, fmt.Errorf("%s %w: the state it was made for (serial %d) is not in %s any more%s", path, ErrStale, sp.Serial, st.At, sp.again(path))
+		return where, nil, fmt.Errorf("%s %w: the state it was made for (serial %d) is not in %s any more%s", path, errStale, sp.Serial, st.At, sp.again(path))
 	}
 	return where, st, nil
 }
@@ -87,7 +87,7 @@ func (sp *Plan) CheckFound(path string, p *plan.Plan) error {
 	if slices.Equal(sp.Shown.Drift, p.Drift) {
 		return nil
 	}
-	return fmt.Errorf("%s %w: something else is observed now than when it was made%s", path, ErrStale, sp.again(path))
+	return fmt.Errorf("%s %w: something else is observed now than when it was made%s", path, errStale, sp.again(path))
 }
 
 // again is how to make such a plan anew, as the end of a message.

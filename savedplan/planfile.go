@@ -315,7 +315,7 @@ func (sp *Plan) Open(ctx context.Context, a *terminal.Terminal, path string, fla
 		return nil, nil, err
 	}
 	if src.Digest() != sp.ConfigDigest {
-		return nil, nil, fmt.Errorf("%s %w: the files in %s changed since it was made (%s)%s", path, ErrStale, src.Dir(), movedFiles(sp.Files, fileDigests(src)), again)
+		return nil, nil, fmt.Errorf("%s %w: the files in %s changed since it was made (%s)%s", path, errStale, src.Dir(), movedFiles(sp.Files, fileDigests(src)), again)
 	}
 	where, st, err := sp.openStack(ctx, path, src.Dir(), flags.Workspace)
 	if err != nil {
@@ -348,7 +348,7 @@ func (sp *Plan) Open(ctx context.Context, a *terminal.Terminal, path string, fla
 	c.Amender = proposal.NewAmender(l, a, c)
 	c.Amender.Expected = func(found []plan.Amendment) error {
 		if err := proposal.SameAmendments(found, sp.Amendments); err != nil {
-			return fmt.Errorf("%s %w: %w%s", path, ErrStale, err, again)
+			return fmt.Errorf("%s %w: %w%s", path, errStale, err, again)
 		}
 		return nil
 	}

@@ -37,8 +37,8 @@ func basesOf(doc *state.Document) map[schema.Address]basis {
 	return all
 }
 
-// ErrStale reports that what a plan was made from is not as it was.
-var ErrStale = errors.New("is stale")
+// errStale reports that what a plan was made from is not as it was.
+var errStale = errors.New("is stale")
 
 // Check rejects a plan that was made for another state than doc, and reports what
 // moved since.
@@ -49,10 +49,10 @@ func (sp *Plan) Check(path string, doc *state.Document, s store.Store) error {
 	again := sp.again(path)
 	if sp.Serial > 0 && sp.Lineage != doc.Lineage {
 		return fmt.Errorf("%s %w: it was made for the state of lineage %s, and %s holds another one (lineage %s)%s",
-			path, ErrStale, sp.Lineage, s.Location(), doc.Lineage, again)
+			path, errStale, sp.Lineage, s.Location(), doc.Lineage, again)
 	}
 	return fmt.Errorf("%s %w: it was made for the state in %s at serial %d, which is now at %d (%s)%s",
-		path, ErrStale, s.Location(), sp.Serial, doc.Serial, sp.moved(doc), again)
+		path, errStale, s.Location(), sp.Serial, doc.Serial, sp.moved(doc), again)
 }
 
 // CheckPolicies rejects a plan if a policy that held for it has changed or is gone. Others
@@ -76,10 +76,14 @@ func (sp *Plan) PolicyDir(l *configuration.Loaded) string {
 // maxMoved is how many differences a message names.
 const maxMoved = 4
 
+// IsStale reports whether an error is that of a plan which was made from something else than what is
+// there now.
+func IsStale(err error) bool { return errors.Is(err, errStale) }
+
 // Blame adds to the error of a stale plan who changed the stack last, which the lease
 // records also after it has ended. Other errors stay as they are.
 func Blame(err error, last store.Lease) error {
-	if !errors.Is(err, ErrStale) || last.Holder == "" {
+	if !errors.Is(err, errStale) || last.Holder == "" {
 		return err
 	}
 	return fmt.Errorf("%w; the last to change this stack was %s, since %s", err, last.Who(), last.AcquiredAt.UTC().Format("2006-01-02 15:04 MST"))

@@ -36,7 +36,7 @@ type Terminal struct {
 	PlainProgress  bool
 	// Diagnosed gets the diagnostics that are printed; nil: they are only printed.
 	Diagnosed func(files map[string]*hcl.File, diags hcl.Diagnostics)
-	typed          *bufio.Reader // of stdin, once a line was asked for
+	typed     *bufio.Reader // of stdin, once a line was asked for
 }
 
 // New returns a terminal of three streams.

@@ -26,6 +26,7 @@ func checkedBy() map[string]map[string]string {
 			"```go": "not run: a fragment of a program", "```go\npackage main": "TestActorsGuide", "    fray apply": "not run as written: package examples does the same with examples/actors/counter.hcl", "    gcloud": cloud,
 			"      trainer.step": "not run: a message of an error", "```toml": "not run: settings of mypy; test_typing.py runs it with them",
 		},
+		"ci.md": {"```yaml\n# ci/": "TestCIGuide; TestActionReviewsAndApplies and TestGitLabTemplate run the steps", "    fray ci plan": "TestCIGuide"},
 		"cluster.md": {
 			"    fray watch": "not run: it needs a repository, or serves without end; TestReadme starts a watch", "    pip install": "not run as written: TestWheel installs the wheel",
 			"```python": "TestClusterGuide", "```hcl": "TestClusterGuide", "    fray run": "TestClusterGuide",

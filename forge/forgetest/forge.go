@@ -99,7 +99,7 @@ func (f *Forge) AddReview(pull int, r Review) {
 	f.locked(func() { f.reviews[pull] = append(f.reviews[pull], r) })
 }
 
-// AddComment adds a comment of somebody.
+// AddComment adds a comment of an author.
 func (f *Forge) AddComment(pull int, author, body string) (id int64) {
 	f.locked(func() {
 		f.next++
