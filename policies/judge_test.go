@@ -3,6 +3,7 @@ package policies
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/fray-ml/fray/lang/policyfile"
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/plan/policy"
 	"github.com/fray-ml/fray/schema"
@@ -116,6 +118,26 @@ func TestWhatPoliciesSee(t *testing.T) {
 		found, diags := held(t, ruleOf(condition, `"no"`)).Findings(value)
 		if diags.HasErrors() || len(found) != 1 || len(found[0].Violations) > 0 {
 			t.Errorf("%s does not hold: %+v %v", condition, found, diags)
+		}
+	}
+}
+
+// Editors complete the parts that there are, and the page of the plan has a row for each.
+func TestPlanParts(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../docs/policy-input.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := slices.Sorted(maps.Keys(Value(sampled(t)).AsValueMap()))
+	if !slices.Equal(parts, policyfile.PlanParts()) {
+		t.Errorf("a plan has %v, and editors complete %v", parts, policyfile.PlanParts())
+	}
+	of := func(value cty.Value) []string { return slices.Collect(maps.Keys(value.AsValueMap())) }
+	first := Value(sampled(t)).GetAttr("changes").AsValueSlice()[0]
+	for _, name := range slices.Concat(parts, of(first), of(first.GetAttr("attributes").AsValueSlice()[0]), of(amountValue(policy.Amount{}))) {
+		if !strings.Contains(string(page), "`"+name+"`") && !strings.Contains(string(page), "`"+name+".") {
+			t.Errorf("docs/policy-input.md has no %s", name)
 		}
 	}
 }
