@@ -65,11 +65,14 @@ func (e *DeniedError) Explained() string {
 			if len(found) == maxExplained {
 				return e.Error() + ": " + strings.Join(found, " ") + " …"
 			}
-			found = append(found, r.Name+": "+strings.Join(strings.Fields(v.Message), " "))
+			found = append(found, r.Name+": "+oneLine(v.Message))
 		}
 	}
 	return e.Error() + ": " + strings.Join(found, " ")
 }
+
+// oneLine is a text without line breaks.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // maxExplained is how many messages an error has.
 const maxExplained = 5
