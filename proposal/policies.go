@@ -2,6 +2,7 @@ package proposal
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -55,6 +56,27 @@ func (e *DeniedError) Error() string {
 	return text
 }
 
+// Explained is the error with the first messages of the policies, for where the plan is
+// not shown.
+func (e *DeniedError) Explained() string {
+	var found []string
+	for _, r := range e.policies {
+		for _, v := range r.Violations {
+			if len(found) == maxExplained {
+				return e.Error() + ": " + strings.Join(found, " ") + " …"
+			}
+			found = append(found, r.Name+": "+oneLine(v.Message))
+		}
+	}
+	return e.Error() + ": " + strings.Join(found, " ")
+}
+
+// oneLine is a text without line breaks.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// maxExplained is how many messages an error has.
+const maxExplained = 5
+
 // CheckPolicies is a [DeniedError] if policies deny a plan.
 func CheckPolicies(p *plan.Plan) error {
 	if denied := p.DeniedBy(); len(denied) > 0 {
@@ -86,7 +108,10 @@ func (c *Change) CheckAccepted(ctx context.Context, l *configuration.Loaded, doc
 	if err := c.Judge(l, p, doc); err != nil {
 		return err
 	}
-	return CheckPolicies(p)
+	if denied := p.DeniedBy(); len(denied) > 0 {
+		return errors.New((&DeniedError{denied}).Explained())
+	}
+	return nil
 }
 
 // FirstInput is what policies see of the first plan of a configuration: nothing was applied yet.

@@ -198,7 +198,7 @@ func firstMessages(r *plan.PolicyResult) string {
 func (c *policyCase) messages(results []plan.PolicyResult) {
 	for _, m := range c.Messages {
 		i := slices.IndexFunc(results, func(r plan.PolicyResult) bool { return r.Name == m.Policy })
-		if i < 0 || !slices.ContainsFunc(results[i].Violations, func(v plan.PolicyViolation) bool { return strings.Contains(v.Message, m.Text) }) {
+		if i < 0 || !slices.ContainsFunc(results[i].Violations, func(v plan.PolicyViolation) bool { return has(v.Message, m.Text) }) {
 			said := "It has no message."
 			if i >= 0 && len(results[i].Violations) > 0 {
 				said = "Its messages: " + firstMessages(&results[i])
@@ -207,3 +207,6 @@ func (c *policyCase) messages(results []plan.PolicyResult) {
 		}
 	}
 }
+
+// has reports whether a message has a text that its case expects.
+func has(message, text string) bool { return strings.Contains(message, text) }

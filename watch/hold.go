@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"errors"
 	"time"
 
 	"github.com/fray-ml/fray/apply"
@@ -41,6 +42,10 @@ func hold(a *terminal.Terminal, workspace string, opts policies.Options) (admin.
 		if err := held.Overridden(overrides).Judge(p, doc, r); err != nil {
 			return err
 		}
-		return proposal.CheckPolicies(p)
+		denied := &proposal.DeniedError{}
+		if errors.As(proposal.CheckPolicies(p), &denied) {
+			return errors.New("the controller is started with policies of its own: " + denied.Explained())
+		}
+		return nil
 	}, nil
 }

@@ -46,7 +46,12 @@ func checkedBy() map[string]map[string]string {
 		"modules.md":       {"```": "TestModulesGuide"},
 		"nexrl-modules.md": {"```python": "test_rl_guides.py", "```python\n# FRAY_CLIENT_SPEC": "not run as written: it needs a cluster; test_rl_launching.py launches runs"},
 		"nexrl.md":         {"    ": examples, "```\nmodule": "not run: what package examples' TestNexRL shows", "```\nval/": "not run: what package examples' TestNexRL shows", "```hcl": "rl/config: TestTheGuidesCallIsRight", "```python": "test_rl_guides.py"},
-		"quickstart.md":    {"    ": "TestQuickstartGuide"},
+		"policies.md": {
+			"```": "TestPoliciesGuide", "```rego": "TestConftestGuide", "    fray policy input": "TestConftestGuide",
+			"    fray apply": "not run as written: TestScript/policy overrides a policy", "    fray module": "not run as written: TestScript/get publishes into a directory",
+			"    git worktree": "not run as written: TestScript/policy has a directory of policies",
+		},
+		"quickstart.md": {"    ": "TestQuickstartGuide"},
 		"ray-capacity.md": {
 			"```hcl": "not run: it needs nodes with TPUs; TestTrainingOnRay runs one like it",
 			"    ":   "not run: it needs a cluster; TestTrainingOnRay",

@@ -20,6 +20,14 @@ import (
 // PlanRoot is the name by which rules refer to the plan.
 const PlanRoot = "plan"
 
+// PlanParts are the parts of the plan.
+func PlanParts() []string {
+	return []string{
+		"by_namespace", "changes", "counts", "format_version", "job_groups", "jobs", "mode", "namespaces", "providers", "replace",
+		"reservations", "revision", "targets", "time", "total", "who", "workspace",
+	}
+}
+
 // Severity is what a violation causes.
 type Severity string
 

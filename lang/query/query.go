@@ -10,6 +10,7 @@ import (
 	"github.com/fray-ml/fray/lang/language"
 	"github.com/fray-ml/fray/lang/load"
 	"github.com/fray-ml/fray/lang/outline"
+	"github.com/fray-ml/fray/lang/policyfile"
 	"github.com/fray-ml/fray/lang/testfile"
 )
 
@@ -25,8 +26,13 @@ type Query struct {
 
 // root is the root of the table for the file.
 func (q *Query) root() *language.BlockType {
-	if strings.HasSuffix(q.File.Name, load.TestEnding) {
+	switch name := q.File.Name; {
+	case strings.HasSuffix(name, load.TestEnding):
 		return testfile.Type()
+	case strings.HasSuffix(name, load.PolicyEnding):
+		return policyfile.Type()
+	case strings.HasSuffix(name, load.PolicyTestEnding):
+		return policyfile.CaseType()
 	}
 	return language.Root()
 }
@@ -72,6 +78,9 @@ func (q *Query) function(name string) (funcs.Doc, bool) {
 
 // reference is what the language has of a root.
 func (q *Query) reference(root string) (lang.RootDescription, bool) {
+	if root == policyfile.PlanRoot && strings.HasSuffix(q.File.Name, load.PolicyEnding) {
+		return lang.RootDescription{Root: root, Form: "plan.PART", Doc: "the plan that the policy is held against", Attributes: policyfile.PlanParts()}, true
+	}
 	i := slices.IndexFunc(q.Language.References, func(r lang.RootDescription) bool { return r.Root == root })
 	if i < 0 {
 		return lang.RootDescription{}, false

@@ -254,8 +254,9 @@ func distinct(diags hcl.Diagnostics) hcl.Diagnostics {
 	})
 }
 
-// isBeside reports whether a file that is no part of a configuration has its syntax: tests
-// and variable files.
+// isBeside reports whether a file that is no part of a configuration has its syntax: tests,
+// policies and variable files.
 func isBeside(path string) bool {
-	return strings.HasSuffix(path, load.TestEnding) || strings.HasSuffix(path, load.VariablesEnding)
+	endings := []string{load.TestEnding, load.PolicyEnding, load.PolicyTestEnding, load.VariablesEnding}
+	return slices.ContainsFunc(endings, func(ending string) bool { return strings.HasSuffix(path, ending) })
 }
