@@ -44,7 +44,11 @@ func checkedBy() map[string]map[string]string {
 		"modules.md":       {"```": "TestModulesGuide"},
 		"nexrl-modules.md": {"```python": "test_rl_guides.py", "```python\n# FRAY_CLIENT_SPEC": "not run as written: it needs a cluster; test_rl_launching.py launches runs"},
 		"nexrl.md":         {"    ": examples, "```\nmodule": "not run: what package examples' TestNexRL shows", "```\nval/": "not run: what package examples' TestNexRL shows", "```hcl": "rl/config: TestTheGuidesCallIsRight", "```python": "test_rl_guides.py"},
-		"quickstart.md":    {"    ": "TestQuickstartGuide"},
+		"notices.md": {
+			"```hcl": "TestNoticesGuide", "```python": "TestNoticesGuide", "```go": "TestNoticesGuide", "```json": "not run: what TestNoticesGuide's receivers get", "    fray notify": "TestScript/notices",
+			"    fray plan": "TestScript/plan_refresh", "    fray watch": "not run: it needs a repository; TestScript/watch_git",
+		},
+		"quickstart.md": {"    ": "TestQuickstartGuide"},
 		"ray-capacity.md": {
 			"```hcl": "not run: it needs nodes with TPUs; TestTrainingOnRay runs one like it",
 			"    ":   "not run: it needs a cluster; TestTrainingOnRay",

@@ -129,7 +129,7 @@ func (e *Decoder) receiverURL(x *configs.Expression) schema.Text {
 	}
 	u, err := url.Parse(value)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil {
-		e.ErrorAt(x.Expr.Range(), "Invalid value for url", "Write an address such as https://hooks.example.com/services/…, without a user name. The value is sensitive and is not shown.")
+		e.ErrorAt(x.Expr.Range(), "Invalid value for url", "Write an address such as https://hooks.example.com/services/…, without a user name.")
 		return schema.Text{}
 	}
 	return text
