@@ -1,5 +1,11 @@
 package state
 
+// Origin is where a configuration came from.
+type Origin struct {
+	// Followed is the commit that it was taken from, nil where no repository is followed.
+	Followed *Followed `json:"followed,omitempty"`
+}
+
 // Followed is the commit that a configuration was taken over from by a watch that follows a
 // repository.
 type Followed struct {

@@ -19,7 +19,7 @@ import (
 )
 
 // TestNoticesGuide has the receivers of the guide, in Python and in Go, verify what fray sends, and
-// reject what somebody else does; and it validates the configuration of the guide.
+// reject what another sender does; and it validates the configuration of the guide.
 func TestNoticesGuide(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join("..", "..", "docs", "guides", "notices.md"))
 	if err != nil {
