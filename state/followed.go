@@ -2,6 +2,9 @@ package state
 
 // Origin is where a configuration came from.
 type Origin struct {
+	// Recorded names the recording of the configuration that Desired came of, by
+	// which it follows values that become known or change; "": it stays as it is.
+	Recorded string `json:"recorded,omitempty"`
 	// Followed is the commit that it was taken from, nil where no repository is followed.
 	Followed *Followed `json:"followed,omitempty"`
 }
