@@ -40,17 +40,17 @@ func (s *Sender) run(ctx context.Context, to *schema.CommandReceiver, sent *noti
 	case err == nil:
 		return nil
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return &Failure{Text: fmt.Sprintf("its command did not end within %s and was ended", s.command)}
+		return &Failure{Cause: notice.CauseTimeout, Text: fmt.Sprintf("its command did not end within %s and was ended", s.command)}
 	case ctx.Err() != nil:
-		return &Failure{Text: "the delivery was cut short"}
+		return &Failure{Cause: notice.CauseCanceled, Text: "the delivery was cut short"}
 	case ended && exit.ExitCode() >= 0:
-		return &Failure{Text: fmt.Sprintf("its command exited with status %d", exit.ExitCode())}
+		return &Failure{Cause: notice.CauseCommand, Code: exit.ExitCode(), Text: fmt.Sprintf("its command exited with status %d", exit.ExitCode())}
 	case ended:
-		return &Failure{Text: "its command was ended by a signal"}
+		return &Failure{Cause: notice.CauseCommand, Text: "its command was ended by a signal"}
 	case errors.Is(err, exec.ErrNotFound):
-		return &Failure{Text: "its command is not found on this machine"}
+		return &Failure{Cause: notice.CauseCommand, Text: "its command is not found on this machine"}
 	case errors.Is(err, exec.ErrWaitDelay):
 		return nil // it ended well, and left a process behind that holds its output
 	}
-	return &Failure{Text: "its command cannot be started"}
+	return &Failure{Cause: notice.CauseCommand, Text: "its command cannot be started"}
 }

@@ -155,7 +155,9 @@ func (k *Keeper) conclude(ctx context.Context, c *courier, o outcome) {
 		events = append(events, event(state.EventWarn, fmt.Sprintf("%s cannot be told, and is tried again: %s", to, o.failure.Text)))
 		k.cfg.Log.Warn("a notice could not be delivered; it is tried again", "notification", of.String(), "receiver", string(to), "why", o.failure.Text)
 	}
-	k.settle(func(l *notice.Ledger) *notice.Ledger { return notice.Failed(l, of, to, o.failure.Text, now.UTC()) }, events...)
+	k.settle(func(l *notice.Ledger) *notice.Ledger {
+		return notice.Failed(l, of, to, notice.Failure{Since: now.UTC(), Cause: o.failure.Cause, Code: o.failure.Code, Text: o.failure.Text})
+	}, events...)
 	k.count(of, to, ResultFailed)
 	k.saveSoon(ctx)
 }

@@ -49,14 +49,14 @@ func (s *Sender) post(ctx context.Context, to schema.Text, header http.Header, b
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
 	if err != nil {
-		return &Failure{Text: "its url is no address"}
+		return &Failure{Cause: notice.CauseInvalid, Text: "its url is no address"}
 	}
 	request.Header = header
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("User-Agent", "fray")
 	response, err := s.client.Do(request)
 	if err != nil {
-		return &Failure{Text: exchangeText(err)}
+		return exchangeFailure(err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	_, _ = io.CopyN(io.Discard, response.Body, 64<<10) // so that the connection can be used again
@@ -70,9 +70,9 @@ func statusFailure(response *http.Response, now time.Time) *Failure {
 	case code >= 200 && code < 300:
 		return nil
 	case code >= 300 && code < 400:
-		return &Failure{Text: fmt.Sprintf("it answers with a redirect (%d), and redirects are not followed: write the address that it redirects to", code)}
+		return &Failure{Cause: notice.CauseRedirect, Code: code, Text: fmt.Sprintf("it answers with a redirect (%d), and redirects are not followed: write the address that it redirects to", code)}
 	}
-	f := &Failure{Text: fmt.Sprintf("it answers with status %d", code), After: retryAfter(response.Header.Get("Retry-After"), now)}
+	f := &Failure{Cause: notice.CauseStatus, Code: code, Text: fmt.Sprintf("it answers with status %d", code), After: retryAfter(response.Header.Get("Retry-After"), now)}
 	if name := http.StatusText(code); name != "" {
 		f.Text += " (" + name + ")"
 	}
@@ -94,33 +94,34 @@ func retryAfter(value string, now time.Time) time.Duration {
 	return 0
 }
 
-// exchangeText says why there was no response, without the address, which errors of the
+// exchangeFailure is why there was no response, without the address, which errors of the
 // standard library repeat.
-func exchangeText(err error) string {
+func exchangeFailure(err error) *Failure {
+	unreachable := func(text string) *Failure { return &Failure{Cause: notice.CauseUnreachable, Text: text} }
 	if dns, ok := errors.AsType[*net.DNSError](err); ok {
 		if dns.IsNotFound {
-			return "the host in its url is not known"
+			return unreachable("the host in its url is not known")
 		}
-		return "the host in its url cannot be looked up"
+		return unreachable("the host in its url cannot be looked up")
 	}
 	_, unverified := errors.AsType[*tls.CertificateVerificationError](err)
 	_, notTLS := errors.AsType[tls.RecordHeaderError](err)
 	timeout, isNet := errors.AsType[net.Error](err)
 	switch {
 	case unverified:
-		return "its certificate is not one that this machine trusts"
+		return &Failure{Cause: notice.CauseUntrusted, Text: "its certificate is not one that this machine trusts"}
 	case notTLS:
-		return "it does not answer with TLS"
+		return &Failure{Cause: notice.CauseUntrusted, Text: "it does not answer with TLS"}
 	case errors.Is(err, context.Canceled):
-		return "the delivery was cut short"
+		return &Failure{Cause: notice.CauseCanceled, Text: "the delivery was cut short"}
 	case isNet && timeout.Timeout(), errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
-		return "it did not answer in time"
+		return &Failure{Cause: notice.CauseTimeout, Text: "it did not answer in time"}
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return "nothing listens at its address (connection refused)"
+		return unreachable("nothing listens at its address (connection refused)")
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.EPIPE):
-		return "it closed the connection without an answer"
+		return unreachable("it closed the connection without an answer")
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
-		return "its host cannot be reached"
+		return unreachable("its host cannot be reached")
 	}
-	return "there was no answer that HTTP allows"
+	return unreachable("there was no answer that HTTP allows")
 }

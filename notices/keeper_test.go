@@ -54,7 +54,7 @@ func stackOf(to ...*receiver) *state.Document {
 	for i, r := range to {
 		n := &schema.Notification{
 			Addr: schema.Address{Kind: schema.KindNotification, Name: fmt.Sprint("n", i)}, On: schema.NoticeKinds(), PendingAfter: schema.DefaultPendingAfter, BudgetAt: 1,
-			Webhook: &schema.WebhookReceiver{URL: schema.Secret(r.URL + "/" + hush)},
+			Webhook: &schema.WebhookReceiver{URL: schema.Secret(r.URL + "/" + secretPath)},
 		}
 		doc.Resources[n.Addr] = state.Resource{Notification: n}
 	}
@@ -162,7 +162,7 @@ func TestRejectedMessageIsDropped(t *testing.T) {
 			t.Errorf("got event %+v", e)
 		}
 	}
-	if !strings.Contains(texts, "rejects \"Failed: job.bad\", which is not sent again: it answers with status 400") || strings.Contains(texts, "hush") {
+	if !strings.Contains(texts, "rejects \"Failed: job.bad\", which is not sent again: it answers with status 400") || strings.Contains(texts, "s3cret") {
 		t.Errorf("got events:\n%s", texts)
 	}
 	if ledger, err := notices.Read(t.Context(), l.store); err != nil || ledger.Dropped[schema.Address{Kind: schema.KindNotification, Name: "n0"}] != 1 {

@@ -21,7 +21,7 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-const hush = "T0/B0/hushhush" // in the path of every receiver
+const secretPath = "T0/B0/s3cretpath" // in the path of every receiver
 
 var oncall = schema.Address{Kind: schema.KindNotification, Name: "oncall"}
 
@@ -41,7 +41,7 @@ func send(t *testing.T, n *schema.Notification, to schema.Receiver) *notices.Fai
 	return notices.NewSender(reveal, 2*time.Second, 5*time.Second).Send(t.Context(), n, sample(), to)
 }
 
-// A signed message is taken by the library of those who defined how messages are signed.
+// A signed message is taken by the library of Standard Webhooks.
 func TestWebhookIsSignedAsStandardWebhooksAre(t *testing.T) {
 	const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 	var body []byte
@@ -51,7 +51,7 @@ func TestWebhookIsSignedAsStandardWebhooksAre(t *testing.T) {
 		header = r.Header
 	}))
 	defer server.Close()
-	n := &schema.Notification{Addr: oncall, Webhook: &schema.WebhookReceiver{URL: schema.Secret(server.URL + "/" + hush), Secret: schema.Secret(secret)}}
+	n := &schema.Notification{Addr: oncall, Webhook: &schema.WebhookReceiver{URL: schema.Secret(server.URL + "/" + secretPath), Secret: schema.Secret(secret)}}
 	if failure := send(t, n, schema.ReceiverWebhook); failure != nil {
 		t.Fatal(failure)
 	}
@@ -81,7 +81,7 @@ func TestSlackMessageIsInert(t *testing.T) {
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _ = json.NewDecoder(r.Body).Decode(&got) }))
 	defer server.Close()
-	n := &schema.Notification{Addr: oncall, Slack: &schema.SlackReceiver{URL: schema.Secret(server.URL + "/" + hush)}}
+	n := &schema.Notification{Addr: oncall, Slack: &schema.SlackReceiver{URL: schema.Secret(server.URL + "/" + secretPath)}}
 	if failure := send(t, n, schema.ReceiverSlack); failure != nil {
 		t.Fatal(failure)
 	}
@@ -130,7 +130,7 @@ func TestFailures(t *testing.T) {
 		{"a wait without end", "it answers with status 503 (Service Unavailable)", false, time.Hour, of(answer(503, "Retry-After", "999999999"))},
 		{"400", "it answers with status 400 (Bad Request)", true, 0, of(answer(400))},
 		{"404", "it answers with status 404 (Not Found)", false, 0, of(answer(404))},
-		{"redirect", "it answers with a redirect (302), and redirects are not followed: write the address that it redirects to", false, 0, of(answer(302, "Location", "http://127.0.0.1:1/"+hush))},
+		{"redirect", "it answers with a redirect (302), and redirects are not followed: write the address that it redirects to", false, 0, of(answer(302, "Location", "http://127.0.0.1:1/"+secretPath))},
 		{"dead", "nothing listens at its address (connection refused)", false, 0, dead},
 		{"slow", "it did not answer in time", false, 0, of(func(_ http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(io.Discard, r.Body)
@@ -156,7 +156,7 @@ func TestFailures(t *testing.T) {
 		{"no TLS", "", false, 0, func(t *testing.T) string { return strings.Replace(of(answer(200))(t), "http://", "https://", 1) }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			n := &schema.Notification{Addr: oncall, Webhook: &schema.WebhookReceiver{URL: schema.Secret(test.url(t) + "/" + hush), Secret: schema.Secret("signs-it")}}
+			n := &schema.Notification{Addr: oncall, Webhook: &schema.WebhookReceiver{URL: schema.Secret(test.url(t) + "/" + secretPath), Secret: schema.Secret("signs-it")}}
 			failure := send(t, n, schema.ReceiverWebhook)
 			if failure == nil {
 				t.Fatal("it was taken")
@@ -164,7 +164,7 @@ func TestFailures(t *testing.T) {
 			if !strings.HasPrefix(failure.Text, test.want) || failure.Rejected != test.rejected || failure.After != test.after {
 				t.Errorf("got %+v, want %q, rejected %v, after %s", failure, test.want, test.rejected, test.after)
 			}
-			for _, secret := range []string{"hush", "signs-it", "127.0.0.1", "host.invalid", "you asked"} {
+			for _, secret := range []string{"s3cret", "signs-it", "127.0.0.1", "host.invalid", "you asked"} {
 				if strings.Contains(failure.Text, secret) {
 					t.Errorf("the failure %q has %q in it", failure.Text, secret)
 				}
@@ -194,9 +194,9 @@ func TestCommandReadsTheNotice(t *testing.T) {
 		words []string
 		want  string
 	}{
-		{[]string{"sh", "-c", "echo hushhush >&2; exit 3"}, "its command exited with status 3"},
+		{[]string{"sh", "-c", "echo s3cretpath >&2; exit 3"}, "its command exited with status 3"},
 		{[]string{"sh", "-c", "sleep 1000 & wait"}, "its command did not end within 1s and was ended"},
-		{[]string{"no-such-hushhush"}, "its command is not found on this machine"},
+		{[]string{"no-such-s3cretpath"}, "its command is not found on this machine"},
 		{[]string{"/"}, "its command cannot be started"},
 	} {
 		if failure := run(test.words...); failure == nil || failure.Text != test.want {

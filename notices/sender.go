@@ -14,7 +14,9 @@ import (
 // Failure is why a receiver did not take a notice. Its text has nothing that is sensitive in
 // it, and nothing that the receiver wrote.
 type Failure struct {
-	Text string
+	Cause notice.FailureCause
+	Code  int // the status of HTTP, or that of a command's exit; 0: neither
+	Text  string
 	// Rejected says that the receiver is there and does not take this message.
 	Rejected bool
 	// After is how long it asked to be left alone, 0 for not.
@@ -60,7 +62,7 @@ func (s *Sender) Send(ctx context.Context, n *schema.Notification, sent notice.N
 	case to == schema.ReceiverCommand && n.Command != nil:
 		return s.run(ctx, n.Command, &sent)
 	}
-	return &Failure{Text: "the notification has no such receiver", Rejected: true}
+	return &Failure{Cause: notice.CauseInvalid, Text: "the notification has no such receiver", Rejected: true}
 }
 
 // message is a notice as receivers get it.
@@ -74,7 +76,7 @@ func encode(sent *notice.Notice) ([]byte, *Failure) {
 	m.To = nil
 	data, err := json.Marshal(m)
 	if err != nil {
-		return nil, &Failure{Text: "the notice cannot be encoded", Rejected: true}
+		return nil, &Failure{Cause: notice.CauseInvalid, Text: "the notice cannot be encoded", Rejected: true}
 	}
 	return data, nil
 }
@@ -83,7 +85,7 @@ func encode(sent *notice.Notice) ([]byte, *Failure) {
 func (s *Sender) open(t schema.Text) (string, *Failure) {
 	value, err := s.reveal(t)
 	if err != nil {
-		return "", &Failure{Text: "its sensitive values cannot be opened: the stack's key is another one than that which sealed them"}
+		return "", &Failure{Cause: notice.CauseSealed, Text: "its sensitive values cannot be opened: the stack's key is another one than that which sealed them"}
 	}
 	return value, nil
 }

@@ -32,11 +32,7 @@ type Document struct {
 	// Revision counts accepted plans; Desired is what the last one asked for.
 	Revision uint64         `json:"revision"`
 	Desired  schema.Desired `json:"desired"`
-	// Recorded names the recording of the configuration that Desired came of, by
-	// which it follows values that become known or change; "": it stays as it is.
-	Recorded string `json:"recorded,omitempty"`
-	// Followed is the commit that Desired came from, nil where no repository is followed.
-	Followed *Followed `json:"followed,omitempty"`
+	Origin
 	// Variables are digests of the values that variables had at the last apply, nil where
 	// they are not known.
 	Variables *Variables `json:"variables,omitempty"`

@@ -168,9 +168,10 @@ func filled(t testing.TB) state.Document {
 	f.fill(t, reflect.ValueOf(&d).Elem())
 	d.FormatVersion = state.FormatVersion
 	specs := []func(*state.Resource){
-		func(r *state.Resource) { r.Reservation, r.Group = nil, nil },
-		func(r *state.Resource) { r.Namespace, r.Group = nil, nil },
-		func(r *state.Resource) { r.Namespace, r.Reservation = nil, nil },
+		func(r *state.Resource) { r.Reservation, r.Group, r.Notification = nil, nil, nil },
+		func(r *state.Resource) { r.Namespace, r.Group, r.Notification = nil, nil, nil },
+		func(r *state.Resource) { r.Namespace, r.Reservation, r.Notification = nil, nil, nil },
+		func(r *state.Resource) { r.Namespace, r.Reservation, r.Group = nil, nil, nil },
 	}
 	for i, addr := range slices.SortedFunc(maps.Keys(d.Resources), schema.Address.Compare) {
 		r := d.Resources[addr]

@@ -1,5 +1,14 @@
 package state
 
+// Origin is where a configuration came from.
+type Origin struct {
+	// Recorded names the recording of the configuration that Desired came of, by
+	// which it follows values that become known or change; "": it stays as it is.
+	Recorded string `json:"recorded,omitempty"`
+	// Followed is the commit that it was taken from, nil where no repository is followed.
+	Followed *Followed `json:"followed,omitempty"`
+}
+
 // Followed is the commit that a configuration was taken over from by a watch that follows a
 // repository.
 type Followed struct {

@@ -242,9 +242,9 @@ func (f *followed) readLocked(ctx context.Context) error {
 	switch {
 	case err == nil || f.repo == "":
 	case errors.Is(err, terminal.ErrReported):
-		f.reporter.Report(digest, forge.StateFailure, "not taken over: the configuration has errors; fray validate shows them")
+		f.reporter.Report(digest, forge.StateFailure, "not accepted: the configuration has errors; fray validate shows them")
 	default:
-		f.reporter.Report(digest, forge.StateError, "not taken over yet, and tried again: the controller's log has the reason")
+		f.reporter.Report(digest, forge.StateError, "not accepted yet, and tried again: the controller's log has the reason")
 	}
 	if err == nil || errors.Is(err, terminal.ErrReported) {
 		f.seen = digest // what is wrong with the files is reported once; other errors are tried again

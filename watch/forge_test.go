@@ -30,7 +30,7 @@ func TestCommitsAreReportedToTheForge(t *testing.T) {
 	}
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	t.Setenv("HOME", t.TempDir())
-	t.Setenv("FRAY_FORGE_TOKEN", "hushhush")
+	t.Setenv("FRAY_FORGE_TOKEN", "s3cretpath")
 	repo := t.TempDir()
 	git := func(args ...string) string {
 		cmd := exec.Command("git", append([]string{"-C", repo, "-c", "user.name=merger", "-c", "user.email=m@example.com"}, args...)...)
@@ -53,7 +53,7 @@ func TestCommitsAreReportedToTheForge(t *testing.T) {
 	git("init", "--quiet", "--initial-branch=main")
 	one := commit("one", "namespace \"one\" {}\n")
 
-	fake := forgetest.New("hushhush", "fray-bot")
+	fake := forgetest.New("s3cretpath", "fray-bot")
 	arrived := make(chan string, 100)
 	fake.Before(func(call string) { arrived <- call })
 	server := httptest.NewServer(fake)
@@ -107,8 +107,8 @@ func TestCommitsAreReportedToTheForge(t *testing.T) {
 	if doc.Followed == nil || doc.Followed.Commit != one || len(doc.Followed.Commits) != 1 || doc.Followed.Commits[0].Author != "Ada" || doc.Followed.Commits[0].Committer != "merger" {
 		t.Errorf("the state records %+v, want the commit by Ada", doc.Followed)
 	}
-	f.latest.Load().Judged(loop.VerdictAccepted, "taken over as revision 1")
-	reported(one, forge.StateSuccess, "taken over as revision 1")
+	f.latest.Load().Judged(loop.VerdictAccepted, "accepted as revision 1")
+	reported(one, forge.StateSuccess, "accepted as revision 1")
 
 	two := commit("two", "namespace \"two\" {\n  nonsense = 1\n}\n")
 	if err := f.read(t.Context()); err == nil {
@@ -123,7 +123,7 @@ func TestCommitsAreReportedToTheForge(t *testing.T) {
 	if doc.Followed.Commit != three {
 		t.Errorf("the state records %+v, want commit three", doc.Followed)
 	}
-	if strings.Contains(out.String(), "hushhush") {
+	if strings.Contains(out.String(), "s3cretpath") {
 		t.Errorf("the token is shown:\n%s", out.String())
 	}
 }

@@ -46,6 +46,10 @@ func checkedBy() map[string]map[string]string {
 		"modules.md":       {"```": "TestModulesGuide"},
 		"nexrl-modules.md": {"```python": "test_rl_guides.py", "```python\n# FRAY_CLIENT_SPEC": "not run as written: it needs a cluster; test_rl_launching.py launches runs"},
 		"nexrl.md":         {"    ": examples, "```\nmodule": "not run: what package examples' TestNexRL shows", "```\nval/": "not run: what package examples' TestNexRL shows", "```hcl": "rl/config: TestTheGuidesCallIsRight", "```python": "test_rl_guides.py"},
+		"notices.md": {
+			"```hcl": "TestNoticesGuide", "```python": "TestNoticesGuide", "```go": "TestNoticesGuide", "```json": "not run: what TestNoticesGuide's receivers get", "    fray notify": "TestScript/notices",
+			"    fray plan": "TestScript/plan_refresh", "    fray watch": "not run: it needs a repository; TestScript/watch_git",
+		},
 		"policies.md": {
 			"```": "TestPoliciesGuide", "```rego": "TestConftestGuide", "    fray policy input": "TestConftestGuide",
 			"    fray apply": "not run as written: TestScript/policy overrides a policy", "    fray module": "not run as written: TestScript/get publishes into a directory",

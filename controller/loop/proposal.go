@@ -63,7 +63,7 @@ func (l *leader) followFiles(ctx context.Context) error {
 	l.proposed, l.deferred = p, paused
 	reject := func(why string) {
 		l.cfg.Log.Warn("configuration not taken over; the last one stands", "from", p.Name, "why", why)
-		p.judged(VerdictRejected, "not taken over: "+why)
+		p.judged(VerdictRejected, "not accepted: "+why)
 	}
 	next, err := p.Make(ctx, doc)
 	if err != nil {
@@ -94,7 +94,7 @@ func (l *leader) followFiles(ctx context.Context) error {
 		return nil
 	case l.cfg.Observe || paused:
 		l.cfg.Log.Log(ctx, LevelNews, "configuration differs and is not taken over", "from", p.Name, "would have", text)
-		p.judged(VerdictDeferred, "not taken over, since the stack is only observed or paused; it would have "+text)
+		p.judged(VerdictDeferred, "not accepted, since the stack is only observed or paused; it would have "+text)
 		return nil
 	}
 	l.stepper.SetRefine(p.Refine)
@@ -103,7 +103,7 @@ func (l *leader) followFiles(ctx context.Context) error {
 	if err := l.stepper.Accept(ctx, next); err != nil {
 		return err
 	}
-	p.judged(VerdictAccepted, fmt.Sprintf("taken over as revision %d: %s", next.Revision, text))
+	p.judged(VerdictAccepted, fmt.Sprintf("accepted as revision %d: %s", next.Revision, text))
 	return nil
 }
 

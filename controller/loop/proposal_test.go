@@ -129,7 +129,7 @@ func TestDeniedProposalChangesNothing(t *testing.T) {
 			if l.stepper.Document() != before {
 				t.Errorf("%s: the state was changed to revision %d", name, l.stepper.Document().Revision)
 			}
-			if len(judged) != 1 || !strings.HasPrefix(judged[0], "rejected not taken over: ") {
+			if len(judged) != 1 || !strings.HasPrefix(judged[0], "rejected not accepted: ") {
 				t.Errorf("%s: judged %q, want once as rejected", name, judged)
 			}
 			p.Denied = func(context.Context, *plan.Plan, *state.Document) (string, error) { return "", nil }
@@ -137,7 +137,7 @@ func TestDeniedProposalChangesNothing(t *testing.T) {
 			if err := l.followFiles(t.Context()); err != nil || l.stepper.Document().Revision != 1 {
 				t.Errorf("allowed: got revision %d, %v, want 1", l.stepper.Document().Revision, err)
 			}
-			if want := "accepted taken over as revision 1: 1 to create, 0 to update, 0 to restart, 0 to replace, 0 to delete"; judged[len(judged)-1] != want {
+			if want := "accepted accepted as revision 1: 1 to create, 0 to update, 0 to restart, 0 to replace, 0 to delete"; judged[len(judged)-1] != want {
 				t.Errorf("judged %q, want %q", judged[len(judged)-1], want)
 			}
 		}

@@ -62,7 +62,7 @@ func (w *Decoding) specs(d *schema.Desired) {
 			d.Groups = append(d.Groups, g)
 		}
 		for _, decl := range e.Decls.Sorted(schema.KindNotification) {
-			d.Notifications = append(d.Notifications, e.notification(decl))
+			d.Notifications = append(d.Notifications, notification(e, decl))
 		}
 	}
 	for _, e := range w.Order {

@@ -14,26 +14,26 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-func (e *Decoder) notification(decl *configs.Declaration) schema.Notification {
+func notification(e *Decoder, decl *configs.Declaration) schema.Notification {
 	b := given(e, nil, decl.Block)
 	n := schema.Notification{
 		Addr:         e.Global(decl.Addr),
 		On:           eval.Get(e, nil, b.Attr("on"), asNoticeKinds, nil),
 		PendingAfter: eval.Get(e, nil, b.Attr("pending_after"), as.PositiveDuration, schema.DefaultPendingAfter),
 		BudgetAt:     eval.Get(e, nil, b.Attr("budget_at"), asPart, schema.DefaultBudgetAt),
-		Namespaces:   e.namespacesNamed(b.Attr("namespaces")),
+		Namespaces:   namespacesNamed(e, b.Attr("namespaces")),
 	}
 	if child := b.Child("slack"); child != nil {
-		n.Slack = &schema.SlackReceiver{URL: e.receiverURL(child.Attr("url"))}
+		n.Slack = &schema.SlackReceiver{URL: receiverURL(e, child.Attr("url"))}
 	}
 	if child := b.Child("webhook"); child != nil {
-		n.Webhook = &schema.WebhookReceiver{URL: e.receiverURL(child.Attr("url"))}
+		n.Webhook = &schema.WebhookReceiver{URL: receiverURL(e, child.Attr("url"))}
 		if x := child.Attr("secret"); x != nil {
-			n.Webhook.Secret = e.secretText(x)
+			n.Webhook.Secret = secretText(e, x)
 		}
 	}
 	if child := b.Child("command"); child != nil {
-		n.Command = &schema.CommandReceiver{Command: e.commandWords(child.Attr("command"))}
+		n.Command = &schema.CommandReceiver{Command: commandWords(e, child.Attr("command"))}
 	}
 	if len(n.Receivers()) == 0 {
 		e.ErrorAt(decl.Block.Range(), "Missing block", "A notification needs a receiver: add a slack, webhook or command block.")
@@ -77,7 +77,7 @@ func asPart(v cty.Value) (float64, error) {
 }
 
 // namespacesNamed are the scoped names of declared namespaces, sorted.
-func (e *Decoder) namespacesNamed(x *configs.Expression) []string {
+func namespacesNamed(e *Decoder, x *configs.Expression) []string {
 	names := eval.Get(e, nil, x, as.StringList, nil)
 	var scoped []string
 	for _, name := range names {
@@ -93,7 +93,7 @@ func (e *Decoder) namespacesNamed(x *configs.Expression) []string {
 }
 
 // secretText decodes a text that is sensitive, whether or not it comes of a sensitive value.
-func (e *Decoder) secretText(x *configs.Expression) schema.Text {
+func secretText(e *Decoder, x *configs.Expression) schema.Text {
 	if x == nil {
 		return schema.Text{}
 	}
@@ -121,22 +121,22 @@ func (e *Decoder) secretText(x *configs.Expression) schema.Text {
 }
 
 // receiverURL decodes the address of a receiver. Errors do not show it.
-func (e *Decoder) receiverURL(x *configs.Expression) schema.Text {
-	text := e.secretText(x)
+func receiverURL(e *Decoder, x *configs.Expression) schema.Text {
+	text := secretText(e, x)
 	value, err := text.Reveal(nil)
 	if err != nil || value == "" {
 		return text
 	}
 	u, err := url.Parse(value)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil {
-		e.ErrorAt(x.Expr.Range(), "Invalid value for url", "Write an address such as https://hooks.example.com/services/…, without a user name. The value is sensitive and is not shown.")
+		e.ErrorAt(x.Expr.Range(), "Invalid value for url", "Write an address such as https://hooks.example.com/services/…, without a user name.")
 		return schema.Text{}
 	}
 	return text
 }
 
 // commandWords decodes the command of a receiver, which is known at plan time.
-func (e *Decoder) commandWords(x *configs.Expression) []schema.Text {
+func commandWords(e *Decoder, x *configs.Expression) []schema.Text {
 	words := e.texts(nil, x)
 	switch {
 	case x == nil:

@@ -43,17 +43,17 @@ func settled(l *Ledger, id string, to schema.Receiver, dropped bool) *Ledger {
 
 // Failed returns the ledger with the failure of a delivery. It is l itself where the
 // receiver has failed so before, so that a dead receiver does not have it written again and again.
-func Failed(l *Ledger, of schema.Address, to schema.Receiver, text string, now time.Time) *Ledger {
+func Failed(l *Ledger, of schema.Address, to schema.Receiver, f Failure) *Ledger {
 	name := ReceiverName(of, to)
 	was, failing := l.Receivers[name]
-	if failing && was.Text == text {
+	if failing && was.Cause == f.Cause && was.Code == f.Code {
 		return l
 	}
-	if !failing {
-		was.Since = now
+	if failing {
+		f.Since = was.Since
 	}
 	next := l.clone()
-	next.Receivers[name] = Failure{Since: was.Since, Text: text}
+	next.Receivers[name] = f
 	return next
 }
 

@@ -1,6 +1,7 @@
 package notice
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -90,17 +91,16 @@ func (f *findings) job(addr schema.Address, j *state.Job, why *plan.Pending) {
 		}
 		f.failed[fmt.Sprintf("%s %d", j.ID, j.Attempt)] = Condition{schema.NoticeJobFailed, item}
 	case schema.JobPending:
-		item.Since, item.Text = pendingSince(j), j.Reason
+		text := cmp.Or(j.Reason, "no reason is known yet")
+		item.Since = pendingSince(j)
 		w := waiting{}
 		if why != nil {
 			item.Cause, w.comes = string(why.Kind), why.Kind == plan.WaitDependency
 			if len(why.Reasons) > 0 {
-				item.Text = why.Reasons[0] + change.More(len(why.Reasons)-1)
+				text = why.Reasons[0] + change.More(len(why.Reasons)-1)
 			}
 		}
-		if item.Text == "" {
-			item.Text = "no reason is known yet"
-		}
+		item.Text = text
 		w.Condition = Condition{schema.NoticeJobPending, item}
 		f.pending[pendingKey(j)] = w
 	case schema.JobRunning, schema.JobSucceeded, schema.JobStopped:

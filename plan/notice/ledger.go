@@ -86,9 +86,27 @@ type Item struct {
 
 // Failure is how deliveries to one receiver fail.
 type Failure struct {
-	Since time.Time `json:"since"`
-	Text  string    `json:"text"`
+	Since time.Time    `json:"since"`
+	Cause FailureCause `json:"cause"`
+	Code  int          `json:"code,omitempty"` // the status of HTTP, or that of a command's exit
+	Text  string       `json:"text"`
 }
+
+// FailureCause is a closed set of reasons why a delivery fails.
+type FailureCause string
+
+// The causes.
+const (
+	CauseUnreachable FailureCause = "unreachable" // there was no answer
+	CauseTimeout     FailureCause = "timeout"     // it took too long
+	CauseUntrusted   FailureCause = "untrusted"   // its certificate
+	CauseRedirect    FailureCause = "redirect"
+	CauseStatus      FailureCause = "status"   // an answer that is no success
+	CauseCommand     FailureCause = "command"  // it could not be started, or has failed
+	CauseSealed      FailureCause = "sealed"   // its sensitive values cannot be opened
+	CauseInvalid     FailureCause = "invalid"  // the receiver or the notice is no valid one
+	CauseCanceled    FailureCause = "canceled" // this process ends
+)
 
 // Bounds of a ledger.
 const (
