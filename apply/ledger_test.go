@@ -105,6 +105,32 @@ func TestLedgerOfAMonth(t *testing.T) {
 	})
 }
 
+// A state that was lost and made again goes on with what the ledger says of the month.
+func TestMonthIsRestored(t *testing.T) {
+	begin := time.Date(2026, 11, 3, 7, 0, 0, 0, time.UTC)
+	s, doc := storetest.NewMemory(), oneSlice(begin)
+	for _, now := range []time.Time{begin, begin.Add(30 * time.Hour)} {
+		next := *doc
+		next.Metering = accounting.Meter(accounting.Input{Doc: doc, Now: now})
+		doc = &next
+	}
+	l := &ledger{store: s, epoch: 1, valid: func() error { return nil }}
+	if err := l.write(t.Context(), doc.Metering.Closed, begin); err != nil {
+		t.Fatal(err)
+	}
+	again, err := restoreMetering(t.Context(), s, oneSlice(begin), begin.Add(31*time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := doc.Metering.Spent[""].Closed
+	if got := again.Metering.Spent[""].Used; got != want || want.High == 0 {
+		t.Errorf("restored %v, want %v", got, want)
+	}
+	if kept, err := restoreMetering(t.Context(), s, doc, begin); err != nil || kept != doc {
+		t.Errorf("a state with a metering was changed: %v", err)
+	}
+}
+
 // wantDays checks that days that are over are one object each.
 func wantDays(t *rapid.T, s store.Store, now time.Time) {
 	listed, err := s.List(t.Context(), store.UsagePrefix)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/plan/accounting"
+	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
 )
 
@@ -27,6 +28,25 @@ func (s *Stepper) meter() {
 		Doc: s.doc, Now: s.cfg.Now(), LastHeard: s.observer.lastReport,
 		Listed: func(slice string) bool { return listed[slice] },
 	}))
+}
+
+// restoreMetering returns doc with what the ledger says of this month, where doc has no metering
+// of its own: a state that was lost and made again goes on with its budgets.
+func restoreMetering(ctx context.Context, s store.Store, doc *state.Document, now time.Time) (*state.Document, error) {
+	if doc.Metering != nil {
+		return doc, nil
+	}
+	intervals, err := ReadUsage(ctx, s, nil, accounting.MonthOf(now), now)
+	if err != nil {
+		return nil, err
+	}
+	restored := accounting.Restored(intervals, now)
+	if restored == nil {
+		return doc, nil
+	}
+	next := *doc
+	next.Metering = restored
+	return &next, nil
 }
 
 // meterIfDue does so where nothing else is to be saved.

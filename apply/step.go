@@ -133,6 +133,9 @@ func New(ctx context.Context, cfg Config) (*Stepper, error) {
 	if doc.Epoch > cfg.Epoch { // the lease's object was removed while this one was waited for
 		return nil, fmt.Errorf("%w: it has epoch %d, this lease only %d; try again", ErrStateMoved, doc.Epoch, cfg.Epoch)
 	}
+	if doc, err = restoreMetering(ctx, cfg.Store, doc, cfg.Now()); err != nil {
+		return nil, err
+	}
 	var events *Recorder
 	if cfg.Events {
 		events = &Recorder{Store: cfg.Store, Epoch: cfg.Epoch, Valid: cfg.Valid}

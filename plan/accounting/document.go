@@ -27,3 +27,28 @@ func OfDocument(doc *state.Document, until time.Time) []state.UsageInterval {
 	}
 	return append(all, metered.next.Closed...)
 }
+
+// Restored is the metering of a state that has none, as one that was made again: what the
+// intervals of a ledger, merged, say that the month of a time has cost so far. It is nil where
+// they say nothing.
+func Restored(intervals []state.UsageInterval, now time.Time) *state.Metering {
+	m := &state.Metering{Month: MonthName(now)}
+	for k := range intervals {
+		i := &intervals[k]
+		if MonthName(i.From) != m.Month {
+			continue
+		}
+		if m.Spent == nil {
+			m.Spent = map[string]state.MonthSpend{}
+		}
+		s := m.Spent[i.Namespace]
+		addCost(&s.Closed, &s.ClosedUnpriced, i)
+		s.Used, s.Unpriced = s.Closed, s.ClosedUnpriced
+		m.Spent[i.Namespace] = s
+		m.At = later(m.At, i.To)
+	}
+	if m.Spent == nil {
+		return nil
+	}
+	return m
+}
