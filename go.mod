@@ -44,7 +44,10 @@ require (
 
 require (
 	github.com/atotto/clipboard v0.1.4 // indirect
+	github.com/chzyer/readline v1.5.1 // indirect
 	github.com/creachadair/mds v0.31.0 // indirect
+	github.com/google/pprof v0.0.0-20261105003125-4bf881d7fb0b // indirect
+	github.com/ianlancetaylor/demangle v0.0.0-20250417193237-f615e6bd150b // indirect
 	github.com/vmihailenco/tagparser/v2 v2.0.0 // indirect
 )
 
