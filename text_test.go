@@ -24,7 +24,7 @@ func deciders() []string {
 func verbRooms() []string {
 	return []string{
 		"cmd/fray", "cmd/fray/register", "cmd/fray/stateverbs", "terminal", "stack", "configuration", "proposal", "savedplan", "progress", "rollout", "testruns", "status", "events",
-		"follow", "session", "runclient", "console", "migration", "surgery", "hostagent", "watch", "release",
+		"follow", "session", "profiling", "bugreport", "runclient", "console", "migration", "surgery", "hostagent", "watch", "release",
 	}
 }
 

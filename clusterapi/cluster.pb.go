@@ -5131,6 +5131,102 @@ func (*ResumeResponse) Descriptor() ([]byte, []int) {
 	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{69}
 }
 
+type InspectRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *InspectRequest) Reset() {
+	*x = InspectRequest{}
+	mi := &file_clusterapi_cluster_proto_msgTypes[70]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *InspectRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*InspectRequest) ProtoMessage() {}
+
+func (x *InspectRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_clusterapi_cluster_proto_msgTypes[70]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use InspectRequest.ProtoReflect.Descriptor instead.
+func (*InspectRequest) Descriptor() ([]byte, []int) {
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{70}
+}
+
+type InspectResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Version       string                 `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`       // of fray
+	Goroutines    string                 `protobuf:"bytes,2,opt,name=goroutines,proto3" json:"goroutines,omitempty"` // their stacks, cut after 2 MiB
+	Metrics       string                 `protobuf:"bytes,3,opt,name=metrics,proto3" json:"metrics,omitempty"`       // in the text format of Prometheus
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *InspectResponse) Reset() {
+	*x = InspectResponse{}
+	mi := &file_clusterapi_cluster_proto_msgTypes[71]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *InspectResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*InspectResponse) ProtoMessage() {}
+
+func (x *InspectResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_clusterapi_cluster_proto_msgTypes[71]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use InspectResponse.ProtoReflect.Descriptor instead.
+func (*InspectResponse) Descriptor() ([]byte, []int) {
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{71}
+}
+
+func (x *InspectResponse) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *InspectResponse) GetGoroutines() string {
+	if x != nil {
+		return x.Goroutines
+	}
+	return ""
+}
+
+func (x *InspectResponse) GetMetrics() string {
+	if x != nil {
+		return x.Metrics
+	}
+	return ""
+}
+
 var File_clusterapi_cluster_proto protoreflect.FileDescriptor
 
 const file_clusterapi_cluster_proto_rawDesc = "" +
@@ -5516,7 +5612,14 @@ const file_clusterapi_cluster_proto_rawDesc = "" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\"\x0f\n" +
 	"\rPauseResponse\"\x0f\n" +
 	"\rResumeRequest\"\x10\n" +
-	"\x0eResumeResponse*\xa0\x01\n" +
+	"\x0eResumeResponse\"\x10\n" +
+	"\x0eInspectRequest\"e\n" +
+	"\x0fInspectResponse\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\tR\aversion\x12\x1e\n" +
+	"\n" +
+	"goroutines\x18\x02 \x01(\tR\n" +
+	"goroutines\x12\x18\n" +
+	"\ametrics\x18\x03 \x01(\tR\ametrics*\xa0\x01\n" +
 	"\tJobStatus\x12\x1a\n" +
 	"\x16JOB_STATUS_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12JOB_STATUS_PENDING\x10\x01\x12\x16\n" +
@@ -5581,11 +5684,12 @@ const file_clusterapi_cluster_proto_rawDesc = "" +
 	"\tLookupAll\x12\x1e.fray.cluster.v1.LookupRequest\x1a#.fray.cluster.v1.ListActorsResponse\x12U\n" +
 	"\n" +
 	"ListActors\x12\".fray.cluster.v1.ListActorsRequest\x1a#.fray.cluster.v1.ListActorsResponse\x12H\n" +
-	"\x05Watch\x12\x1d.fray.cluster.v1.WatchRequest\x1a\x1e.fray.cluster.v1.WatchResponse0\x012\xe2\x01\n" +
+	"\x05Watch\x12\x1d.fray.cluster.v1.WatchRequest\x1a\x1e.fray.cluster.v1.WatchResponse0\x012\xb0\x02\n" +
 	"\x05Admin\x12F\n" +
 	"\x05Apply\x12\x1d.fray.cluster.v1.ApplyRequest\x1a\x1e.fray.cluster.v1.ApplyResponse\x12F\n" +
 	"\x05Pause\x12\x1d.fray.cluster.v1.PauseRequest\x1a\x1e.fray.cluster.v1.PauseResponse\x12I\n" +
-	"\x06Resume\x12\x1e.fray.cluster.v1.ResumeRequest\x1a\x1f.fray.cluster.v1.ResumeResponse2Y\n" +
+	"\x06Resume\x12\x1e.fray.cluster.v1.ResumeRequest\x1a\x1f.fray.cluster.v1.ResumeResponse\x12L\n" +
+	"\aInspect\x12\x1f.fray.cluster.v1.InspectRequest\x1a .fray.cluster.v1.InspectResponse2Y\n" +
 	"\x06Client\x12O\n" +
 	"\bIdentity\x12 .fray.cluster.v1.IdentityRequest\x1a!.fray.cluster.v1.IdentityResponse2\x96\x01\n" +
 	"\x04Host\x12G\n" +
@@ -5605,7 +5709,7 @@ func file_clusterapi_cluster_proto_rawDescGZIP() []byte {
 }
 
 var file_clusterapi_cluster_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
-var file_clusterapi_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 75)
+var file_clusterapi_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 77)
 var file_clusterapi_cluster_proto_goTypes = []any{
 	(JobStatus)(0),                     // 0: fray.cluster.v1.JobStatus
 	(NameClash)(0),                     // 1: fray.cluster.v1.NameClash
@@ -5683,13 +5787,15 @@ var file_clusterapi_cluster_proto_goTypes = []any{
 	(*PauseResponse)(nil),              // 73: fray.cluster.v1.PauseResponse
 	(*ResumeRequest)(nil),              // 74: fray.cluster.v1.ResumeRequest
 	(*ResumeResponse)(nil),             // 75: fray.cluster.v1.ResumeResponse
-	nil,                                // 76: fray.cluster.v1.JobRequest.LabelsEntry
-	nil,                                // 77: fray.cluster.v1.Environment.EnvVarsEntry
-	nil,                                // 78: fray.cluster.v1.TaskInfo.PortsEntry
-	nil,                                // 79: fray.cluster.v1.ActorEndpoint.MetadataEntry
-	nil,                                // 80: fray.cluster.v1.RegisterRequest.MetadataEntry
-	(*durationpb.Duration)(nil),        // 81: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),      // 82: google.protobuf.Timestamp
+	(*InspectRequest)(nil),             // 76: fray.cluster.v1.InspectRequest
+	(*InspectResponse)(nil),            // 77: fray.cluster.v1.InspectResponse
+	nil,                                // 78: fray.cluster.v1.JobRequest.LabelsEntry
+	nil,                                // 79: fray.cluster.v1.Environment.EnvVarsEntry
+	nil,                                // 80: fray.cluster.v1.TaskInfo.PortsEntry
+	nil,                                // 81: fray.cluster.v1.ActorEndpoint.MetadataEntry
+	nil,                                // 82: fray.cluster.v1.RegisterRequest.MetadataEntry
+	(*durationpb.Duration)(nil),        // 83: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),      // 84: google.protobuf.Timestamp
 }
 var file_clusterapi_cluster_proto_depIdxs = []int32{
 	13, // 0: fray.cluster.v1.LaunchRequest.request:type_name -> fray.cluster.v1.JobRequest
@@ -5700,47 +5806,47 @@ var file_clusterapi_cluster_proto_depIdxs = []int32{
 	20, // 5: fray.cluster.v1.JobRequest.environment:type_name -> fray.cluster.v1.Environment
 	2,  // 6: fray.cluster.v1.JobRequest.band:type_name -> fray.cluster.v1.Band
 	1,  // 7: fray.cluster.v1.JobRequest.name_clash:type_name -> fray.cluster.v1.NameClash
-	81, // 8: fray.cluster.v1.JobRequest.timeout:type_name -> google.protobuf.Duration
-	81, // 9: fray.cluster.v1.JobRequest.scheduling_timeout:type_name -> google.protobuf.Duration
-	81, // 10: fray.cluster.v1.JobRequest.stop_grace:type_name -> google.protobuf.Duration
-	76, // 11: fray.cluster.v1.JobRequest.labels:type_name -> fray.cluster.v1.JobRequest.LabelsEntry
+	83, // 8: fray.cluster.v1.JobRequest.timeout:type_name -> google.protobuf.Duration
+	83, // 9: fray.cluster.v1.JobRequest.scheduling_timeout:type_name -> google.protobuf.Duration
+	83, // 10: fray.cluster.v1.JobRequest.stop_grace:type_name -> google.protobuf.Duration
+	78, // 11: fray.cluster.v1.JobRequest.labels:type_name -> fray.cluster.v1.JobRequest.LabelsEntry
 	22, // 12: fray.cluster.v1.JobRequest.health_check:type_name -> fray.cluster.v1.HealthCheck
 	15, // 13: fray.cluster.v1.Entrypoint.command:type_name -> fray.cluster.v1.Command
 	16, // 14: fray.cluster.v1.Entrypoint.callable:type_name -> fray.cluster.v1.Callable
 	19, // 15: fray.cluster.v1.Resources.ports:type_name -> fray.cluster.v1.Port
 	18, // 16: fray.cluster.v1.Resources.gpu:type_name -> fray.cluster.v1.Gpu
 	21, // 17: fray.cluster.v1.Environment.uv:type_name -> fray.cluster.v1.UV
-	77, // 18: fray.cluster.v1.Environment.env_vars:type_name -> fray.cluster.v1.Environment.EnvVarsEntry
-	81, // 19: fray.cluster.v1.HealthCheck.interval:type_name -> google.protobuf.Duration
-	81, // 20: fray.cluster.v1.HealthCheck.timeout:type_name -> google.protobuf.Duration
+	79, // 18: fray.cluster.v1.Environment.env_vars:type_name -> fray.cluster.v1.Environment.EnvVarsEntry
+	83, // 19: fray.cluster.v1.HealthCheck.interval:type_name -> google.protobuf.Duration
+	83, // 20: fray.cluster.v1.HealthCheck.timeout:type_name -> google.protobuf.Duration
 	0,  // 21: fray.cluster.v1.JobInfo.status:type_name -> fray.cluster.v1.JobStatus
 	2,  // 22: fray.cluster.v1.JobInfo.band:type_name -> fray.cluster.v1.Band
 	28, // 23: fray.cluster.v1.JobInfo.tasks:type_name -> fray.cluster.v1.TaskInfo
-	82, // 24: fray.cluster.v1.JobInfo.submitted_at:type_name -> google.protobuf.Timestamp
-	82, // 25: fray.cluster.v1.JobInfo.started_at:type_name -> google.protobuf.Timestamp
-	82, // 26: fray.cluster.v1.JobInfo.ended_at:type_name -> google.protobuf.Timestamp
+	84, // 24: fray.cluster.v1.JobInfo.submitted_at:type_name -> google.protobuf.Timestamp
+	84, // 25: fray.cluster.v1.JobInfo.started_at:type_name -> google.protobuf.Timestamp
+	84, // 26: fray.cluster.v1.JobInfo.ended_at:type_name -> google.protobuf.Timestamp
 	26, // 27: fray.cluster.v1.JobInfo.attempts:type_name -> fray.cluster.v1.AttemptInfo
 	24, // 28: fray.cluster.v1.JobInfo.choice:type_name -> fray.cluster.v1.Choice
 	3,  // 29: fray.cluster.v1.Choice.reason:type_name -> fray.cluster.v1.ChoiceReason
 	25, // 30: fray.cluster.v1.Choice.passed:type_name -> fray.cluster.v1.PassedAlternative
-	82, // 31: fray.cluster.v1.AttemptInfo.started_at:type_name -> google.protobuf.Timestamp
-	82, // 32: fray.cluster.v1.AttemptInfo.ended_at:type_name -> google.protobuf.Timestamp
+	84, // 31: fray.cluster.v1.AttemptInfo.started_at:type_name -> google.protobuf.Timestamp
+	84, // 32: fray.cluster.v1.AttemptInfo.ended_at:type_name -> google.protobuf.Timestamp
 	27, // 33: fray.cluster.v1.AttemptInfo.termination:type_name -> fray.cluster.v1.Termination
 	4,  // 34: fray.cluster.v1.Termination.cause:type_name -> fray.cluster.v1.TerminationCause
-	78, // 35: fray.cluster.v1.TaskInfo.ports:type_name -> fray.cluster.v1.TaskInfo.PortsEntry
+	80, // 35: fray.cluster.v1.TaskInfo.ports:type_name -> fray.cluster.v1.TaskInfo.PortsEntry
 	27, // 36: fray.cluster.v1.TaskInfo.termination:type_name -> fray.cluster.v1.Termination
-	81, // 37: fray.cluster.v1.WaitRequest.timeout:type_name -> google.protobuf.Duration
+	83, // 37: fray.cluster.v1.WaitRequest.timeout:type_name -> google.protobuf.Duration
 	23, // 38: fray.cluster.v1.WaitResponse.jobs:type_name -> fray.cluster.v1.JobInfo
 	23, // 39: fray.cluster.v1.MonitorResponse.job:type_name -> fray.cluster.v1.JobInfo
-	81, // 40: fray.cluster.v1.HoldSessionResponse.lease:type_name -> google.protobuf.Duration
+	83, // 40: fray.cluster.v1.HoldSessionResponse.lease:type_name -> google.protobuf.Duration
 	23, // 41: fray.cluster.v1.ListJobsResponse.jobs:type_name -> fray.cluster.v1.JobInfo
 	17, // 42: fray.cluster.v1.ReservationConfig.min:type_name -> fray.cluster.v1.Resources
 	17, // 43: fray.cluster.v1.ReservationConfig.max:type_name -> fray.cluster.v1.Resources
-	81, // 44: fray.cluster.v1.ReservationConfig.ttl:type_name -> google.protobuf.Duration
+	83, // 44: fray.cluster.v1.ReservationConfig.ttl:type_name -> google.protobuf.Duration
 	42, // 45: fray.cluster.v1.CreateReservationRequest.config:type_name -> fray.cluster.v1.ReservationConfig
 	17, // 46: fray.cluster.v1.ReservationInfo.allocated:type_name -> fray.cluster.v1.Resources
 	17, // 47: fray.cluster.v1.ReservationInfo.pending:type_name -> fray.cluster.v1.Resources
-	82, // 48: fray.cluster.v1.ReservationInfo.expires_at:type_name -> google.protobuf.Timestamp
+	84, // 48: fray.cluster.v1.ReservationInfo.expires_at:type_name -> google.protobuf.Timestamp
 	42, // 49: fray.cluster.v1.ReservationInfo.config:type_name -> fray.cluster.v1.ReservationConfig
 	44, // 50: fray.cluster.v1.ListReservationsResponse.reservations:type_name -> fray.cluster.v1.ReservationInfo
 	53, // 51: fray.cluster.v1.ExecRequest.start:type_name -> fray.cluster.v1.ExecStart
@@ -5748,11 +5854,11 @@ var file_clusterapi_cluster_proto_depIdxs = []int32{
 	55, // 53: fray.cluster.v1.ExecStart.size:type_name -> fray.cluster.v1.WindowSize
 	54, // 54: fray.cluster.v1.ExecStart.profile:type_name -> fray.cluster.v1.Profile
 	5,  // 55: fray.cluster.v1.Profile.kind:type_name -> fray.cluster.v1.ProfileKind
-	81, // 56: fray.cluster.v1.Profile.duration:type_name -> google.protobuf.Duration
-	79, // 57: fray.cluster.v1.ActorEndpoint.metadata:type_name -> fray.cluster.v1.ActorEndpoint.MetadataEntry
-	82, // 58: fray.cluster.v1.ActorEndpoint.registered_at:type_name -> google.protobuf.Timestamp
-	80, // 59: fray.cluster.v1.RegisterRequest.metadata:type_name -> fray.cluster.v1.RegisterRequest.MetadataEntry
-	81, // 60: fray.cluster.v1.RegisterRequest.ttl:type_name -> google.protobuf.Duration
+	83, // 56: fray.cluster.v1.Profile.duration:type_name -> google.protobuf.Duration
+	81, // 57: fray.cluster.v1.ActorEndpoint.metadata:type_name -> fray.cluster.v1.ActorEndpoint.MetadataEntry
+	84, // 58: fray.cluster.v1.ActorEndpoint.registered_at:type_name -> google.protobuf.Timestamp
+	82, // 59: fray.cluster.v1.RegisterRequest.metadata:type_name -> fray.cluster.v1.RegisterRequest.MetadataEntry
+	83, // 60: fray.cluster.v1.RegisterRequest.ttl:type_name -> google.protobuf.Duration
 	59, // 61: fray.cluster.v1.ListActorsResponse.actors:type_name -> fray.cluster.v1.ActorEndpoint
 	59, // 62: fray.cluster.v1.WatchResponse.added:type_name -> fray.cluster.v1.ActorEndpoint
 	8,  // 63: fray.cluster.v1.Cluster.Launch:input_type -> fray.cluster.v1.LaunchRequest
@@ -5779,38 +5885,40 @@ var file_clusterapi_cluster_proto_depIdxs = []int32{
 	70, // 84: fray.cluster.v1.Admin.Apply:input_type -> fray.cluster.v1.ApplyRequest
 	72, // 85: fray.cluster.v1.Admin.Pause:input_type -> fray.cluster.v1.PauseRequest
 	74, // 86: fray.cluster.v1.Admin.Resume:input_type -> fray.cluster.v1.ResumeRequest
-	6,  // 87: fray.cluster.v1.Client.Identity:input_type -> fray.cluster.v1.IdentityRequest
-	52, // 88: fray.cluster.v1.Host.Exec:input_type -> fray.cluster.v1.ExecRequest
-	57, // 89: fray.cluster.v1.Host.Logs:input_type -> fray.cluster.v1.LogsRequest
-	9,  // 90: fray.cluster.v1.Cluster.Launch:output_type -> fray.cluster.v1.LaunchResponse
-	11, // 91: fray.cluster.v1.Cluster.LaunchGroup:output_type -> fray.cluster.v1.LaunchGroupResponse
-	23, // 92: fray.cluster.v1.Cluster.Poll:output_type -> fray.cluster.v1.JobInfo
-	31, // 93: fray.cluster.v1.Cluster.Wait:output_type -> fray.cluster.v1.WaitResponse
-	33, // 94: fray.cluster.v1.Cluster.Monitor:output_type -> fray.cluster.v1.MonitorResponse
-	39, // 95: fray.cluster.v1.Cluster.Terminate:output_type -> fray.cluster.v1.TerminateResponse
-	41, // 96: fray.cluster.v1.Cluster.ListJobs:output_type -> fray.cluster.v1.ListJobsResponse
-	44, // 97: fray.cluster.v1.Cluster.CreateReservation:output_type -> fray.cluster.v1.ReservationInfo
-	46, // 98: fray.cluster.v1.Cluster.ReleaseReservation:output_type -> fray.cluster.v1.ReleaseReservationResponse
-	44, // 99: fray.cluster.v1.Cluster.GetReservation:output_type -> fray.cluster.v1.ReservationInfo
-	49, // 100: fray.cluster.v1.Cluster.ListReservations:output_type -> fray.cluster.v1.ListReservationsResponse
-	51, // 101: fray.cluster.v1.Cluster.Upload:output_type -> fray.cluster.v1.UploadResponse
-	56, // 102: fray.cluster.v1.Cluster.Exec:output_type -> fray.cluster.v1.ExecResponse
-	35, // 103: fray.cluster.v1.Cluster.HoldSession:output_type -> fray.cluster.v1.HoldSessionResponse
-	37, // 104: fray.cluster.v1.Cluster.EndSession:output_type -> fray.cluster.v1.EndSessionResponse
-	61, // 105: fray.cluster.v1.Metadata.Register:output_type -> fray.cluster.v1.RegisterResponse
-	63, // 106: fray.cluster.v1.Metadata.Unregister:output_type -> fray.cluster.v1.UnregisterResponse
-	59, // 107: fray.cluster.v1.Metadata.Lookup:output_type -> fray.cluster.v1.ActorEndpoint
-	67, // 108: fray.cluster.v1.Metadata.LookupAll:output_type -> fray.cluster.v1.ListActorsResponse
-	67, // 109: fray.cluster.v1.Metadata.ListActors:output_type -> fray.cluster.v1.ListActorsResponse
-	69, // 110: fray.cluster.v1.Metadata.Watch:output_type -> fray.cluster.v1.WatchResponse
-	71, // 111: fray.cluster.v1.Admin.Apply:output_type -> fray.cluster.v1.ApplyResponse
-	73, // 112: fray.cluster.v1.Admin.Pause:output_type -> fray.cluster.v1.PauseResponse
-	75, // 113: fray.cluster.v1.Admin.Resume:output_type -> fray.cluster.v1.ResumeResponse
-	7,  // 114: fray.cluster.v1.Client.Identity:output_type -> fray.cluster.v1.IdentityResponse
-	56, // 115: fray.cluster.v1.Host.Exec:output_type -> fray.cluster.v1.ExecResponse
-	58, // 116: fray.cluster.v1.Host.Logs:output_type -> fray.cluster.v1.LogsResponse
-	90, // [90:117] is the sub-list for method output_type
-	63, // [63:90] is the sub-list for method input_type
+	76, // 87: fray.cluster.v1.Admin.Inspect:input_type -> fray.cluster.v1.InspectRequest
+	6,  // 88: fray.cluster.v1.Client.Identity:input_type -> fray.cluster.v1.IdentityRequest
+	52, // 89: fray.cluster.v1.Host.Exec:input_type -> fray.cluster.v1.ExecRequest
+	57, // 90: fray.cluster.v1.Host.Logs:input_type -> fray.cluster.v1.LogsRequest
+	9,  // 91: fray.cluster.v1.Cluster.Launch:output_type -> fray.cluster.v1.LaunchResponse
+	11, // 92: fray.cluster.v1.Cluster.LaunchGroup:output_type -> fray.cluster.v1.LaunchGroupResponse
+	23, // 93: fray.cluster.v1.Cluster.Poll:output_type -> fray.cluster.v1.JobInfo
+	31, // 94: fray.cluster.v1.Cluster.Wait:output_type -> fray.cluster.v1.WaitResponse
+	33, // 95: fray.cluster.v1.Cluster.Monitor:output_type -> fray.cluster.v1.MonitorResponse
+	39, // 96: fray.cluster.v1.Cluster.Terminate:output_type -> fray.cluster.v1.TerminateResponse
+	41, // 97: fray.cluster.v1.Cluster.ListJobs:output_type -> fray.cluster.v1.ListJobsResponse
+	44, // 98: fray.cluster.v1.Cluster.CreateReservation:output_type -> fray.cluster.v1.ReservationInfo
+	46, // 99: fray.cluster.v1.Cluster.ReleaseReservation:output_type -> fray.cluster.v1.ReleaseReservationResponse
+	44, // 100: fray.cluster.v1.Cluster.GetReservation:output_type -> fray.cluster.v1.ReservationInfo
+	49, // 101: fray.cluster.v1.Cluster.ListReservations:output_type -> fray.cluster.v1.ListReservationsResponse
+	51, // 102: fray.cluster.v1.Cluster.Upload:output_type -> fray.cluster.v1.UploadResponse
+	56, // 103: fray.cluster.v1.Cluster.Exec:output_type -> fray.cluster.v1.ExecResponse
+	35, // 104: fray.cluster.v1.Cluster.HoldSession:output_type -> fray.cluster.v1.HoldSessionResponse
+	37, // 105: fray.cluster.v1.Cluster.EndSession:output_type -> fray.cluster.v1.EndSessionResponse
+	61, // 106: fray.cluster.v1.Metadata.Register:output_type -> fray.cluster.v1.RegisterResponse
+	63, // 107: fray.cluster.v1.Metadata.Unregister:output_type -> fray.cluster.v1.UnregisterResponse
+	59, // 108: fray.cluster.v1.Metadata.Lookup:output_type -> fray.cluster.v1.ActorEndpoint
+	67, // 109: fray.cluster.v1.Metadata.LookupAll:output_type -> fray.cluster.v1.ListActorsResponse
+	67, // 110: fray.cluster.v1.Metadata.ListActors:output_type -> fray.cluster.v1.ListActorsResponse
+	69, // 111: fray.cluster.v1.Metadata.Watch:output_type -> fray.cluster.v1.WatchResponse
+	71, // 112: fray.cluster.v1.Admin.Apply:output_type -> fray.cluster.v1.ApplyResponse
+	73, // 113: fray.cluster.v1.Admin.Pause:output_type -> fray.cluster.v1.PauseResponse
+	75, // 114: fray.cluster.v1.Admin.Resume:output_type -> fray.cluster.v1.ResumeResponse
+	77, // 115: fray.cluster.v1.Admin.Inspect:output_type -> fray.cluster.v1.InspectResponse
+	7,  // 116: fray.cluster.v1.Client.Identity:output_type -> fray.cluster.v1.IdentityResponse
+	56, // 117: fray.cluster.v1.Host.Exec:output_type -> fray.cluster.v1.ExecResponse
+	58, // 118: fray.cluster.v1.Host.Logs:output_type -> fray.cluster.v1.LogsResponse
+	91, // [91:119] is the sub-list for method output_type
+	63, // [63:91] is the sub-list for method input_type
 	63, // [63:63] is the sub-list for extension type_name
 	63, // [63:63] is the sub-list for extension extendee
 	0,  // [0:63] is the sub-list for field type_name
@@ -5848,7 +5956,7 @@ func file_clusterapi_cluster_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_clusterapi_cluster_proto_rawDesc), len(file_clusterapi_cluster_proto_rawDesc)),
 			NumEnums:      6,
-			NumMessages:   75,
+			NumMessages:   77,
 			NumExtensions: 0,
 			NumServices:   5,
 		},

@@ -13,7 +13,7 @@ import (
 
 	"github.com/fray-ml/fray/accelerators"
 	"github.com/fray-ml/fray/agent/process"
-	"github.com/fray-ml/fray/agent/profiler"
+	"github.com/fray-ml/fray/profile/profileserver"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
@@ -105,7 +105,7 @@ func addFray(env map[string]string, s Setting) {
 		env[schema.TerminationVariable] = s.Termination
 	}
 	if s.Profiles != "" {
-		env[profiler.SocketsVariable] = s.Profiles
+		env[profileserver.Variable] = s.Profiles
 	}
 	if run.Spec.StopGrace > 0 {
 		env["FRAY_STOP_GRACE"] = strconv.FormatFloat(time.Duration(run.Spec.StopGrace).Seconds(), 'f', -1, 64)

@@ -12,12 +12,7 @@ import (
 
 	"github.com/fray-ml/fray/agent/process"
 	"github.com/fray-ml/fray/profile"
-	"github.com/fray-ml/fray/profile/profileserver"
 )
-
-// SocketsVariable names the directory in which a process may serve its own profiles, at a socket
-// that is named by its process id.
-const SocketsVariable = profileserver.Variable
 
 // Order is what is to be measured, and of which task.
 type Order struct {
@@ -31,7 +26,7 @@ type Order struct {
 	Nonce     string `json:"nonce"`   // of the task's processes
 	Container int    `json:"container,omitempty"`
 
-	Sockets string `json:"sockets"`           // the directory of SocketsVariable
+	Sockets string `json:"sockets"`           // see profileserver.Variable
 	Address string `json:"address,omitempty"` // of the port named pprof, "" without
 
 	Path     string `json:"path"`      // of the task: py-spy may be there

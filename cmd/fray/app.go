@@ -50,7 +50,7 @@ func newRoot(a *terminal.Terminal) *cobra.Command {
 	}
 	add("main", initCommand(a), validateCommand(a), testCommand(a), getCommand(a), planCommand(a), applyCommand(a), watchCommand(a), destroyCommand(a))
 	add("inspect", statusCommand(a), logsCommand(a), execCommand(a), profileCommand(a), outputCommand(a), consoleCommand(a), showCommand(a), graphCommand(a), stateverbs.Command(a), rehearseCommand(a))
-	add("other", emulateCommand(a), workspaceCommand(a), stopCommand(a), pauseCommand(a), resumeCommand(a), eventsCommand(a), runCommand(a), actorCommand(a), rlCommand(a), fmtCommand(a), moduleCommand(a), stateverbs.ImportCommand(a), schemaCommand(a), lspCommand(a), versionCommand(a))
+	add("other", emulateCommand(a), workspaceCommand(a), stopCommand(a), pauseCommand(a), resumeCommand(a), eventsCommand(a), runCommand(a), actorCommand(a), rlCommand(a), fmtCommand(a), moduleCommand(a), stateverbs.ImportCommand(a), schemaCommand(a), lspCommand(a), bugReportCommand(a), versionCommand(a))
 	root.AddCommand(agentCommand(a), shimCommand(a), profilerCommand(a))
 	root.SetHelpCommandGroupID("other")
 	root.SetCompletionCommandGroupID("other")

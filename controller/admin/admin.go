@@ -37,6 +37,9 @@ type Server struct {
 	// Recorded opens the recorded configuration of a name; nil: none can be followed.
 	Recorded func(ctx context.Context, name string) (func(doc *state.Document) (*schema.Desired, error), error)
 	Log      *slog.Logger
+	// Version is that of fray, and Metrics are what the process counts, as text; nil: nothing.
+	Version string
+	Metrics func() (string, error)
 }
 
 var _ clusterapi.AdminServer = (*Server)(nil)
