@@ -84,7 +84,7 @@ func (s *subject) store(ctx context.Context, into *sink) error {
 			fmt.Fprintf(&keys, "and %d more\n", len(listed)-i)
 			break
 		}
-		fmt.Fprintf(&keys, "%s\t%d bytes\tgeneration %d\t%s\n", o.Key, o.Size, o.Generation, o.Updated.UTC().Format(time.RFC3339))
+		fmt.Fprintf(&keys, "%s\t%d bytes\tversion %d\t%s\n", o.Key, o.Size, o.Generation, o.Updated.UTC().Format(time.RFC3339))
 	}
 	into.add("store/objects.txt", []byte(keys.String()))
 	return nil
@@ -174,7 +174,7 @@ func (s *subject) agents(ctx context.Context, into *sink) error {
 		into.add("agents/"+o.Key, indented(object.Data))
 	}
 	if over := len(listed) - maxObjects; over > 0 {
-		into.note("%d more reports and assignments", over)
+		into.note("%d more objects", over)
 	}
 	return nil
 }

@@ -57,7 +57,9 @@ func shapes() []shape {
 }
 
 // newRedactor masks the given values besides what has the shape of a secret.
-func newRedactor(secrets []string) *redactor { return &redactor{known: mask.New(secrets), shapes: shapes()} }
+func newRedactor(secrets []string) *redactor {
+	return &redactor{known: mask.New(secrets), shapes: shapes()}
+}
 
 // bytes returns data with secrets masked, and how many places were.
 func (r *redactor) bytes(data []byte) (masked []byte, places int) {

@@ -30,7 +30,7 @@ type Format string
 const (
 	Speedscope Format = "speedscope" // JSON of speedscope.app
 	Pprof      Format = "pprof"      // a gzipped message of Go's pprof
-	Text       Format = "text"       // stacks for people
+	PlainText  Format = "text"       // stacks for people
 )
 
 // Ext is the ending of files of a format.
@@ -40,7 +40,7 @@ func (f Format) Ext() string {
 		return ".speedscope.json"
 	case Pprof:
 		return ".pb.gz"
-	case Text:
+	case PlainText:
 	}
 	return ".txt"
 }
@@ -52,14 +52,14 @@ func (f Format) ContentType() string {
 		return "application/json; charset=utf-8"
 	case Pprof:
 		return "application/octet-stream"
-	case Text:
+	case PlainText:
 	}
 	return "text/plain; charset=utf-8"
 }
 
 // FormatOf is the format of a file by its name, false where no format has such files.
 func FormatOf(name string) (Format, bool) {
-	for _, f := range []Format{Speedscope, Pprof, Text} {
+	for _, f := range []Format{Speedscope, Pprof, PlainText} {
 		if strings.HasSuffix(name, f.Ext()) {
 			return f, true
 		}

@@ -41,7 +41,7 @@ func Read(format Format, data []byte) (Graph, error) {
 		return readSpeedscope(data)
 	case Pprof:
 		return readPprof(data)
-	case Text:
+	case PlainText:
 	}
 	return Graph{}, errors.New("stacks as text have no weights")
 }

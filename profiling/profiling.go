@@ -149,7 +149,7 @@ func (r result) title() string {
 
 // write writes the files of a profile, or prints stacks for which no file was named.
 func (r result) write(a *terminal.Terminal, out string) error {
-	if r.header.Format == profile.Text {
+	if r.header.Format == profile.PlainText {
 		if out != "" {
 			return save(a, out, r.data)
 		}

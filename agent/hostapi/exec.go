@@ -46,7 +46,7 @@ func (h *Service) Exec(stream execution.Stream) error {
 		return err
 	}
 	if start.GetProfile() != nil {
-		spec, err := t.Profile(stream.Context(), start)
+		spec, err := task.Profiler(stream.Context(), t, start)
 		if err != nil {
 			return err
 		}

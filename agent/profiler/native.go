@@ -43,7 +43,7 @@ func (m *measurement) stacks(ctx context.Context, found []candidate) error {
 			used = append(used, tool)
 		}
 	}
-	h := profile.Header{Kind: m.Kind, Format: profile.Text, Tool: strings.Join(used, ", "), PID: main.PID, Program: main.program}
+	h := profile.Header{Kind: m.Kind, Format: profile.PlainText, Tool: strings.Join(used, ", "), PID: main.PID, Program: main.program}
 	return m.send(h, []byte(out.String()))
 }
 

@@ -29,7 +29,7 @@ func goProfile(m *measurement) (string, profile.Format, time.Duration) {
 
 // goStacks are the stacks of all goroutines.
 func goStacks(*measurement) (string, profile.Format, time.Duration) {
-	return "/debug/pprof/goroutine?debug=2", profile.Text, 0
+	return "/debug/pprof/goroutine?debug=2", profile.PlainText, 0
 }
 
 // pythonMemory is what the package fray of Python serves.

@@ -26,8 +26,8 @@ import (
 // ProfilerCommand is the verb of the agent's program that carries a profiler's order out.
 const ProfilerCommand = "task-profiler"
 
-// Profile makes a command that measures the task as was asked for.
-func (t *Task) Profile(ctx context.Context, start *clusterapi.ExecStart) (execution.Spec, error) {
+// Profiler makes a command that measures a task as was asked for.
+func Profiler(ctx context.Context, t *Task, start *clusterapi.ExecStart) (execution.Spec, error) {
 	order, err := orderOf(start.GetProfile())
 	if err != nil {
 		return execution.Spec{}, err

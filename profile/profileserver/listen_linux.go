@@ -8,6 +8,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// answers reports whether a process listens at a socket.
+func answers(path string) bool {
+	dir, err := unix.Open(filepath.Dir(path), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(dir)
+	conn, err := net.Dial("unix", "/proc/self/fd/"+strconv.Itoa(dir)+"/"+filepath.Base(path))
+	return err == nil && conn.Close() == nil
+}
+
 // listen listens at a socket in a directory of any length: an address has 108 bytes.
 func listen(path string) (net.Listener, error) {
 	dir, err := unix.Open(filepath.Dir(path), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)

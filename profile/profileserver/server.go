@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"runtime/pprof"
 	"strconv"
+	"syscall"
 	"time"
 )
 
@@ -31,10 +32,14 @@ func Start() (stop func(), err error) {
 		return func() {}, nil
 	}
 	path := filepath.Join(dir, strconv.Itoa(os.Getpid())+".sock")
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) { // of a process that had the same id
-		return nil, fmt.Errorf("serve profiles: %w", err)
-	}
 	listener, err := listen(path)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		if answers(path) {
+			return func() {}, nil // another part of this program serves them
+		}
+		_ = os.Remove(path) // of a process that had the same id
+		listener, err = listen(path)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("serve profiles: %w", err)
 	}
