@@ -137,12 +137,12 @@ func (s *subject) plan(ctx context.Context, into *sink) error {
 	l, c, err := proposal.Read(ctx, quiet, []string{s.options.Dir}, &flags, false)
 	if err != nil {
 		into.add("plan.txt", append(printed.Bytes(), []byte("\n"+err.Error()+"\n")...))
-		return fmt.Errorf("plan: %w", err)
+		return printedError(err, printed)
 	}
 	p, err := proposal.Preview(ctx, l, c)
 	if err != nil {
 		into.add("plan.txt", append(printed.Bytes(), []byte("\n"+err.Error()+"\n")...))
-		return fmt.Errorf("plan: %w", err)
+		return printedError(err, printed)
 	}
 	if err := proposal.Show(quiet, l, p, false, false); err != nil {
 		return err

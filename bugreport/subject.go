@@ -54,7 +54,7 @@ func (s *subject) open(ctx context.Context, into *sink) error {
 	quiet, printed := silent()
 	site, err := configuration.LocateSite(quiet, paths, s.options.Configuration)
 	if err != nil {
-		return fmt.Errorf("find the stack: %w %s", err, printed)
+		return fmt.Errorf("find the stack: %w", printedError(err, printed))
 	}
 	s.site = site
 	st, err := stack.Open(ctx, site, false)
@@ -122,6 +122,14 @@ func silent() (*terminal.Terminal, *bytes.Buffer) {
 	a := terminal.New(strings.NewReader(""), &printed, &printed)
 	a.NoColor = true
 	return a, &printed
+}
+
+// printedError is an error with what was printed of it: diagnostics are reported by printing them.
+func printedError(err error, printed *bytes.Buffer) error {
+	if errors.Is(err, terminal.ErrReported) {
+		return errors.New(strings.Join(strings.Fields(printed.String()), " "))
+	}
+	return err
 }
 
 // collectors are those of everything but the stack itself.
