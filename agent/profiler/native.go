@@ -61,7 +61,7 @@ func (m *measurement) stacksOf(ctx context.Context, c candidate) (text, tool str
 		if text, err = m.runPySpy(ctx, program, nil, "dump", "--pid", fmt.Sprint(c.PID)); err != nil {
 			return "", "", err
 		}
-		return text, "py-spy", nil
+		return withoutCommandLine(text), "py-spy", nil
 	case golang:
 		data, err := m.fetch(ctx, c, goStacks)
 		if err != nil {

@@ -65,6 +65,9 @@ func (m *measurement) recordPython(ctx context.Context, c candidate) error {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return fmt.Errorf("py-spy recorded nothing of process %d: it ended too early", c.PID)
 	}
+	if data, err = withoutCommandLines(data); err != nil {
+		return err
+	}
 	return m.send(profile.Header{Kind: m.Kind, Format: profile.Speedscope, Tool: "py-spy", PID: c.PID, Program: c.program}, data)
 }
 

@@ -1,6 +1,7 @@
 package profiler
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -97,7 +98,7 @@ func (m *measurement) fetch(ctx context.Context, c candidate, ask question) ([]b
 	case len(data) > maxProfile:
 		return nil, fmt.Errorf("the profile of process %d has over %d MiB; choose a shorter --duration", c.PID, maxProfile>>20)
 	case answer.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("process %d gives no profile (%s): %.200s", c.PID, answer.Status, data)
+		return nil, fmt.Errorf("process %d gives no profile (%s): %.200s", c.PID, answer.Status, bytes.TrimSpace(data))
 	}
 	return data, nil
 }
