@@ -235,3 +235,28 @@ func TestProfileGo(t *testing.T) {
 		}
 	}
 }
+
+// TestDebuggingGuide runs the commands of the guide, for a shorter time.
+func TestDebuggingGuide(t *testing.T) {
+	t.Parallel()
+	s := profiledStack(t)
+	guide := strings.NewReplacer("job.train", "job.py", "10s", "1s").Replace(readGuide(t, "debugging.md", ""))
+	ran := 0
+	for line := range strings.Lines(guide) {
+		if command, ok := strings.CutPrefix(line, "    fray "); ok {
+			s.must(t, strings.Fields(command)...)
+			ran++
+		}
+	}
+	if ran < 6 {
+		t.Errorf("the guide has %d commands", ran)
+	}
+	for _, file := range []string{"stacks.txt", "report.tar.gz", "with-files.tar.gz"} {
+		if info, err := os.Stat(filepath.Join(s.dir, file)); err != nil || info.Size() == 0 {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+	if written, err := filepath.Glob(filepath.Join(s.dir, "job.py.0-cpu-*")); err != nil || len(written) != 2 {
+		t.Errorf("without --out there are %v, %v; want a flame graph and a profile", written, err)
+	}
+}
