@@ -79,6 +79,7 @@ func mayRead() map[string]string {
 		"lang/eval.Redact":                        "hides a text that may quote a secret",
 		"lang/eval.Given.IsOf":                    "its Text is what a flag was given: NAME=VALUE",
 		"lang/eval.outsideValues.assign":          "its Text is what a flag was given: NAME=VALUE",
+		"bugreport.declaredSecrets":               "its Text is what a flag was given: NAME=VALUE",
 		"providers/gcp/apierror":                  foreign,
 		"providers/gcp/check":                     foreign,
 		"providers/gcp/client":                    foreign,

@@ -51,16 +51,29 @@ type ProfileList struct {
 	Profiles []ProfileRow `json:"profiles"` // the newest first
 }
 
-// profiles lists the profiles of a job.
-func (s *Server) profiles(w http.ResponseWriter, r *http.Request) {
-	e := s.current.Load().look().find(r.PathValue("id"))
-	if e == nil {
+// profileRoutes answers for the profiles of jobs.
+type profileRoutes struct {
+	kept Profiles // nil: there are none
+	// find returns the id of a job by its id or address, false if it is not known.
+	find func(name string) (id string, known bool)
+}
+
+func (p profileRoutes) register(mux *http.ServeMux) {
+	mux.HandleFunc("GET /api/v1/jobs/{id}/profiles", p.list)
+	mux.HandleFunc("GET /api/v1/jobs/{id}/profiles/{name}", p.one)
+	mux.HandleFunc("GET /api/v1/jobs/{id}/profiles/{name}/flame", p.flame)
+}
+
+// list lists the profiles of a job.
+func (p profileRoutes) list(w http.ResponseWriter, r *http.Request) {
+	job, known := p.find(r.PathValue("id"))
+	if !known {
 		fail(w, http.StatusNotFound, "there is no job \""+r.PathValue("id")+"\", or it was forgotten after its end")
 		return
 	}
 	out := ProfileList{Profiles: []ProfileRow{}}
-	if s.cfg.Profiles != nil {
-		names, err := s.cfg.Profiles.List(r.Context(), e.job.ID)
+	if p.kept != nil {
+		names, err := p.kept.List(r.Context(), job)
 		if err != nil {
 			fail(w, http.StatusBadGateway, err.Error())
 			return
@@ -74,9 +87,9 @@ func (s *Server) profiles(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, out)
 }
 
-// profile answers with a profile as it was measured.
-func (s *Server) profile(w http.ResponseWriter, r *http.Request) {
-	name, data, ok := s.readProfile(w, r)
+// one answers with a profile as it was measured.
+func (p profileRoutes) one(w http.ResponseWriter, r *http.Request) {
+	name, data, ok := p.read(w, r)
 	if !ok {
 		return
 	}
@@ -92,8 +105,8 @@ func (s *Server) profile(w http.ResponseWriter, r *http.Request) {
 const inertContent = "default-src 'none'; sandbox; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 // flame answers with the flame graph of a profile.
-func (s *Server) flame(w http.ResponseWriter, r *http.Request) {
-	name, data, ok := s.readProfile(w, r)
+func (p profileRoutes) flame(w http.ResponseWriter, r *http.Request) {
+	name, data, ok := p.read(w, r)
 	if !ok {
 		return
 	}
@@ -112,15 +125,15 @@ func (s *Server) flame(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(drawn.Bytes())
 }
 
-// readProfile reads the profile that a request names; otherwise it has answered the request.
-func (s *Server) readProfile(w http.ResponseWriter, r *http.Request) (name store.ProfileName, data []byte, ok bool) {
-	e := s.current.Load().look().find(r.PathValue("id"))
+// read reads the profile that a request names; otherwise it has answered the request.
+func (p profileRoutes) read(w http.ResponseWriter, r *http.Request) (name store.ProfileName, data []byte, ok bool) {
+	job, known := p.find(r.PathValue("id"))
 	name, valid := store.ParseProfileName(r.PathValue("name"))
-	if e == nil || !valid || s.cfg.Profiles == nil {
+	if !known || !valid || p.kept == nil {
 		fail(w, http.StatusNotFound, "there is no such profile, or its job was forgotten after its end")
 		return name, nil, false
 	}
-	data, err := s.cfg.Profiles.Read(r.Context(), e.job.ID, name)
+	data, err := p.kept.Read(r.Context(), job, name)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		fail(w, http.StatusNotFound, "this profile is not kept any more: the last ones of each job are")
