@@ -42,8 +42,8 @@ def serve() -> None:
 
 
 def _listen(directory: str, name: str) -> socket.socket:
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     at = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name, dir_fd=at)  # of a process that had the same id
