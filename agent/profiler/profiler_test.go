@@ -157,3 +157,13 @@ func sessionOf(t *testing.T) int {
 	t.Fatal("this process is not listed")
 	return 0
 }
+
+// TestPySpyThatCannotBeHad: the error says how to add it.
+func TestPySpyThatCannotBeHad(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	m := &measurement{Order: Order{CacheDir: t.TempDir()}, notes: &bytes.Buffer{}}
+	_, err := m.findPySpy(t.Context(), candidate{Process: process.Process{PID: 1 << 30}})
+	if err == nil || !strings.Contains(err.Error(), "add py-spy to the job's environment (uv add py-spy, or to its image)") {
+		t.Errorf("got %v", err)
+	}
+}
