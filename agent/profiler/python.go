@@ -92,6 +92,9 @@ func (m *measurement) runPySpy(ctx context.Context, program string, file *os.Fil
 	}
 	var output, failure bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &failure
+	if file != nil { // it states when it begins to sample
+		cmd.Stdout = io.MultiWriter(&output, m.notes)
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{}
 	process.DieWithParent(cmd.SysProcAttr)
 	cmd.WaitDelay = time.Second
@@ -99,16 +102,19 @@ func (m *measurement) runPySpy(ctx context.Context, program string, file *os.Fil
 		if ctx.Err() != nil {
 			return "", context.Cause(ctx)
 		}
-		return "", fmt.Errorf("py-spy could not measure it: %s", reasonOf(failure.String()+output.String(), err))
+		return "", fmt.Errorf("py-spy could not measure it: %s", reasonOf(failure.String(), err))
 	}
 	return output.String(), nil
 }
 
-// reasonOf is what py-spy printed last about an error, or else how it ended.
+// reasonOf is what py-spy printed first about an error, or else how it ended.
 func reasonOf(printed string, err error) string {
-	lines := command.LastLines(strings.ToValidUTF8(printed, "�"), 4)
-	for i, line := range lines {
-		lines[i] = strings.TrimSpace(line)
+	const most = 3 // a trace of its own calls follows
+	var lines []string
+	for line := range strings.Lines(strings.ToValidUTF8(printed, "�")) {
+		if line = strings.TrimSpace(line); line != "" && len(lines) < most {
+			lines = append(lines, line)
+		}
 	}
 	if len(lines) == 0 {
 		return err.Error()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -117,15 +118,23 @@ func TestProfilePython(t *testing.T) {
 func TestProfileOfATaskThatEnds(t *testing.T) {
 	t.Parallel()
 	s := profiledStack(t)
-	var out strings.Builder
 	cmd := s.command(t, nil, "profile", "job.py", "--duration", "10m", "--out", "ended.svg")
-	cmd.Stderr = &out
+	notes, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	awaitProfiler(t, s.dir, true)
-	if err := os.WriteFile(filepath.Join(s.dir, "end"), nil, 0o600); err != nil {
-		t.Fatal(err)
+	var out strings.Builder
+	lines := bufio.NewScanner(notes)
+	for lines.Scan() {
+		out.WriteString(lines.Text() + "\n")
+		if strings.Contains(lines.Text(), "Sampling process") { // as py-spy states once it has begun
+			if err := os.WriteFile(filepath.Join(s.dir, "end"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 	if err := cmd.Wait(); err != nil {
 		t.Fatalf("%v: %s", err, out.String())
