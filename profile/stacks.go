@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/google/pprof/profile"
@@ -117,8 +118,8 @@ func readPprof(data []byte) (Graph, error) {
 		s := Stack{Weight: float64(sample.Value[value]) * scale}
 		for at := len(sample.Location) - 1; at >= 0 && len(s.Frames) < maxDepth; at-- {
 			lines := sample.Location[at].Line
-			for inlined := len(lines) - 1; inlined >= 0; inlined-- { // the caller is last
-				if f := lines[inlined].Function; f != nil {
+			for _, line := range slices.Backward(lines) { // of inlined calls the caller is last
+				if f := line.Function; f != nil {
 					s.Frames = append(s.Frames, f.Name)
 				}
 			}
