@@ -24,7 +24,7 @@ func deciders() []string {
 func verbRooms() []string {
 	return []string{
 		"cmd/fray", "cmd/fray/register", "cmd/fray/stateverbs", "terminal", "stack", "configuration", "proposal", "savedplan", "progress", "rollout", "testruns", "status", "events",
-		"follow", "session", "runclient", "console", "migration", "surgery", "hostagent", "watch", "release", "costreport", "review", "pipeline",
+		"follow", "session", "profiling", "bugreport", "runclient", "console", "migration", "surgery", "hostagent", "watch", "release", "costreport", "review", "pipeline",
 	}
 }
 
@@ -80,6 +80,7 @@ func mayRead() map[string]string {
 		"lang/eval.Redact":                        "hides a text that may quote a secret",
 		"lang/eval.Given.IsOf":                    "its Text is what a flag was given: NAME=VALUE",
 		"lang/eval.outsideValues.assign":          "its Text is what a flag was given: NAME=VALUE",
+		"bugreport.declaredSecrets":               "its Text is what a flag was given: NAME=VALUE",
 		"providers/gcp/apierror":                  foreign,
 		"providers/gcp/check":                     foreign,
 		"providers/gcp/client":                    foreign,

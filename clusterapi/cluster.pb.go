@@ -319,6 +319,58 @@ func (TerminationCause) EnumDescriptor() ([]byte, []int) {
 	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{4}
 }
 
+type ProfileKind int32
+
+const (
+	ProfileKind_PROFILE_KIND_UNSPECIFIED ProfileKind = 0 // as CPU
+	ProfileKind_PROFILE_KIND_CPU         ProfileKind = 1
+	ProfileKind_PROFILE_KIND_MEMORY      ProfileKind = 2
+	ProfileKind_PROFILE_KIND_STACKS      ProfileKind = 3
+)
+
+// Enum value maps for ProfileKind.
+var (
+	ProfileKind_name = map[int32]string{
+		0: "PROFILE_KIND_UNSPECIFIED",
+		1: "PROFILE_KIND_CPU",
+		2: "PROFILE_KIND_MEMORY",
+		3: "PROFILE_KIND_STACKS",
+	}
+	ProfileKind_value = map[string]int32{
+		"PROFILE_KIND_UNSPECIFIED": 0,
+		"PROFILE_KIND_CPU":         1,
+		"PROFILE_KIND_MEMORY":      2,
+		"PROFILE_KIND_STACKS":      3,
+	}
+)
+
+func (x ProfileKind) Enum() *ProfileKind {
+	p := new(ProfileKind)
+	*p = x
+	return p
+}
+
+func (x ProfileKind) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ProfileKind) Descriptor() protoreflect.EnumDescriptor {
+	return file_clusterapi_cluster_proto_enumTypes[5].Descriptor()
+}
+
+func (ProfileKind) Type() protoreflect.EnumType {
+	return &file_clusterapi_cluster_proto_enumTypes[5]
+}
+
+func (x ProfileKind) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ProfileKind.Descriptor instead.
+func (ProfileKind) EnumDescriptor() ([]byte, []int) {
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{5}
+}
+
 type IdentityRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -3573,13 +3625,16 @@ func (*ExecRequest_Resize) isExecRequest_Kind() {}
 func (*ExecRequest_Signal) isExecRequest_Kind() {}
 
 type ExecStart struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	JobId         string                 `protobuf:"bytes,1,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
-	Task          int32                  `protobuf:"varint,2,opt,name=task,proto3" json:"task,omitempty"`
-	Command       []string               `protobuf:"bytes,3,rep,name=command,proto3" json:"command,omitempty"`
-	Tty           bool                   `protobuf:"varint,4,opt,name=tty,proto3" json:"tty,omitempty"`
-	Size          *WindowSize            `protobuf:"bytes,5,opt,name=size,proto3" json:"size,omitempty"`
-	Term          string                 `protobuf:"bytes,6,opt,name=term,proto3" json:"term,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	JobId   string                 `protobuf:"bytes,1,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
+	Task    int32                  `protobuf:"varint,2,opt,name=task,proto3" json:"task,omitempty"`
+	Command []string               `protobuf:"bytes,3,rep,name=command,proto3" json:"command,omitempty"`
+	Tty     bool                   `protobuf:"varint,4,opt,name=tty,proto3" json:"tty,omitempty"`
+	Size    *WindowSize            `protobuf:"bytes,5,opt,name=size,proto3" json:"size,omitempty"`
+	Term    string                 `protobuf:"bytes,6,opt,name=term,proto3" json:"term,omitempty"`
+	// profile measures the task instead of running a command; no command is given then. The
+	// standard output is a line of JSON that describes the profile, followed by the profile.
+	Profile       *Profile `protobuf:"bytes,7,opt,name=profile,proto3" json:"profile,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3656,6 +3711,82 @@ func (x *ExecStart) GetTerm() string {
 	return ""
 }
 
+func (x *ExecStart) GetProfile() *Profile {
+	if x != nil {
+		return x.Profile
+	}
+	return nil
+}
+
+// Profile is what is to be measured of the processes of a task.
+type Profile struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Kind          ProfileKind            `protobuf:"varint,1,opt,name=kind,proto3,enum=fray.cluster.v1.ProfileKind" json:"kind,omitempty"`
+	Duration      *durationpb.Duration   `protobuf:"bytes,2,opt,name=duration,proto3" json:"duration,omitempty"` // absent: 30 s; kinds of one moment have none
+	Pid           int32                  `protobuf:"varint,3,opt,name=pid,proto3" json:"pid,omitempty"`          // 0: the main process that can be measured
+	Rate          int32                  `protobuf:"varint,4,opt,name=rate,proto3" json:"rate,omitempty"`        // samples in a second; 0: 100
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Profile) Reset() {
+	*x = Profile{}
+	mi := &file_clusterapi_cluster_proto_msgTypes[48]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Profile) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Profile) ProtoMessage() {}
+
+func (x *Profile) ProtoReflect() protoreflect.Message {
+	mi := &file_clusterapi_cluster_proto_msgTypes[48]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Profile.ProtoReflect.Descriptor instead.
+func (*Profile) Descriptor() ([]byte, []int) {
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{48}
+}
+
+func (x *Profile) GetKind() ProfileKind {
+	if x != nil {
+		return x.Kind
+	}
+	return ProfileKind_PROFILE_KIND_UNSPECIFIED
+}
+
+func (x *Profile) GetDuration() *durationpb.Duration {
+	if x != nil {
+		return x.Duration
+	}
+	return nil
+}
+
+func (x *Profile) GetPid() int32 {
+	if x != nil {
+		return x.Pid
+	}
+	return 0
+}
+
+func (x *Profile) GetRate() int32 {
+	if x != nil {
+		return x.Rate
+	}
+	return 0
+}
+
 type WindowSize struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Rows          uint32                 `protobuf:"varint,1,opt,name=rows,proto3" json:"rows,omitempty"`
@@ -3666,7 +3797,7 @@ type WindowSize struct {
 
 func (x *WindowSize) Reset() {
 	*x = WindowSize{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[48]
+	mi := &file_clusterapi_cluster_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3678,7 +3809,7 @@ func (x *WindowSize) String() string {
 func (*WindowSize) ProtoMessage() {}
 
 func (x *WindowSize) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[48]
+	mi := &file_clusterapi_cluster_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3691,7 +3822,7 @@ func (x *WindowSize) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WindowSize.ProtoReflect.Descriptor instead.
 func (*WindowSize) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{48}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *WindowSize) GetRows() uint32 {
@@ -3722,7 +3853,7 @@ type ExecResponse struct {
 
 func (x *ExecResponse) Reset() {
 	*x = ExecResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[49]
+	mi := &file_clusterapi_cluster_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3734,7 +3865,7 @@ func (x *ExecResponse) String() string {
 func (*ExecResponse) ProtoMessage() {}
 
 func (x *ExecResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[49]
+	mi := &file_clusterapi_cluster_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3747,7 +3878,7 @@ func (x *ExecResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecResponse.ProtoReflect.Descriptor instead.
 func (*ExecResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{49}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ExecResponse) GetKind() isExecResponse_Kind {
@@ -3819,7 +3950,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[50]
+	mi := &file_clusterapi_cluster_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3831,7 +3962,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[50]
+	mi := &file_clusterapi_cluster_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3844,7 +3975,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{50}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *LogsRequest) GetJobId() string {
@@ -3896,7 +4027,7 @@ type LogsResponse struct {
 
 func (x *LogsResponse) Reset() {
 	*x = LogsResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[51]
+	mi := &file_clusterapi_cluster_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3908,7 +4039,7 @@ func (x *LogsResponse) String() string {
 func (*LogsResponse) ProtoMessage() {}
 
 func (x *LogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[51]
+	mi := &file_clusterapi_cluster_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3921,7 +4052,7 @@ func (x *LogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsResponse.ProtoReflect.Descriptor instead.
 func (*LogsResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{51}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *LogsResponse) GetOffset() int64 {
@@ -3962,7 +4093,7 @@ type ActorEndpoint struct {
 
 func (x *ActorEndpoint) Reset() {
 	*x = ActorEndpoint{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[52]
+	mi := &file_clusterapi_cluster_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3974,7 +4105,7 @@ func (x *ActorEndpoint) String() string {
 func (*ActorEndpoint) ProtoMessage() {}
 
 func (x *ActorEndpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[52]
+	mi := &file_clusterapi_cluster_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3987,7 +4118,7 @@ func (x *ActorEndpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActorEndpoint.ProtoReflect.Descriptor instead.
 func (*ActorEndpoint) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{52}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ActorEndpoint) GetActorId() string {
@@ -4072,7 +4203,7 @@ type RegisterRequest struct {
 
 func (x *RegisterRequest) Reset() {
 	*x = RegisterRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[53]
+	mi := &file_clusterapi_cluster_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4084,7 +4215,7 @@ func (x *RegisterRequest) String() string {
 func (*RegisterRequest) ProtoMessage() {}
 
 func (x *RegisterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[53]
+	mi := &file_clusterapi_cluster_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4097,7 +4228,7 @@ func (x *RegisterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterRequest.ProtoReflect.Descriptor instead.
 func (*RegisterRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{53}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *RegisterRequest) GetName() string {
@@ -4172,7 +4303,7 @@ type RegisterResponse struct {
 
 func (x *RegisterResponse) Reset() {
 	*x = RegisterResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[54]
+	mi := &file_clusterapi_cluster_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4184,7 +4315,7 @@ func (x *RegisterResponse) String() string {
 func (*RegisterResponse) ProtoMessage() {}
 
 func (x *RegisterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[54]
+	mi := &file_clusterapi_cluster_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4197,7 +4328,7 @@ func (x *RegisterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterResponse.ProtoReflect.Descriptor instead.
 func (*RegisterResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{54}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *RegisterResponse) GetActorId() string {
@@ -4216,7 +4347,7 @@ type UnregisterRequest struct {
 
 func (x *UnregisterRequest) Reset() {
 	*x = UnregisterRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[55]
+	mi := &file_clusterapi_cluster_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4228,7 +4359,7 @@ func (x *UnregisterRequest) String() string {
 func (*UnregisterRequest) ProtoMessage() {}
 
 func (x *UnregisterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[55]
+	mi := &file_clusterapi_cluster_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4241,7 +4372,7 @@ func (x *UnregisterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnregisterRequest.ProtoReflect.Descriptor instead.
 func (*UnregisterRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{55}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *UnregisterRequest) GetActorId() string {
@@ -4259,7 +4390,7 @@ type UnregisterResponse struct {
 
 func (x *UnregisterResponse) Reset() {
 	*x = UnregisterResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[56]
+	mi := &file_clusterapi_cluster_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4271,7 +4402,7 @@ func (x *UnregisterResponse) String() string {
 func (*UnregisterResponse) ProtoMessage() {}
 
 func (x *UnregisterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[56]
+	mi := &file_clusterapi_cluster_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4284,7 +4415,7 @@ func (x *UnregisterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnregisterResponse.ProtoReflect.Descriptor instead.
 func (*UnregisterResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{56}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{57}
 }
 
 type LookupRequest struct {
@@ -4300,7 +4431,7 @@ type LookupRequest struct {
 
 func (x *LookupRequest) Reset() {
 	*x = LookupRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[57]
+	mi := &file_clusterapi_cluster_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4312,7 +4443,7 @@ func (x *LookupRequest) String() string {
 func (*LookupRequest) ProtoMessage() {}
 
 func (x *LookupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[57]
+	mi := &file_clusterapi_cluster_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4325,7 +4456,7 @@ func (x *LookupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LookupRequest.ProtoReflect.Descriptor instead.
 func (*LookupRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{57}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *LookupRequest) GetName() string {
@@ -4366,7 +4497,7 @@ type ActorNotFound struct {
 
 func (x *ActorNotFound) Reset() {
 	*x = ActorNotFound{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[58]
+	mi := &file_clusterapi_cluster_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4378,7 +4509,7 @@ func (x *ActorNotFound) String() string {
 func (*ActorNotFound) ProtoMessage() {}
 
 func (x *ActorNotFound) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[58]
+	mi := &file_clusterapi_cluster_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4391,7 +4522,7 @@ func (x *ActorNotFound) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActorNotFound.ProtoReflect.Descriptor instead.
 func (*ActorNotFound) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{58}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *ActorNotFound) GetName() string {
@@ -4439,7 +4570,7 @@ type ListActorsRequest struct {
 
 func (x *ListActorsRequest) Reset() {
 	*x = ListActorsRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[59]
+	mi := &file_clusterapi_cluster_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4451,7 +4582,7 @@ func (x *ListActorsRequest) String() string {
 func (*ListActorsRequest) ProtoMessage() {}
 
 func (x *ListActorsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[59]
+	mi := &file_clusterapi_cluster_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4464,7 +4595,7 @@ func (x *ListActorsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListActorsRequest.ProtoReflect.Descriptor instead.
 func (*ListActorsRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{59}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *ListActorsRequest) GetPrefix() string {
@@ -4490,7 +4621,7 @@ type ListActorsResponse struct {
 
 func (x *ListActorsResponse) Reset() {
 	*x = ListActorsResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[60]
+	mi := &file_clusterapi_cluster_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4502,7 +4633,7 @@ func (x *ListActorsResponse) String() string {
 func (*ListActorsResponse) ProtoMessage() {}
 
 func (x *ListActorsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[60]
+	mi := &file_clusterapi_cluster_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4515,7 +4646,7 @@ func (x *ListActorsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListActorsResponse.ProtoReflect.Descriptor instead.
 func (*ListActorsResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{60}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ListActorsResponse) GetActors() []*ActorEndpoint {
@@ -4539,7 +4670,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[61]
+	mi := &file_clusterapi_cluster_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4551,7 +4682,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[61]
+	mi := &file_clusterapi_cluster_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4564,7 +4695,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{61}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *WatchRequest) GetName() string {
@@ -4606,7 +4737,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[62]
+	mi := &file_clusterapi_cluster_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4618,7 +4749,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[62]
+	mi := &file_clusterapi_cluster_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4631,7 +4762,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{62}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *WatchResponse) GetReset_() bool {
@@ -4685,7 +4816,7 @@ type ApplyRequest struct {
 
 func (x *ApplyRequest) Reset() {
 	*x = ApplyRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[63]
+	mi := &file_clusterapi_cluster_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4697,7 +4828,7 @@ func (x *ApplyRequest) String() string {
 func (*ApplyRequest) ProtoMessage() {}
 
 func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[63]
+	mi := &file_clusterapi_cluster_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4710,7 +4841,7 @@ func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyRequest.ProtoReflect.Descriptor instead.
 func (*ApplyRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{63}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ApplyRequest) GetDesired() []byte {
@@ -4813,7 +4944,7 @@ type ApplyResponse struct {
 
 func (x *ApplyResponse) Reset() {
 	*x = ApplyResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[64]
+	mi := &file_clusterapi_cluster_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4825,7 +4956,7 @@ func (x *ApplyResponse) String() string {
 func (*ApplyResponse) ProtoMessage() {}
 
 func (x *ApplyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[64]
+	mi := &file_clusterapi_cluster_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4838,7 +4969,7 @@ func (x *ApplyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyResponse.ProtoReflect.Descriptor instead.
 func (*ApplyResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{64}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *ApplyResponse) GetRevision() uint64 {
@@ -4857,7 +4988,7 @@ type PauseRequest struct {
 
 func (x *PauseRequest) Reset() {
 	*x = PauseRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[65]
+	mi := &file_clusterapi_cluster_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4869,7 +5000,7 @@ func (x *PauseRequest) String() string {
 func (*PauseRequest) ProtoMessage() {}
 
 func (x *PauseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[65]
+	mi := &file_clusterapi_cluster_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4882,7 +5013,7 @@ func (x *PauseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRequest.ProtoReflect.Descriptor instead.
 func (*PauseRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{65}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *PauseRequest) GetReason() string {
@@ -4900,7 +5031,7 @@ type PauseResponse struct {
 
 func (x *PauseResponse) Reset() {
 	*x = PauseResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[66]
+	mi := &file_clusterapi_cluster_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4912,7 +5043,7 @@ func (x *PauseResponse) String() string {
 func (*PauseResponse) ProtoMessage() {}
 
 func (x *PauseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[66]
+	mi := &file_clusterapi_cluster_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4925,7 +5056,7 @@ func (x *PauseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseResponse.ProtoReflect.Descriptor instead.
 func (*PauseResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{66}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{67}
 }
 
 type ResumeRequest struct {
@@ -4936,7 +5067,7 @@ type ResumeRequest struct {
 
 func (x *ResumeRequest) Reset() {
 	*x = ResumeRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[67]
+	mi := &file_clusterapi_cluster_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4948,7 +5079,7 @@ func (x *ResumeRequest) String() string {
 func (*ResumeRequest) ProtoMessage() {}
 
 func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[67]
+	mi := &file_clusterapi_cluster_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4961,7 +5092,7 @@ func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeRequest.ProtoReflect.Descriptor instead.
 func (*ResumeRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{67}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{68}
 }
 
 type ResumeResponse struct {
@@ -4972,7 +5103,7 @@ type ResumeResponse struct {
 
 func (x *ResumeResponse) Reset() {
 	*x = ResumeResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[68]
+	mi := &file_clusterapi_cluster_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4984,7 +5115,7 @@ func (x *ResumeResponse) String() string {
 func (*ResumeResponse) ProtoMessage() {}
 
 func (x *ResumeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[68]
+	mi := &file_clusterapi_cluster_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4997,7 +5128,103 @@ func (x *ResumeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeResponse.ProtoReflect.Descriptor instead.
 func (*ResumeResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{68}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{69}
+}
+
+type InspectRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *InspectRequest) Reset() {
+	*x = InspectRequest{}
+	mi := &file_clusterapi_cluster_proto_msgTypes[70]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *InspectRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*InspectRequest) ProtoMessage() {}
+
+func (x *InspectRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_clusterapi_cluster_proto_msgTypes[70]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use InspectRequest.ProtoReflect.Descriptor instead.
+func (*InspectRequest) Descriptor() ([]byte, []int) {
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{70}
+}
+
+type InspectResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Version       string                 `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`       // of fray
+	Goroutines    string                 `protobuf:"bytes,2,opt,name=goroutines,proto3" json:"goroutines,omitempty"` // their stacks, cut after 2 MiB
+	Metrics       string                 `protobuf:"bytes,3,opt,name=metrics,proto3" json:"metrics,omitempty"`       // in the text format of Prometheus
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *InspectResponse) Reset() {
+	*x = InspectResponse{}
+	mi := &file_clusterapi_cluster_proto_msgTypes[71]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *InspectResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*InspectResponse) ProtoMessage() {}
+
+func (x *InspectResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_clusterapi_cluster_proto_msgTypes[71]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use InspectResponse.ProtoReflect.Descriptor instead.
+func (*InspectResponse) Descriptor() ([]byte, []int) {
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{71}
+}
+
+func (x *InspectResponse) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *InspectResponse) GetGoroutines() string {
+	if x != nil {
+		return x.Goroutines
+	}
+	return ""
+}
+
+func (x *InspectResponse) GetMetrics() string {
+	if x != nil {
+		return x.Metrics
+	}
+	return ""
 }
 
 var File_clusterapi_cluster_proto protoreflect.FileDescriptor
@@ -5271,14 +5498,20 @@ const file_clusterapi_cluster_proto_rawDesc = "" +
 	"\fstdin_closed\x18\x03 \x01(\bH\x00R\vstdinClosed\x125\n" +
 	"\x06resize\x18\x04 \x01(\v2\x1b.fray.cluster.v1.WindowSizeH\x00R\x06resize\x12\x18\n" +
 	"\x06signal\x18\x05 \x01(\x05H\x00R\x06signalB\x06\n" +
-	"\x04kind\"\xa7\x01\n" +
+	"\x04kind\"\xdb\x01\n" +
 	"\tExecStart\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x12\n" +
 	"\x04task\x18\x02 \x01(\x05R\x04task\x12\x18\n" +
 	"\acommand\x18\x03 \x03(\tR\acommand\x12\x10\n" +
 	"\x03tty\x18\x04 \x01(\bR\x03tty\x12/\n" +
 	"\x04size\x18\x05 \x01(\v2\x1b.fray.cluster.v1.WindowSizeR\x04size\x12\x12\n" +
-	"\x04term\x18\x06 \x01(\tR\x04term\":\n" +
+	"\x04term\x18\x06 \x01(\tR\x04term\x122\n" +
+	"\aprofile\x18\a \x01(\v2\x18.fray.cluster.v1.ProfileR\aprofile\"\x98\x01\n" +
+	"\aProfile\x120\n" +
+	"\x04kind\x18\x01 \x01(\x0e2\x1c.fray.cluster.v1.ProfileKindR\x04kind\x125\n" +
+	"\bduration\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\bduration\x12\x10\n" +
+	"\x03pid\x18\x03 \x01(\x05R\x03pid\x12\x12\n" +
+	"\x04rate\x18\x04 \x01(\x05R\x04rate\":\n" +
 	"\n" +
 	"WindowSize\x12\x12\n" +
 	"\x04rows\x18\x01 \x01(\rR\x04rows\x12\x18\n" +
@@ -5379,7 +5612,14 @@ const file_clusterapi_cluster_proto_rawDesc = "" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\"\x0f\n" +
 	"\rPauseResponse\"\x0f\n" +
 	"\rResumeRequest\"\x10\n" +
-	"\x0eResumeResponse*\xa0\x01\n" +
+	"\x0eResumeResponse\"\x10\n" +
+	"\x0eInspectRequest\"e\n" +
+	"\x0fInspectResponse\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\tR\aversion\x12\x1e\n" +
+	"\n" +
+	"goroutines\x18\x02 \x01(\tR\n" +
+	"goroutines\x12\x18\n" +
+	"\ametrics\x18\x03 \x01(\tR\ametrics*\xa0\x01\n" +
 	"\tJobStatus\x12\x1a\n" +
 	"\x16JOB_STATUS_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12JOB_STATUS_PENDING\x10\x01\x12\x16\n" +
@@ -5412,7 +5652,12 @@ const file_clusterapi_cluster_proto_rawDesc = "" +
 	"!TERMINATION_CAUSE_PACKAGE_MISSING\x10\x04\x12#\n" +
 	"\x1fTERMINATION_CAUSE_ACTOR_INVALID\x10\x05\x12&\n" +
 	"\"TERMINATION_CAUSE_CALLABLE_INVALID\x10\x06\x12\x1b\n" +
-	"\x17TERMINATION_CAUSE_FINAL\x10\a2\x87\n" +
+	"\x17TERMINATION_CAUSE_FINAL\x10\a*s\n" +
+	"\vProfileKind\x12\x1c\n" +
+	"\x18PROFILE_KIND_UNSPECIFIED\x10\x00\x12\x14\n" +
+	"\x10PROFILE_KIND_CPU\x10\x01\x12\x17\n" +
+	"\x13PROFILE_KIND_MEMORY\x10\x02\x12\x17\n" +
+	"\x13PROFILE_KIND_STACKS\x10\x032\x87\n" +
 	"\n" +
 	"\aCluster\x12I\n" +
 	"\x06Launch\x12\x1e.fray.cluster.v1.LaunchRequest\x1a\x1f.fray.cluster.v1.LaunchResponse\x12X\n" +
@@ -5439,11 +5684,12 @@ const file_clusterapi_cluster_proto_rawDesc = "" +
 	"\tLookupAll\x12\x1e.fray.cluster.v1.LookupRequest\x1a#.fray.cluster.v1.ListActorsResponse\x12U\n" +
 	"\n" +
 	"ListActors\x12\".fray.cluster.v1.ListActorsRequest\x1a#.fray.cluster.v1.ListActorsResponse\x12H\n" +
-	"\x05Watch\x12\x1d.fray.cluster.v1.WatchRequest\x1a\x1e.fray.cluster.v1.WatchResponse0\x012\xe2\x01\n" +
+	"\x05Watch\x12\x1d.fray.cluster.v1.WatchRequest\x1a\x1e.fray.cluster.v1.WatchResponse0\x012\xb0\x02\n" +
 	"\x05Admin\x12F\n" +
 	"\x05Apply\x12\x1d.fray.cluster.v1.ApplyRequest\x1a\x1e.fray.cluster.v1.ApplyResponse\x12F\n" +
 	"\x05Pause\x12\x1d.fray.cluster.v1.PauseRequest\x1a\x1e.fray.cluster.v1.PauseResponse\x12I\n" +
-	"\x06Resume\x12\x1e.fray.cluster.v1.ResumeRequest\x1a\x1f.fray.cluster.v1.ResumeResponse2Y\n" +
+	"\x06Resume\x12\x1e.fray.cluster.v1.ResumeRequest\x1a\x1f.fray.cluster.v1.ResumeResponse\x12L\n" +
+	"\aInspect\x12\x1f.fray.cluster.v1.InspectRequest\x1a .fray.cluster.v1.InspectResponse2Y\n" +
 	"\x06Client\x12O\n" +
 	"\bIdentity\x12 .fray.cluster.v1.IdentityRequest\x1a!.fray.cluster.v1.IdentityResponse2\x96\x01\n" +
 	"\x04Host\x12G\n" +
@@ -5462,211 +5708,220 @@ func file_clusterapi_cluster_proto_rawDescGZIP() []byte {
 	return file_clusterapi_cluster_proto_rawDescData
 }
 
-var file_clusterapi_cluster_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_clusterapi_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 74)
+var file_clusterapi_cluster_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
+var file_clusterapi_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 77)
 var file_clusterapi_cluster_proto_goTypes = []any{
 	(JobStatus)(0),                     // 0: fray.cluster.v1.JobStatus
 	(NameClash)(0),                     // 1: fray.cluster.v1.NameClash
 	(Band)(0),                          // 2: fray.cluster.v1.Band
 	(ChoiceReason)(0),                  // 3: fray.cluster.v1.ChoiceReason
 	(TerminationCause)(0),              // 4: fray.cluster.v1.TerminationCause
-	(*IdentityRequest)(nil),            // 5: fray.cluster.v1.IdentityRequest
-	(*IdentityResponse)(nil),           // 6: fray.cluster.v1.IdentityResponse
-	(*LaunchRequest)(nil),              // 7: fray.cluster.v1.LaunchRequest
-	(*LaunchResponse)(nil),             // 8: fray.cluster.v1.LaunchResponse
-	(*LaunchGroupRequest)(nil),         // 9: fray.cluster.v1.LaunchGroupRequest
-	(*LaunchGroupResponse)(nil),        // 10: fray.cluster.v1.LaunchGroupResponse
-	(*JobGroup)(nil),                   // 11: fray.cluster.v1.JobGroup
-	(*JobRequest)(nil),                 // 12: fray.cluster.v1.JobRequest
-	(*Entrypoint)(nil),                 // 13: fray.cluster.v1.Entrypoint
-	(*Command)(nil),                    // 14: fray.cluster.v1.Command
-	(*Callable)(nil),                   // 15: fray.cluster.v1.Callable
-	(*Resources)(nil),                  // 16: fray.cluster.v1.Resources
-	(*Gpu)(nil),                        // 17: fray.cluster.v1.Gpu
-	(*Port)(nil),                       // 18: fray.cluster.v1.Port
-	(*Environment)(nil),                // 19: fray.cluster.v1.Environment
-	(*UV)(nil),                         // 20: fray.cluster.v1.UV
-	(*HealthCheck)(nil),                // 21: fray.cluster.v1.HealthCheck
-	(*JobInfo)(nil),                    // 22: fray.cluster.v1.JobInfo
-	(*Choice)(nil),                     // 23: fray.cluster.v1.Choice
-	(*PassedAlternative)(nil),          // 24: fray.cluster.v1.PassedAlternative
-	(*AttemptInfo)(nil),                // 25: fray.cluster.v1.AttemptInfo
-	(*Termination)(nil),                // 26: fray.cluster.v1.Termination
-	(*TaskInfo)(nil),                   // 27: fray.cluster.v1.TaskInfo
-	(*PollRequest)(nil),                // 28: fray.cluster.v1.PollRequest
-	(*WaitRequest)(nil),                // 29: fray.cluster.v1.WaitRequest
-	(*WaitResponse)(nil),               // 30: fray.cluster.v1.WaitResponse
-	(*MonitorRequest)(nil),             // 31: fray.cluster.v1.MonitorRequest
-	(*MonitorResponse)(nil),            // 32: fray.cluster.v1.MonitorResponse
-	(*HoldSessionRequest)(nil),         // 33: fray.cluster.v1.HoldSessionRequest
-	(*HoldSessionResponse)(nil),        // 34: fray.cluster.v1.HoldSessionResponse
-	(*EndSessionRequest)(nil),          // 35: fray.cluster.v1.EndSessionRequest
-	(*EndSessionResponse)(nil),         // 36: fray.cluster.v1.EndSessionResponse
-	(*TerminateRequest)(nil),           // 37: fray.cluster.v1.TerminateRequest
-	(*TerminateResponse)(nil),          // 38: fray.cluster.v1.TerminateResponse
-	(*ListJobsRequest)(nil),            // 39: fray.cluster.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),           // 40: fray.cluster.v1.ListJobsResponse
-	(*ReservationConfig)(nil),          // 41: fray.cluster.v1.ReservationConfig
-	(*CreateReservationRequest)(nil),   // 42: fray.cluster.v1.CreateReservationRequest
-	(*ReservationInfo)(nil),            // 43: fray.cluster.v1.ReservationInfo
-	(*ReleaseReservationRequest)(nil),  // 44: fray.cluster.v1.ReleaseReservationRequest
-	(*ReleaseReservationResponse)(nil), // 45: fray.cluster.v1.ReleaseReservationResponse
-	(*GetReservationRequest)(nil),      // 46: fray.cluster.v1.GetReservationRequest
-	(*ListReservationsRequest)(nil),    // 47: fray.cluster.v1.ListReservationsRequest
-	(*ListReservationsResponse)(nil),   // 48: fray.cluster.v1.ListReservationsResponse
-	(*UploadRequest)(nil),              // 49: fray.cluster.v1.UploadRequest
-	(*UploadResponse)(nil),             // 50: fray.cluster.v1.UploadResponse
-	(*ExecRequest)(nil),                // 51: fray.cluster.v1.ExecRequest
-	(*ExecStart)(nil),                  // 52: fray.cluster.v1.ExecStart
-	(*WindowSize)(nil),                 // 53: fray.cluster.v1.WindowSize
-	(*ExecResponse)(nil),               // 54: fray.cluster.v1.ExecResponse
-	(*LogsRequest)(nil),                // 55: fray.cluster.v1.LogsRequest
-	(*LogsResponse)(nil),               // 56: fray.cluster.v1.LogsResponse
-	(*ActorEndpoint)(nil),              // 57: fray.cluster.v1.ActorEndpoint
-	(*RegisterRequest)(nil),            // 58: fray.cluster.v1.RegisterRequest
-	(*RegisterResponse)(nil),           // 59: fray.cluster.v1.RegisterResponse
-	(*UnregisterRequest)(nil),          // 60: fray.cluster.v1.UnregisterRequest
-	(*UnregisterResponse)(nil),         // 61: fray.cluster.v1.UnregisterResponse
-	(*LookupRequest)(nil),              // 62: fray.cluster.v1.LookupRequest
-	(*ActorNotFound)(nil),              // 63: fray.cluster.v1.ActorNotFound
-	(*ListActorsRequest)(nil),          // 64: fray.cluster.v1.ListActorsRequest
-	(*ListActorsResponse)(nil),         // 65: fray.cluster.v1.ListActorsResponse
-	(*WatchRequest)(nil),               // 66: fray.cluster.v1.WatchRequest
-	(*WatchResponse)(nil),              // 67: fray.cluster.v1.WatchResponse
-	(*ApplyRequest)(nil),               // 68: fray.cluster.v1.ApplyRequest
-	(*ApplyResponse)(nil),              // 69: fray.cluster.v1.ApplyResponse
-	(*PauseRequest)(nil),               // 70: fray.cluster.v1.PauseRequest
-	(*PauseResponse)(nil),              // 71: fray.cluster.v1.PauseResponse
-	(*ResumeRequest)(nil),              // 72: fray.cluster.v1.ResumeRequest
-	(*ResumeResponse)(nil),             // 73: fray.cluster.v1.ResumeResponse
-	nil,                                // 74: fray.cluster.v1.JobRequest.LabelsEntry
-	nil,                                // 75: fray.cluster.v1.Environment.EnvVarsEntry
-	nil,                                // 76: fray.cluster.v1.TaskInfo.PortsEntry
-	nil,                                // 77: fray.cluster.v1.ActorEndpoint.MetadataEntry
-	nil,                                // 78: fray.cluster.v1.RegisterRequest.MetadataEntry
-	(*durationpb.Duration)(nil),        // 79: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),      // 80: google.protobuf.Timestamp
+	(ProfileKind)(0),                   // 5: fray.cluster.v1.ProfileKind
+	(*IdentityRequest)(nil),            // 6: fray.cluster.v1.IdentityRequest
+	(*IdentityResponse)(nil),           // 7: fray.cluster.v1.IdentityResponse
+	(*LaunchRequest)(nil),              // 8: fray.cluster.v1.LaunchRequest
+	(*LaunchResponse)(nil),             // 9: fray.cluster.v1.LaunchResponse
+	(*LaunchGroupRequest)(nil),         // 10: fray.cluster.v1.LaunchGroupRequest
+	(*LaunchGroupResponse)(nil),        // 11: fray.cluster.v1.LaunchGroupResponse
+	(*JobGroup)(nil),                   // 12: fray.cluster.v1.JobGroup
+	(*JobRequest)(nil),                 // 13: fray.cluster.v1.JobRequest
+	(*Entrypoint)(nil),                 // 14: fray.cluster.v1.Entrypoint
+	(*Command)(nil),                    // 15: fray.cluster.v1.Command
+	(*Callable)(nil),                   // 16: fray.cluster.v1.Callable
+	(*Resources)(nil),                  // 17: fray.cluster.v1.Resources
+	(*Gpu)(nil),                        // 18: fray.cluster.v1.Gpu
+	(*Port)(nil),                       // 19: fray.cluster.v1.Port
+	(*Environment)(nil),                // 20: fray.cluster.v1.Environment
+	(*UV)(nil),                         // 21: fray.cluster.v1.UV
+	(*HealthCheck)(nil),                // 22: fray.cluster.v1.HealthCheck
+	(*JobInfo)(nil),                    // 23: fray.cluster.v1.JobInfo
+	(*Choice)(nil),                     // 24: fray.cluster.v1.Choice
+	(*PassedAlternative)(nil),          // 25: fray.cluster.v1.PassedAlternative
+	(*AttemptInfo)(nil),                // 26: fray.cluster.v1.AttemptInfo
+	(*Termination)(nil),                // 27: fray.cluster.v1.Termination
+	(*TaskInfo)(nil),                   // 28: fray.cluster.v1.TaskInfo
+	(*PollRequest)(nil),                // 29: fray.cluster.v1.PollRequest
+	(*WaitRequest)(nil),                // 30: fray.cluster.v1.WaitRequest
+	(*WaitResponse)(nil),               // 31: fray.cluster.v1.WaitResponse
+	(*MonitorRequest)(nil),             // 32: fray.cluster.v1.MonitorRequest
+	(*MonitorResponse)(nil),            // 33: fray.cluster.v1.MonitorResponse
+	(*HoldSessionRequest)(nil),         // 34: fray.cluster.v1.HoldSessionRequest
+	(*HoldSessionResponse)(nil),        // 35: fray.cluster.v1.HoldSessionResponse
+	(*EndSessionRequest)(nil),          // 36: fray.cluster.v1.EndSessionRequest
+	(*EndSessionResponse)(nil),         // 37: fray.cluster.v1.EndSessionResponse
+	(*TerminateRequest)(nil),           // 38: fray.cluster.v1.TerminateRequest
+	(*TerminateResponse)(nil),          // 39: fray.cluster.v1.TerminateResponse
+	(*ListJobsRequest)(nil),            // 40: fray.cluster.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),           // 41: fray.cluster.v1.ListJobsResponse
+	(*ReservationConfig)(nil),          // 42: fray.cluster.v1.ReservationConfig
+	(*CreateReservationRequest)(nil),   // 43: fray.cluster.v1.CreateReservationRequest
+	(*ReservationInfo)(nil),            // 44: fray.cluster.v1.ReservationInfo
+	(*ReleaseReservationRequest)(nil),  // 45: fray.cluster.v1.ReleaseReservationRequest
+	(*ReleaseReservationResponse)(nil), // 46: fray.cluster.v1.ReleaseReservationResponse
+	(*GetReservationRequest)(nil),      // 47: fray.cluster.v1.GetReservationRequest
+	(*ListReservationsRequest)(nil),    // 48: fray.cluster.v1.ListReservationsRequest
+	(*ListReservationsResponse)(nil),   // 49: fray.cluster.v1.ListReservationsResponse
+	(*UploadRequest)(nil),              // 50: fray.cluster.v1.UploadRequest
+	(*UploadResponse)(nil),             // 51: fray.cluster.v1.UploadResponse
+	(*ExecRequest)(nil),                // 52: fray.cluster.v1.ExecRequest
+	(*ExecStart)(nil),                  // 53: fray.cluster.v1.ExecStart
+	(*Profile)(nil),                    // 54: fray.cluster.v1.Profile
+	(*WindowSize)(nil),                 // 55: fray.cluster.v1.WindowSize
+	(*ExecResponse)(nil),               // 56: fray.cluster.v1.ExecResponse
+	(*LogsRequest)(nil),                // 57: fray.cluster.v1.LogsRequest
+	(*LogsResponse)(nil),               // 58: fray.cluster.v1.LogsResponse
+	(*ActorEndpoint)(nil),              // 59: fray.cluster.v1.ActorEndpoint
+	(*RegisterRequest)(nil),            // 60: fray.cluster.v1.RegisterRequest
+	(*RegisterResponse)(nil),           // 61: fray.cluster.v1.RegisterResponse
+	(*UnregisterRequest)(nil),          // 62: fray.cluster.v1.UnregisterRequest
+	(*UnregisterResponse)(nil),         // 63: fray.cluster.v1.UnregisterResponse
+	(*LookupRequest)(nil),              // 64: fray.cluster.v1.LookupRequest
+	(*ActorNotFound)(nil),              // 65: fray.cluster.v1.ActorNotFound
+	(*ListActorsRequest)(nil),          // 66: fray.cluster.v1.ListActorsRequest
+	(*ListActorsResponse)(nil),         // 67: fray.cluster.v1.ListActorsResponse
+	(*WatchRequest)(nil),               // 68: fray.cluster.v1.WatchRequest
+	(*WatchResponse)(nil),              // 69: fray.cluster.v1.WatchResponse
+	(*ApplyRequest)(nil),               // 70: fray.cluster.v1.ApplyRequest
+	(*ApplyResponse)(nil),              // 71: fray.cluster.v1.ApplyResponse
+	(*PauseRequest)(nil),               // 72: fray.cluster.v1.PauseRequest
+	(*PauseResponse)(nil),              // 73: fray.cluster.v1.PauseResponse
+	(*ResumeRequest)(nil),              // 74: fray.cluster.v1.ResumeRequest
+	(*ResumeResponse)(nil),             // 75: fray.cluster.v1.ResumeResponse
+	(*InspectRequest)(nil),             // 76: fray.cluster.v1.InspectRequest
+	(*InspectResponse)(nil),            // 77: fray.cluster.v1.InspectResponse
+	nil,                                // 78: fray.cluster.v1.JobRequest.LabelsEntry
+	nil,                                // 79: fray.cluster.v1.Environment.EnvVarsEntry
+	nil,                                // 80: fray.cluster.v1.TaskInfo.PortsEntry
+	nil,                                // 81: fray.cluster.v1.ActorEndpoint.MetadataEntry
+	nil,                                // 82: fray.cluster.v1.RegisterRequest.MetadataEntry
+	(*durationpb.Duration)(nil),        // 83: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),      // 84: google.protobuf.Timestamp
 }
 var file_clusterapi_cluster_proto_depIdxs = []int32{
-	12, // 0: fray.cluster.v1.LaunchRequest.request:type_name -> fray.cluster.v1.JobRequest
-	12, // 1: fray.cluster.v1.LaunchGroupRequest.requests:type_name -> fray.cluster.v1.JobRequest
-	11, // 2: fray.cluster.v1.LaunchGroupRequest.group:type_name -> fray.cluster.v1.JobGroup
-	13, // 3: fray.cluster.v1.JobRequest.entrypoint:type_name -> fray.cluster.v1.Entrypoint
-	16, // 4: fray.cluster.v1.JobRequest.resources:type_name -> fray.cluster.v1.Resources
-	19, // 5: fray.cluster.v1.JobRequest.environment:type_name -> fray.cluster.v1.Environment
+	13, // 0: fray.cluster.v1.LaunchRequest.request:type_name -> fray.cluster.v1.JobRequest
+	13, // 1: fray.cluster.v1.LaunchGroupRequest.requests:type_name -> fray.cluster.v1.JobRequest
+	12, // 2: fray.cluster.v1.LaunchGroupRequest.group:type_name -> fray.cluster.v1.JobGroup
+	14, // 3: fray.cluster.v1.JobRequest.entrypoint:type_name -> fray.cluster.v1.Entrypoint
+	17, // 4: fray.cluster.v1.JobRequest.resources:type_name -> fray.cluster.v1.Resources
+	20, // 5: fray.cluster.v1.JobRequest.environment:type_name -> fray.cluster.v1.Environment
 	2,  // 6: fray.cluster.v1.JobRequest.band:type_name -> fray.cluster.v1.Band
 	1,  // 7: fray.cluster.v1.JobRequest.name_clash:type_name -> fray.cluster.v1.NameClash
-	79, // 8: fray.cluster.v1.JobRequest.timeout:type_name -> google.protobuf.Duration
-	79, // 9: fray.cluster.v1.JobRequest.scheduling_timeout:type_name -> google.protobuf.Duration
-	79, // 10: fray.cluster.v1.JobRequest.stop_grace:type_name -> google.protobuf.Duration
-	74, // 11: fray.cluster.v1.JobRequest.labels:type_name -> fray.cluster.v1.JobRequest.LabelsEntry
-	21, // 12: fray.cluster.v1.JobRequest.health_check:type_name -> fray.cluster.v1.HealthCheck
-	14, // 13: fray.cluster.v1.Entrypoint.command:type_name -> fray.cluster.v1.Command
-	15, // 14: fray.cluster.v1.Entrypoint.callable:type_name -> fray.cluster.v1.Callable
-	18, // 15: fray.cluster.v1.Resources.ports:type_name -> fray.cluster.v1.Port
-	17, // 16: fray.cluster.v1.Resources.gpu:type_name -> fray.cluster.v1.Gpu
-	20, // 17: fray.cluster.v1.Environment.uv:type_name -> fray.cluster.v1.UV
-	75, // 18: fray.cluster.v1.Environment.env_vars:type_name -> fray.cluster.v1.Environment.EnvVarsEntry
-	79, // 19: fray.cluster.v1.HealthCheck.interval:type_name -> google.protobuf.Duration
-	79, // 20: fray.cluster.v1.HealthCheck.timeout:type_name -> google.protobuf.Duration
+	83, // 8: fray.cluster.v1.JobRequest.timeout:type_name -> google.protobuf.Duration
+	83, // 9: fray.cluster.v1.JobRequest.scheduling_timeout:type_name -> google.protobuf.Duration
+	83, // 10: fray.cluster.v1.JobRequest.stop_grace:type_name -> google.protobuf.Duration
+	78, // 11: fray.cluster.v1.JobRequest.labels:type_name -> fray.cluster.v1.JobRequest.LabelsEntry
+	22, // 12: fray.cluster.v1.JobRequest.health_check:type_name -> fray.cluster.v1.HealthCheck
+	15, // 13: fray.cluster.v1.Entrypoint.command:type_name -> fray.cluster.v1.Command
+	16, // 14: fray.cluster.v1.Entrypoint.callable:type_name -> fray.cluster.v1.Callable
+	19, // 15: fray.cluster.v1.Resources.ports:type_name -> fray.cluster.v1.Port
+	18, // 16: fray.cluster.v1.Resources.gpu:type_name -> fray.cluster.v1.Gpu
+	21, // 17: fray.cluster.v1.Environment.uv:type_name -> fray.cluster.v1.UV
+	79, // 18: fray.cluster.v1.Environment.env_vars:type_name -> fray.cluster.v1.Environment.EnvVarsEntry
+	83, // 19: fray.cluster.v1.HealthCheck.interval:type_name -> google.protobuf.Duration
+	83, // 20: fray.cluster.v1.HealthCheck.timeout:type_name -> google.protobuf.Duration
 	0,  // 21: fray.cluster.v1.JobInfo.status:type_name -> fray.cluster.v1.JobStatus
 	2,  // 22: fray.cluster.v1.JobInfo.band:type_name -> fray.cluster.v1.Band
-	27, // 23: fray.cluster.v1.JobInfo.tasks:type_name -> fray.cluster.v1.TaskInfo
-	80, // 24: fray.cluster.v1.JobInfo.submitted_at:type_name -> google.protobuf.Timestamp
-	80, // 25: fray.cluster.v1.JobInfo.started_at:type_name -> google.protobuf.Timestamp
-	80, // 26: fray.cluster.v1.JobInfo.ended_at:type_name -> google.protobuf.Timestamp
-	25, // 27: fray.cluster.v1.JobInfo.attempts:type_name -> fray.cluster.v1.AttemptInfo
-	23, // 28: fray.cluster.v1.JobInfo.choice:type_name -> fray.cluster.v1.Choice
+	28, // 23: fray.cluster.v1.JobInfo.tasks:type_name -> fray.cluster.v1.TaskInfo
+	84, // 24: fray.cluster.v1.JobInfo.submitted_at:type_name -> google.protobuf.Timestamp
+	84, // 25: fray.cluster.v1.JobInfo.started_at:type_name -> google.protobuf.Timestamp
+	84, // 26: fray.cluster.v1.JobInfo.ended_at:type_name -> google.protobuf.Timestamp
+	26, // 27: fray.cluster.v1.JobInfo.attempts:type_name -> fray.cluster.v1.AttemptInfo
+	24, // 28: fray.cluster.v1.JobInfo.choice:type_name -> fray.cluster.v1.Choice
 	3,  // 29: fray.cluster.v1.Choice.reason:type_name -> fray.cluster.v1.ChoiceReason
-	24, // 30: fray.cluster.v1.Choice.passed:type_name -> fray.cluster.v1.PassedAlternative
-	80, // 31: fray.cluster.v1.AttemptInfo.started_at:type_name -> google.protobuf.Timestamp
-	80, // 32: fray.cluster.v1.AttemptInfo.ended_at:type_name -> google.protobuf.Timestamp
-	26, // 33: fray.cluster.v1.AttemptInfo.termination:type_name -> fray.cluster.v1.Termination
+	25, // 30: fray.cluster.v1.Choice.passed:type_name -> fray.cluster.v1.PassedAlternative
+	84, // 31: fray.cluster.v1.AttemptInfo.started_at:type_name -> google.protobuf.Timestamp
+	84, // 32: fray.cluster.v1.AttemptInfo.ended_at:type_name -> google.protobuf.Timestamp
+	27, // 33: fray.cluster.v1.AttemptInfo.termination:type_name -> fray.cluster.v1.Termination
 	4,  // 34: fray.cluster.v1.Termination.cause:type_name -> fray.cluster.v1.TerminationCause
-	76, // 35: fray.cluster.v1.TaskInfo.ports:type_name -> fray.cluster.v1.TaskInfo.PortsEntry
-	26, // 36: fray.cluster.v1.TaskInfo.termination:type_name -> fray.cluster.v1.Termination
-	79, // 37: fray.cluster.v1.WaitRequest.timeout:type_name -> google.protobuf.Duration
-	22, // 38: fray.cluster.v1.WaitResponse.jobs:type_name -> fray.cluster.v1.JobInfo
-	22, // 39: fray.cluster.v1.MonitorResponse.job:type_name -> fray.cluster.v1.JobInfo
-	79, // 40: fray.cluster.v1.HoldSessionResponse.lease:type_name -> google.protobuf.Duration
-	22, // 41: fray.cluster.v1.ListJobsResponse.jobs:type_name -> fray.cluster.v1.JobInfo
-	16, // 42: fray.cluster.v1.ReservationConfig.min:type_name -> fray.cluster.v1.Resources
-	16, // 43: fray.cluster.v1.ReservationConfig.max:type_name -> fray.cluster.v1.Resources
-	79, // 44: fray.cluster.v1.ReservationConfig.ttl:type_name -> google.protobuf.Duration
-	41, // 45: fray.cluster.v1.CreateReservationRequest.config:type_name -> fray.cluster.v1.ReservationConfig
-	16, // 46: fray.cluster.v1.ReservationInfo.allocated:type_name -> fray.cluster.v1.Resources
-	16, // 47: fray.cluster.v1.ReservationInfo.pending:type_name -> fray.cluster.v1.Resources
-	80, // 48: fray.cluster.v1.ReservationInfo.expires_at:type_name -> google.protobuf.Timestamp
-	41, // 49: fray.cluster.v1.ReservationInfo.config:type_name -> fray.cluster.v1.ReservationConfig
-	43, // 50: fray.cluster.v1.ListReservationsResponse.reservations:type_name -> fray.cluster.v1.ReservationInfo
-	52, // 51: fray.cluster.v1.ExecRequest.start:type_name -> fray.cluster.v1.ExecStart
-	53, // 52: fray.cluster.v1.ExecRequest.resize:type_name -> fray.cluster.v1.WindowSize
-	53, // 53: fray.cluster.v1.ExecStart.size:type_name -> fray.cluster.v1.WindowSize
-	77, // 54: fray.cluster.v1.ActorEndpoint.metadata:type_name -> fray.cluster.v1.ActorEndpoint.MetadataEntry
-	80, // 55: fray.cluster.v1.ActorEndpoint.registered_at:type_name -> google.protobuf.Timestamp
-	78, // 56: fray.cluster.v1.RegisterRequest.metadata:type_name -> fray.cluster.v1.RegisterRequest.MetadataEntry
-	79, // 57: fray.cluster.v1.RegisterRequest.ttl:type_name -> google.protobuf.Duration
-	57, // 58: fray.cluster.v1.ListActorsResponse.actors:type_name -> fray.cluster.v1.ActorEndpoint
-	57, // 59: fray.cluster.v1.WatchResponse.added:type_name -> fray.cluster.v1.ActorEndpoint
-	7,  // 60: fray.cluster.v1.Cluster.Launch:input_type -> fray.cluster.v1.LaunchRequest
-	9,  // 61: fray.cluster.v1.Cluster.LaunchGroup:input_type -> fray.cluster.v1.LaunchGroupRequest
-	28, // 62: fray.cluster.v1.Cluster.Poll:input_type -> fray.cluster.v1.PollRequest
-	29, // 63: fray.cluster.v1.Cluster.Wait:input_type -> fray.cluster.v1.WaitRequest
-	31, // 64: fray.cluster.v1.Cluster.Monitor:input_type -> fray.cluster.v1.MonitorRequest
-	37, // 65: fray.cluster.v1.Cluster.Terminate:input_type -> fray.cluster.v1.TerminateRequest
-	39, // 66: fray.cluster.v1.Cluster.ListJobs:input_type -> fray.cluster.v1.ListJobsRequest
-	42, // 67: fray.cluster.v1.Cluster.CreateReservation:input_type -> fray.cluster.v1.CreateReservationRequest
-	44, // 68: fray.cluster.v1.Cluster.ReleaseReservation:input_type -> fray.cluster.v1.ReleaseReservationRequest
-	46, // 69: fray.cluster.v1.Cluster.GetReservation:input_type -> fray.cluster.v1.GetReservationRequest
-	47, // 70: fray.cluster.v1.Cluster.ListReservations:input_type -> fray.cluster.v1.ListReservationsRequest
-	49, // 71: fray.cluster.v1.Cluster.Upload:input_type -> fray.cluster.v1.UploadRequest
-	51, // 72: fray.cluster.v1.Cluster.Exec:input_type -> fray.cluster.v1.ExecRequest
-	33, // 73: fray.cluster.v1.Cluster.HoldSession:input_type -> fray.cluster.v1.HoldSessionRequest
-	35, // 74: fray.cluster.v1.Cluster.EndSession:input_type -> fray.cluster.v1.EndSessionRequest
-	58, // 75: fray.cluster.v1.Metadata.Register:input_type -> fray.cluster.v1.RegisterRequest
-	60, // 76: fray.cluster.v1.Metadata.Unregister:input_type -> fray.cluster.v1.UnregisterRequest
-	62, // 77: fray.cluster.v1.Metadata.Lookup:input_type -> fray.cluster.v1.LookupRequest
-	62, // 78: fray.cluster.v1.Metadata.LookupAll:input_type -> fray.cluster.v1.LookupRequest
-	64, // 79: fray.cluster.v1.Metadata.ListActors:input_type -> fray.cluster.v1.ListActorsRequest
-	66, // 80: fray.cluster.v1.Metadata.Watch:input_type -> fray.cluster.v1.WatchRequest
-	68, // 81: fray.cluster.v1.Admin.Apply:input_type -> fray.cluster.v1.ApplyRequest
-	70, // 82: fray.cluster.v1.Admin.Pause:input_type -> fray.cluster.v1.PauseRequest
-	72, // 83: fray.cluster.v1.Admin.Resume:input_type -> fray.cluster.v1.ResumeRequest
-	5,  // 84: fray.cluster.v1.Client.Identity:input_type -> fray.cluster.v1.IdentityRequest
-	51, // 85: fray.cluster.v1.Host.Exec:input_type -> fray.cluster.v1.ExecRequest
-	55, // 86: fray.cluster.v1.Host.Logs:input_type -> fray.cluster.v1.LogsRequest
-	8,  // 87: fray.cluster.v1.Cluster.Launch:output_type -> fray.cluster.v1.LaunchResponse
-	10, // 88: fray.cluster.v1.Cluster.LaunchGroup:output_type -> fray.cluster.v1.LaunchGroupResponse
-	22, // 89: fray.cluster.v1.Cluster.Poll:output_type -> fray.cluster.v1.JobInfo
-	30, // 90: fray.cluster.v1.Cluster.Wait:output_type -> fray.cluster.v1.WaitResponse
-	32, // 91: fray.cluster.v1.Cluster.Monitor:output_type -> fray.cluster.v1.MonitorResponse
-	38, // 92: fray.cluster.v1.Cluster.Terminate:output_type -> fray.cluster.v1.TerminateResponse
-	40, // 93: fray.cluster.v1.Cluster.ListJobs:output_type -> fray.cluster.v1.ListJobsResponse
-	43, // 94: fray.cluster.v1.Cluster.CreateReservation:output_type -> fray.cluster.v1.ReservationInfo
-	45, // 95: fray.cluster.v1.Cluster.ReleaseReservation:output_type -> fray.cluster.v1.ReleaseReservationResponse
-	43, // 96: fray.cluster.v1.Cluster.GetReservation:output_type -> fray.cluster.v1.ReservationInfo
-	48, // 97: fray.cluster.v1.Cluster.ListReservations:output_type -> fray.cluster.v1.ListReservationsResponse
-	50, // 98: fray.cluster.v1.Cluster.Upload:output_type -> fray.cluster.v1.UploadResponse
-	54, // 99: fray.cluster.v1.Cluster.Exec:output_type -> fray.cluster.v1.ExecResponse
-	34, // 100: fray.cluster.v1.Cluster.HoldSession:output_type -> fray.cluster.v1.HoldSessionResponse
-	36, // 101: fray.cluster.v1.Cluster.EndSession:output_type -> fray.cluster.v1.EndSessionResponse
-	59, // 102: fray.cluster.v1.Metadata.Register:output_type -> fray.cluster.v1.RegisterResponse
-	61, // 103: fray.cluster.v1.Metadata.Unregister:output_type -> fray.cluster.v1.UnregisterResponse
-	57, // 104: fray.cluster.v1.Metadata.Lookup:output_type -> fray.cluster.v1.ActorEndpoint
-	65, // 105: fray.cluster.v1.Metadata.LookupAll:output_type -> fray.cluster.v1.ListActorsResponse
-	65, // 106: fray.cluster.v1.Metadata.ListActors:output_type -> fray.cluster.v1.ListActorsResponse
-	67, // 107: fray.cluster.v1.Metadata.Watch:output_type -> fray.cluster.v1.WatchResponse
-	69, // 108: fray.cluster.v1.Admin.Apply:output_type -> fray.cluster.v1.ApplyResponse
-	71, // 109: fray.cluster.v1.Admin.Pause:output_type -> fray.cluster.v1.PauseResponse
-	73, // 110: fray.cluster.v1.Admin.Resume:output_type -> fray.cluster.v1.ResumeResponse
-	6,  // 111: fray.cluster.v1.Client.Identity:output_type -> fray.cluster.v1.IdentityResponse
-	54, // 112: fray.cluster.v1.Host.Exec:output_type -> fray.cluster.v1.ExecResponse
-	56, // 113: fray.cluster.v1.Host.Logs:output_type -> fray.cluster.v1.LogsResponse
-	87, // [87:114] is the sub-list for method output_type
-	60, // [60:87] is the sub-list for method input_type
-	60, // [60:60] is the sub-list for extension type_name
-	60, // [60:60] is the sub-list for extension extendee
-	0,  // [0:60] is the sub-list for field type_name
+	80, // 35: fray.cluster.v1.TaskInfo.ports:type_name -> fray.cluster.v1.TaskInfo.PortsEntry
+	27, // 36: fray.cluster.v1.TaskInfo.termination:type_name -> fray.cluster.v1.Termination
+	83, // 37: fray.cluster.v1.WaitRequest.timeout:type_name -> google.protobuf.Duration
+	23, // 38: fray.cluster.v1.WaitResponse.jobs:type_name -> fray.cluster.v1.JobInfo
+	23, // 39: fray.cluster.v1.MonitorResponse.job:type_name -> fray.cluster.v1.JobInfo
+	83, // 40: fray.cluster.v1.HoldSessionResponse.lease:type_name -> google.protobuf.Duration
+	23, // 41: fray.cluster.v1.ListJobsResponse.jobs:type_name -> fray.cluster.v1.JobInfo
+	17, // 42: fray.cluster.v1.ReservationConfig.min:type_name -> fray.cluster.v1.Resources
+	17, // 43: fray.cluster.v1.ReservationConfig.max:type_name -> fray.cluster.v1.Resources
+	83, // 44: fray.cluster.v1.ReservationConfig.ttl:type_name -> google.protobuf.Duration
+	42, // 45: fray.cluster.v1.CreateReservationRequest.config:type_name -> fray.cluster.v1.ReservationConfig
+	17, // 46: fray.cluster.v1.ReservationInfo.allocated:type_name -> fray.cluster.v1.Resources
+	17, // 47: fray.cluster.v1.ReservationInfo.pending:type_name -> fray.cluster.v1.Resources
+	84, // 48: fray.cluster.v1.ReservationInfo.expires_at:type_name -> google.protobuf.Timestamp
+	42, // 49: fray.cluster.v1.ReservationInfo.config:type_name -> fray.cluster.v1.ReservationConfig
+	44, // 50: fray.cluster.v1.ListReservationsResponse.reservations:type_name -> fray.cluster.v1.ReservationInfo
+	53, // 51: fray.cluster.v1.ExecRequest.start:type_name -> fray.cluster.v1.ExecStart
+	55, // 52: fray.cluster.v1.ExecRequest.resize:type_name -> fray.cluster.v1.WindowSize
+	55, // 53: fray.cluster.v1.ExecStart.size:type_name -> fray.cluster.v1.WindowSize
+	54, // 54: fray.cluster.v1.ExecStart.profile:type_name -> fray.cluster.v1.Profile
+	5,  // 55: fray.cluster.v1.Profile.kind:type_name -> fray.cluster.v1.ProfileKind
+	83, // 56: fray.cluster.v1.Profile.duration:type_name -> google.protobuf.Duration
+	81, // 57: fray.cluster.v1.ActorEndpoint.metadata:type_name -> fray.cluster.v1.ActorEndpoint.MetadataEntry
+	84, // 58: fray.cluster.v1.ActorEndpoint.registered_at:type_name -> google.protobuf.Timestamp
+	82, // 59: fray.cluster.v1.RegisterRequest.metadata:type_name -> fray.cluster.v1.RegisterRequest.MetadataEntry
+	83, // 60: fray.cluster.v1.RegisterRequest.ttl:type_name -> google.protobuf.Duration
+	59, // 61: fray.cluster.v1.ListActorsResponse.actors:type_name -> fray.cluster.v1.ActorEndpoint
+	59, // 62: fray.cluster.v1.WatchResponse.added:type_name -> fray.cluster.v1.ActorEndpoint
+	8,  // 63: fray.cluster.v1.Cluster.Launch:input_type -> fray.cluster.v1.LaunchRequest
+	10, // 64: fray.cluster.v1.Cluster.LaunchGroup:input_type -> fray.cluster.v1.LaunchGroupRequest
+	29, // 65: fray.cluster.v1.Cluster.Poll:input_type -> fray.cluster.v1.PollRequest
+	30, // 66: fray.cluster.v1.Cluster.Wait:input_type -> fray.cluster.v1.WaitRequest
+	32, // 67: fray.cluster.v1.Cluster.Monitor:input_type -> fray.cluster.v1.MonitorRequest
+	38, // 68: fray.cluster.v1.Cluster.Terminate:input_type -> fray.cluster.v1.TerminateRequest
+	40, // 69: fray.cluster.v1.Cluster.ListJobs:input_type -> fray.cluster.v1.ListJobsRequest
+	43, // 70: fray.cluster.v1.Cluster.CreateReservation:input_type -> fray.cluster.v1.CreateReservationRequest
+	45, // 71: fray.cluster.v1.Cluster.ReleaseReservation:input_type -> fray.cluster.v1.ReleaseReservationRequest
+	47, // 72: fray.cluster.v1.Cluster.GetReservation:input_type -> fray.cluster.v1.GetReservationRequest
+	48, // 73: fray.cluster.v1.Cluster.ListReservations:input_type -> fray.cluster.v1.ListReservationsRequest
+	50, // 74: fray.cluster.v1.Cluster.Upload:input_type -> fray.cluster.v1.UploadRequest
+	52, // 75: fray.cluster.v1.Cluster.Exec:input_type -> fray.cluster.v1.ExecRequest
+	34, // 76: fray.cluster.v1.Cluster.HoldSession:input_type -> fray.cluster.v1.HoldSessionRequest
+	36, // 77: fray.cluster.v1.Cluster.EndSession:input_type -> fray.cluster.v1.EndSessionRequest
+	60, // 78: fray.cluster.v1.Metadata.Register:input_type -> fray.cluster.v1.RegisterRequest
+	62, // 79: fray.cluster.v1.Metadata.Unregister:input_type -> fray.cluster.v1.UnregisterRequest
+	64, // 80: fray.cluster.v1.Metadata.Lookup:input_type -> fray.cluster.v1.LookupRequest
+	64, // 81: fray.cluster.v1.Metadata.LookupAll:input_type -> fray.cluster.v1.LookupRequest
+	66, // 82: fray.cluster.v1.Metadata.ListActors:input_type -> fray.cluster.v1.ListActorsRequest
+	68, // 83: fray.cluster.v1.Metadata.Watch:input_type -> fray.cluster.v1.WatchRequest
+	70, // 84: fray.cluster.v1.Admin.Apply:input_type -> fray.cluster.v1.ApplyRequest
+	72, // 85: fray.cluster.v1.Admin.Pause:input_type -> fray.cluster.v1.PauseRequest
+	74, // 86: fray.cluster.v1.Admin.Resume:input_type -> fray.cluster.v1.ResumeRequest
+	76, // 87: fray.cluster.v1.Admin.Inspect:input_type -> fray.cluster.v1.InspectRequest
+	6,  // 88: fray.cluster.v1.Client.Identity:input_type -> fray.cluster.v1.IdentityRequest
+	52, // 89: fray.cluster.v1.Host.Exec:input_type -> fray.cluster.v1.ExecRequest
+	57, // 90: fray.cluster.v1.Host.Logs:input_type -> fray.cluster.v1.LogsRequest
+	9,  // 91: fray.cluster.v1.Cluster.Launch:output_type -> fray.cluster.v1.LaunchResponse
+	11, // 92: fray.cluster.v1.Cluster.LaunchGroup:output_type -> fray.cluster.v1.LaunchGroupResponse
+	23, // 93: fray.cluster.v1.Cluster.Poll:output_type -> fray.cluster.v1.JobInfo
+	31, // 94: fray.cluster.v1.Cluster.Wait:output_type -> fray.cluster.v1.WaitResponse
+	33, // 95: fray.cluster.v1.Cluster.Monitor:output_type -> fray.cluster.v1.MonitorResponse
+	39, // 96: fray.cluster.v1.Cluster.Terminate:output_type -> fray.cluster.v1.TerminateResponse
+	41, // 97: fray.cluster.v1.Cluster.ListJobs:output_type -> fray.cluster.v1.ListJobsResponse
+	44, // 98: fray.cluster.v1.Cluster.CreateReservation:output_type -> fray.cluster.v1.ReservationInfo
+	46, // 99: fray.cluster.v1.Cluster.ReleaseReservation:output_type -> fray.cluster.v1.ReleaseReservationResponse
+	44, // 100: fray.cluster.v1.Cluster.GetReservation:output_type -> fray.cluster.v1.ReservationInfo
+	49, // 101: fray.cluster.v1.Cluster.ListReservations:output_type -> fray.cluster.v1.ListReservationsResponse
+	51, // 102: fray.cluster.v1.Cluster.Upload:output_type -> fray.cluster.v1.UploadResponse
+	56, // 103: fray.cluster.v1.Cluster.Exec:output_type -> fray.cluster.v1.ExecResponse
+	35, // 104: fray.cluster.v1.Cluster.HoldSession:output_type -> fray.cluster.v1.HoldSessionResponse
+	37, // 105: fray.cluster.v1.Cluster.EndSession:output_type -> fray.cluster.v1.EndSessionResponse
+	61, // 106: fray.cluster.v1.Metadata.Register:output_type -> fray.cluster.v1.RegisterResponse
+	63, // 107: fray.cluster.v1.Metadata.Unregister:output_type -> fray.cluster.v1.UnregisterResponse
+	59, // 108: fray.cluster.v1.Metadata.Lookup:output_type -> fray.cluster.v1.ActorEndpoint
+	67, // 109: fray.cluster.v1.Metadata.LookupAll:output_type -> fray.cluster.v1.ListActorsResponse
+	67, // 110: fray.cluster.v1.Metadata.ListActors:output_type -> fray.cluster.v1.ListActorsResponse
+	69, // 111: fray.cluster.v1.Metadata.Watch:output_type -> fray.cluster.v1.WatchResponse
+	71, // 112: fray.cluster.v1.Admin.Apply:output_type -> fray.cluster.v1.ApplyResponse
+	73, // 113: fray.cluster.v1.Admin.Pause:output_type -> fray.cluster.v1.PauseResponse
+	75, // 114: fray.cluster.v1.Admin.Resume:output_type -> fray.cluster.v1.ResumeResponse
+	77, // 115: fray.cluster.v1.Admin.Inspect:output_type -> fray.cluster.v1.InspectResponse
+	7,  // 116: fray.cluster.v1.Client.Identity:output_type -> fray.cluster.v1.IdentityResponse
+	56, // 117: fray.cluster.v1.Host.Exec:output_type -> fray.cluster.v1.ExecResponse
+	58, // 118: fray.cluster.v1.Host.Logs:output_type -> fray.cluster.v1.LogsResponse
+	91, // [91:119] is the sub-list for method output_type
+	63, // [63:91] is the sub-list for method input_type
+	63, // [63:63] is the sub-list for extension type_name
+	63, // [63:63] is the sub-list for extension extendee
+	0,  // [0:63] is the sub-list for field type_name
 }
 
 func init() { file_clusterapi_cluster_proto_init() }
@@ -5690,7 +5945,7 @@ func file_clusterapi_cluster_proto_init() {
 		(*ExecRequest_Resize)(nil),
 		(*ExecRequest_Signal)(nil),
 	}
-	file_clusterapi_cluster_proto_msgTypes[49].OneofWrappers = []any{
+	file_clusterapi_cluster_proto_msgTypes[50].OneofWrappers = []any{
 		(*ExecResponse_Stdout)(nil),
 		(*ExecResponse_Stderr)(nil),
 		(*ExecResponse_ExitCode)(nil),
@@ -5700,8 +5955,8 @@ func file_clusterapi_cluster_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_clusterapi_cluster_proto_rawDesc), len(file_clusterapi_cluster_proto_rawDesc)),
-			NumEnums:      5,
-			NumMessages:   74,
+			NumEnums:      6,
+			NumMessages:   77,
 			NumExtensions: 0,
 			NumServices:   5,
 		},

@@ -1002,9 +1002,10 @@ var Metadata_ServiceDesc = grpc.ServiceDesc{
 }
 
 const (
-	Admin_Apply_FullMethodName  = "/fray.cluster.v1.Admin/Apply"
-	Admin_Pause_FullMethodName  = "/fray.cluster.v1.Admin/Pause"
-	Admin_Resume_FullMethodName = "/fray.cluster.v1.Admin/Resume"
+	Admin_Apply_FullMethodName   = "/fray.cluster.v1.Admin/Apply"
+	Admin_Pause_FullMethodName   = "/fray.cluster.v1.Admin/Pause"
+	Admin_Resume_FullMethodName  = "/fray.cluster.v1.Admin/Resume"
+	Admin_Inspect_FullMethodName = "/fray.cluster.v1.Admin/Inspect"
 )
 
 // AdminClient is the client API for Admin service.
@@ -1018,6 +1019,8 @@ type AdminClient interface {
 	Apply(ctx context.Context, in *ApplyRequest, opts ...grpc.CallOption) (*ApplyResponse, error)
 	Pause(ctx context.Context, in *PauseRequest, opts ...grpc.CallOption) (*PauseResponse, error)
 	Resume(ctx context.Context, in *ResumeRequest, opts ...grpc.CallOption) (*ResumeResponse, error)
+	// Inspect describes the controller's process, for reports of defects.
+	Inspect(ctx context.Context, in *InspectRequest, opts ...grpc.CallOption) (*InspectResponse, error)
 }
 
 type adminClient struct {
@@ -1058,6 +1061,16 @@ func (c *adminClient) Resume(ctx context.Context, in *ResumeRequest, opts ...grp
 	return out, nil
 }
 
+func (c *adminClient) Inspect(ctx context.Context, in *InspectRequest, opts ...grpc.CallOption) (*InspectResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(InspectResponse)
+	err := c.cc.Invoke(ctx, Admin_Inspect_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // AdminServer is the server API for Admin service.
 // All implementations must embed UnimplementedAdminServer
 // for forward compatibility.
@@ -1069,6 +1082,8 @@ type AdminServer interface {
 	Apply(context.Context, *ApplyRequest) (*ApplyResponse, error)
 	Pause(context.Context, *PauseRequest) (*PauseResponse, error)
 	Resume(context.Context, *ResumeRequest) (*ResumeResponse, error)
+	// Inspect describes the controller's process, for reports of defects.
+	Inspect(context.Context, *InspectRequest) (*InspectResponse, error)
 	mustEmbedUnimplementedAdminServer()
 }
 
@@ -1087,6 +1102,9 @@ func (UnimplementedAdminServer) Pause(context.Context, *PauseRequest) (*PauseRes
 }
 func (UnimplementedAdminServer) Resume(context.Context, *ResumeRequest) (*ResumeResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Resume not implemented")
+}
+func (UnimplementedAdminServer) Inspect(context.Context, *InspectRequest) (*InspectResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Inspect not implemented")
 }
 func (UnimplementedAdminServer) mustEmbedUnimplementedAdminServer() {}
 func (UnimplementedAdminServer) testEmbeddedByValue()               {}
@@ -1163,6 +1181,24 @@ func _Admin_Resume_Handler(srv interface{}, ctx context.Context, dec func(interf
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Admin_Inspect_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(InspectRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServer).Inspect(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Admin_Inspect_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServer).Inspect(ctx, req.(*InspectRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Admin_ServiceDesc is the grpc.ServiceDesc for Admin service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -1181,6 +1217,10 @@ var Admin_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Resume",
 			Handler:    _Admin_Resume_Handler,
+		},
+		{
+			MethodName: "Inspect",
+			Handler:    _Admin_Inspect_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -87,7 +87,7 @@ func serveAll(ctx context.Context, cfg Config, stack *access.Serializer, seen *t
 		s.stop()
 		return nil, err
 	}
-	if err := s.serveAPI(ctx, cfg, stack, apiserver.Config{Certificate: certificate, Tokens: verifier, Keys: keys, Unary: seen.Unary, Stream: seen.Stream}); err != nil {
+	if err := s.serveAPI(ctx, cfg, stack, seen, apiserver.Config{Certificate: certificate, Tokens: verifier, Keys: keys, Unary: seen.Unary, Stream: seen.Stream}); err != nil {
 		s.stop()
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func newSigner(stack string) (*token.Signer, error) {
 }
 
 // serveAPI serves the cluster API as base says.
-func (s *services) serveAPI(ctx context.Context, cfg Config, stack *access.Serializer, base apiserver.Config) error {
+func (s *services) serveAPI(ctx context.Context, cfg Config, stack *access.Serializer, seen *telemetry.Telemetry, base apiserver.Config) error {
 	listener, err := net.Listen("tcp", cfg.Service.API)
 	if err != nil {
 		return fmt.Errorf("serve the cluster API: %w", err)
@@ -117,7 +117,7 @@ func (s *services) serveAPI(ctx context.Context, cfg Config, stack *access.Seria
 	s.metadata = metadata.New(cfg.Store, cfg.Log, time.Now)
 	base.Listener = listener
 	base.Cluster = cluster.New(cluster.Config{State: stack, Store: cfg.Store, Hosts: s.host, Log: cfg.Log, Sealer: cfg.Service.Sealer, Sessions: s.sessions})
-	base.Metadata, base.Admin = s.metadata, &admin.Server{State: stack, Store: cfg.Store, Sealer: cfg.Service.Sealer, Recorded: cfg.Recorded, Log: cfg.Log, Hold: cfg.Hold}
+	base.Metadata, base.Admin = s.metadata, &admin.Server{State: stack, Store: cfg.Store, Sealer: cfg.Service.Sealer, Recorded: cfg.Recorded, Log: cfg.Log, Hold: cfg.Hold, Version: cfg.Version, Metrics: seen.Text}
 	base.Leader, base.Log = leaderNames(ctx, cfg.Store), cfg.Log
 	s.api, err = apiserver.Serve(ctx, base)
 	if err != nil {

@@ -60,7 +60,7 @@ func serveWeb(ctx context.Context, cfg webService, source web.Source, certificat
 	tcp, _ := listener.Addr().(*net.TCPAddr)
 	loopback, scheme := tcp != nil && tcp.IP.IsLoopback(), "http"
 	handler, err := web.New(web.Config{
-		Source: source, Logs: web.StoredLogs{Store: cfg.Store}, Metrics: cfg.metrics, Version: cfg.Version, Location: cfg.Store.Location(),
+		Source: source, Logs: web.StoredLogs{Store: cfg.Store}, Profiles: web.StoredProfiles{Store: cfg.Store}, Metrics: cfg.metrics, Version: cfg.Version, Location: cfg.Store.Location(),
 		Loopback: loopback, Verify: cfg.verifyUser, Log: cfg.Log,
 		Actors: func(ctx context.Context, doc *state.Document) ([]actors.Actor, error) {
 			return actors.List(ctx, cfg.Store, doc)

@@ -106,7 +106,7 @@ func TestExecThroughTheController(t *testing.T) {
 	defer link.close()
 	var stdout, stderr bytes.Buffer
 	session := &execSession{
-		terminal: terminal.New(strings.NewReader(""), &stdout, &stderr), link: link, job: "id-1", query: Query{Command: []string{"ls", "-l"}},
+		terminal: terminal.New(strings.NewReader(""), &stdout, &stderr), link: link, start: &clusterapi.ExecStart{JobId: "id-1", Command: []string{"ls", "-l"}},
 	}
 	code, err := session.run(t.Context())
 	if want := "id-1/0 runs [\"ls\" \"-l\"]\n"; err != nil || code != 6 || stdout.String() != want || controller.tokens != 1 {

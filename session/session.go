@@ -5,12 +5,21 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/fray-ml/fray/clusterapi"
 	"github.com/fray-ml/fray/configuration"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/stack"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/status"
 	"github.com/fray-ml/fray/terminal"
+)
+
+// verb is the verb of a command line, for its errors.
+type verb string
+
+const (
+	execVerb    verb = "fray exec"
+	profileVerb verb = "fray profile"
 )
 
 // Query is a command, and the task beside which it runs.
@@ -26,7 +35,7 @@ func Run(ctx context.Context, a *terminal.Terminal, l *configuration.Loaded, add
 	if err != nil {
 		return err
 	}
-	job, err := theJob(view.Doc, addr)
+	job, err := theJob(view.Doc, addr, execVerb)
 	if err != nil {
 		return err
 	}
@@ -39,7 +48,9 @@ func Run(ctx context.Context, a *terminal.Terminal, l *configuration.Loaded, add
 		return err
 	}
 	defer link.close()
-	s := &execSession{terminal: a, link: link, query: q, job: view.Doc.Jobs[job].ID}
+	s := &execSession{terminal: a, link: link, query: q, start: &clusterapi.ExecStart{
+		JobId: view.Doc.Jobs[job].ID, Task: int32(q.Task), Command: q.Command, Tty: q.Tty,
+	}}
 	code, err := s.run(ctx)
 	if err == nil && code != 0 {
 		err = &terminal.Exit{Code: code}
@@ -48,7 +59,7 @@ func Run(ctx context.Context, a *terminal.Terminal, l *configuration.Loaded, add
 }
 
 // theJob is the one job instance that an address names.
-func theJob(doc *state.Document, addr schema.Address) (schema.Address, error) {
+func theJob(doc *state.Document, addr schema.Address, of verb) (schema.Address, error) {
 	var found []schema.Address
 	for _, job := range stack.SortedJobs(doc) {
 		if addr.Contains(job) {
@@ -57,7 +68,7 @@ func theJob(doc *state.Document, addr schema.Address) (schema.Address, error) {
 	}
 	switch len(found) {
 	case 0:
-		return addr, fmt.Errorf("fray exec: %s has no job that runs; fray apply starts what is declared", addr)
+		return addr, fmt.Errorf("%s: %s has no job that runs; fray apply starts what is declared", of, addr)
 	case 1:
 		return found[0], nil
 	}
@@ -69,7 +80,7 @@ func theJob(doc *state.Document, addr schema.Address) (schema.Address, error) {
 	if len(found) > most {
 		names = append(names, "…")
 	}
-	return addr, fmt.Errorf("fray exec: %s names %d jobs; choose one of %s", addr, len(found), strings.Join(names, ", "))
+	return addr, fmt.Errorf("%s: %s names %d jobs; choose one of %s", of, addr, len(found), strings.Join(names, ", "))
 }
 
 // Task is the task beside which a command is to run.

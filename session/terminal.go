@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,7 +25,8 @@ type execSession struct {
 	terminal *terminal.Terminal
 	link     *hostLink
 	query    Query
-	job      string // its id
+	start    *clusterapi.ExecStart
+	verb     verb // "": exec
 
 	stream  execStream
 	sending sync.Mutex
@@ -39,16 +41,13 @@ func (s *execSession) run(ctx context.Context) (int, error) {
 	defer signal.Stop(resized)
 	var err error
 	if s.stream, err = s.link.exec(ctx); err != nil {
-		return 0, execError(err)
-	}
-	start := &clusterapi.ExecStart{
-		JobId: s.job, Task: int32(s.query.Task), Command: s.query.Command, Tty: s.query.Tty,
+		return 0, s.failure(err)
 	}
 	if s.query.Tty {
-		start.Term, start.Size = os.Getenv("TERM"), s.size()
+		s.start.Term, s.start.Size = os.Getenv("TERM"), s.size()
 	}
-	if err := s.stream.Send(&clusterapi.ExecRequest{Kind: &clusterapi.ExecRequest_Start{Start: start}}); err != nil && !errors.Is(err, io.EOF) {
-		return 0, execError(err)
+	if err := s.stream.Send(&clusterapi.ExecRequest{Kind: &clusterapi.ExecRequest_Start{Start: s.start}}); err != nil && !errors.Is(err, io.EOF) {
+		return 0, s.failure(err)
 	}
 	restore, err := s.raw()
 	if err != nil {
@@ -62,19 +61,27 @@ func (s *execSession) run(ctx context.Context) (int, error) {
 	if interrupted() && status.Code(err) == codes.Canceled {
 		return terminal.ExitInterrupted, nil
 	}
-	return code, execError(err)
+	return code, s.failure(err)
 }
 
-// execError is the message of a host or controller, without gRPC's prefix.
-func execError(err error) error {
+// failure is the message of a host or controller, without gRPC's prefix.
+func (s *execSession) failure(err error) error {
 	if err == nil {
 		return nil
 	}
 	if reply, ok := status.FromError(err); ok {
-		return fmt.Errorf("fray exec: %s", reply.Message())
+		return &replyError{of: cmp.Or(s.verb, execVerb), reply: reply}
 	}
-	return fmt.Errorf("fray exec: %w", err)
+	return fmt.Errorf("%s: %w", cmp.Or(s.verb, execVerb), err)
 }
+
+// replyError is what a host or controller answers instead of carrying a call out.
+type replyError struct {
+	of    verb
+	reply *status.Status
+}
+
+func (e *replyError) Error() string { return string(e.of) + ": " + e.reply.Message() }
 
 // raw hands keys on as they are typed, where the command has a terminal and so
 // has fray.

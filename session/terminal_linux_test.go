@@ -65,7 +65,7 @@ func TestExecTellsOfAResizeAtItsBegin(t *testing.T) {
 	session := &execSession{
 		terminal: &terminal.Terminal{Stdin: strings.NewReader(""), Stdout: screen, Stderr: io.Discard},
 		link:     &hostLink{exec: func(context.Context) (execStream, error) { return s, nil }},
-		query:    Query{Command: []string{"any"}, Tty: true},
+		query:    Query{Command: []string{"any"}, Tty: true}, start: &clusterapi.ExecStart{},
 	}
 	if code, err := session.run(ctx); code != 0 || err != nil {
 		t.Errorf("got %d, %v; want to be told of the new size", code, err)

@@ -21,6 +21,7 @@ import (
 
 	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
+	"github.com/fray-ml/fray/profile/profileserver"
 )
 
 // Server hosts actors on one port.
@@ -235,6 +236,9 @@ func (s *Server) Start(ctx context.Context) error {
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(s.cfg.Grace, returnTime))
 		defer cancel()
 		return errors.Join(err, s.Shutdown(end))
+	}
+	if _, err := profileserver.Start(); err != nil { // it ends with the process
+		s.log.Warn("fray profile cannot measure this process", "error", err)
 	}
 	s.listener.open()
 	s.ready.Store(true)

@@ -86,8 +86,10 @@ func (t Task) Flags() []string {
 			flags = append(flags, "--volume", dir+":"+dir+":ro")
 		}
 	}
-	ends := t.Dir.File(hostdir.TerminationDir)
-	flags = append(flags, "--volume", ends+":"+ends)
+	for _, name := range []string{hostdir.TerminationDir, hostdir.ProfilesDir} {
+		dir := t.Dir.File(name)
+		flags = append(flags, "--volume", dir+":"+dir)
+	}
 	if t.WorkDir != "" {
 		flags = append(flags, "--volume", t.WorkDir+":"+t.WorkDir, "--workdir", t.WorkDir)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fray-ml/fray/accelerators"
 	"github.com/fray-ml/fray/agent/process"
+	"github.com/fray-ml/fray/profile/profileserver"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
@@ -42,6 +43,8 @@ type Setting struct {
 	Program string
 	// termination is the file in which the task may record why it ended.
 	Termination string
+	// Profiles is the directory in which the task's processes may serve their profiles.
+	Profiles string
 }
 
 // Of is the whole environment of a task, sorted. Later sources win: the
@@ -104,6 +107,9 @@ func addFray(env map[string]string, s Setting) {
 	}
 	if s.Termination != "" {
 		env[schema.TerminationVariable] = s.Termination
+	}
+	if s.Profiles != "" {
+		env[profileserver.Variable] = s.Profiles
 	}
 	if run.Spec.StopGrace > 0 {
 		env["FRAY_STOP_GRACE"] = strconv.FormatFloat(time.Duration(run.Spec.StopGrace).Seconds(), 'f', -1, 64)

@@ -203,7 +203,7 @@ func TestEnvironmentIsDocumented(t *testing.T) {
 	s.Run.Accelerator = "v5p-128" // all variables of TPUs
 	s.GPUs = []int{0}
 	s.Run.ScheduledRun = state.ScheduledRun{Run: 7, DueAt: time.Unix(1000, 0)}
-	s.Identity, s.Termination = "/host/tasks/t/actor.pem", "/host/tasks/t/termination.json"
+	s.Identity, s.Termination, s.Profiles = "/host/tasks/t/actor.pem", "/host/tasks/t/termination.json", "/host/tasks/t/profiles"
 	var code []string
 	given := slices.Collect(maps.Keys(asMap(t, s)))
 	for _, name := range append(given, schema.ActorClassVariable, schema.ActorArgsVariable, schema.ActorNamesVariable, schema.ActorOptionsVariable,

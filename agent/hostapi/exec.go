@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -14,6 +15,7 @@ import (
 	"github.com/fray-ml/fray/agent/process"
 	"github.com/fray-ml/fray/agent/task"
 	"github.com/fray-ml/fray/clusterapi"
+	"github.com/fray-ml/fray/sleep"
 )
 
 // maxExecs is how many commands a host runs at once besides its tasks.
@@ -27,8 +29,8 @@ func (h *Service) Exec(stream execution.Stream) error {
 		return err
 	}
 	start := first.GetStart()
-	if start == nil || len(start.GetCommand()) == 0 || start.GetCommand()[0] == "" {
-		return status.Error(codes.InvalidArgument, "the first message must have start.command: a command and its arguments")
+	if start.GetProfile() == nil && (len(start.GetCommand()) == 0 || start.GetCommand()[0] == "") {
+		return status.Error(codes.InvalidArgument, "the first message must have start.command, a command and its arguments, or start.profile")
 	}
 	select {
 	case h.execs <- struct{}{}:
@@ -43,6 +45,13 @@ func (h *Service) Exec(stream execution.Stream) error {
 	if err := t.RunsNow(); err != nil {
 		return err
 	}
+	if start.GetProfile() != nil {
+		spec, err := task.Profiler(stream.Context(), t, start)
+		if err != nil {
+			return err
+		}
+		return h.execute(stream, t, spec, profileGrace)
+	}
 	spec, early, err := t.Exec(stream.Context(), start)
 	if err != nil {
 		return err
@@ -50,11 +59,14 @@ func (h *Service) Exec(stream execution.Stream) error {
 	if early != nil {
 		return early.Send(stream)
 	}
-	return h.execute(stream, t, spec)
+	return h.execute(stream, t, spec, 0)
 }
 
-// execute runs a command to its end, or to that of the call or of the task.
-func (h *Service) execute(stream execution.Stream, t *task.Task, spec execution.Spec) error {
+// profileGrace is how long a profiler has, after the task's end, to send what it has measured.
+const profileGrace = 10 * time.Second
+
+// execute runs a command to its end, or to that of the call, or to a grace after that of the task.
+func (h *Service) execute(stream execution.Stream, t *task.Task, spec execution.Spec, grace time.Duration) error {
 	mark := filepath.Join(h.dir.File(hostdir.ExecsDir), spec.Nonce)
 	if err := errors.Join(os.MkdirAll(filepath.Dir(mark), 0o700), os.WriteFile(mark, nil, 0o600)); err != nil {
 		return status.Errorf(codes.Unavailable, "record the command: %v", err)
@@ -64,7 +76,9 @@ func (h *Service) execute(stream execution.Stream, t *task.Task, spec execution.
 	go func() {
 		select {
 		case <-t.Done():
-			cancel(errTaskEnded)
+			if sleep.For(ctx, grace) {
+				cancel(errTaskEnded)
+			}
 		case <-ctx.Done():
 		}
 	}()

@@ -46,6 +46,8 @@ const (
 	// TerminationFile is where the task may record why it ended.
 	TerminationFile = TerminationDir + "/termination.json"
 	TerminationDir  = "termination"
+	// ProfilesDir has the sockets at which processes of the task serve their profiles.
+	ProfilesDir = "profiles"
 )
 
 // Dir is the directory of one host.

@@ -32,6 +32,9 @@ func (t *Task) writeIntent() error {
 		err = makeTermination(t.dir)
 	}
 	if err == nil {
+		err = os.MkdirAll(t.dir.File(hostdir.ProfilesDir), 0o700)
+	}
+	if err == nil {
 		err = record.Reserve(t.dir.File(hostdir.ProcessFile), t.dir.File(hostdir.StopFile), t.dir.File(hostdir.ExitFile))
 	}
 	if err == nil && t.in.BeforeStop != nil {

@@ -110,7 +110,7 @@ func (t *Task) setting() environment.Setting {
 		Run: t.run, Task: t.in.Task, Nonce: t.in.Nonce, Ports: t.in.Ports, WorkDir: t.in.WorkDir,
 		Sealer: t.host.Sealer, Workspace: t.host.Workspace, Zone: t.host.Zone, TPUNode: t.host.TPUNode, Cluster: t.host.Cluster,
 		Token: t.token(), Identity: t.identity(),
-		GPUs: gpusOf(t.host.GPUs, t.run.GPU.Count), Termination: t.dir.File(hostdir.TerminationFile),
+		GPUs: gpusOf(t.host.GPUs, t.run.GPU.Count), Termination: t.dir.File(hostdir.TerminationFile), Profiles: t.dir.File(hostdir.ProfilesDir),
 	}
 	if sum := t.run.Spec.Environment.Callable; sum != "" {
 		s.Callable = filepath.Join(t.host.Dir.File(hostdir.CallablesDir), sum)

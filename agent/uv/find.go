@@ -34,6 +34,20 @@ func (b Builder) find(ctx context.Context) (string, error) {
 	return program, nil
 }
 
+// Program returns uv for a program of the agent's own: the one on the path, or the one of the cache.
+// It installs none.
+func Program(cacheDir string) (string, error) {
+	if program, err := exec.LookPath("uv"); err == nil {
+		return program, nil
+	}
+	dir := filepath.Join(cacheDir, "uv-program")
+	program := filepath.Join(dir, "bin", "uv")
+	if command.Executable(program) == nil && tree.Intact(dir) {
+		return program, nil
+	}
+	return "", errors.New("there is no uv on the host")
+}
+
 // install makes a directory with bin/uv in it; one that was cut off is begun anew.
 func install(ctx context.Context, dir string) error {
 	temp := dir + ".new"

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"os/signal"
@@ -9,7 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fray-ml/fray/agent"
+	"github.com/fray-ml/fray/agent/profiler"
 	"github.com/fray-ml/fray/agent/shim"
+	"github.com/fray-ml/fray/agent/task"
 	"github.com/fray-ml/fray/hostagent"
 	"github.com/fray-ml/fray/terminal"
 )
@@ -50,6 +53,26 @@ func shimCommand(a *terminal.Terminal) *cobra.Command {
 				return fmt.Errorf("task-shim is started by fray agent, not by hand")
 			}
 			return shim.Run(a.Stdin, ready)
+		},
+	}
+}
+
+// profilerCommand measures a task's processes; its only argument is an order of agent/profiler.
+func profilerCommand(a *terminal.Terminal) *cobra.Command {
+	return &cobra.Command{
+		Use:    task.ProfilerCommand,
+		Short:  "Measure one task (started by the agent)",
+		Hidden: true,
+		Args:   cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var order profiler.Order
+			if err := json.Unmarshal([]byte(args[0]), &order); err != nil {
+				return fmt.Errorf("%s is started by fray agent, not by hand: %w", task.ProfilerCommand, err)
+			}
+			if code := profiler.Run(cmd.Context(), order, a.Stdout, a.Stderr); code != 0 {
+				return &terminal.Exit{Code: code}
+			}
+			return nil
 		},
 	}
 }

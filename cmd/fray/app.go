@@ -49,9 +49,9 @@ func newRoot(a *terminal.Terminal) *cobra.Command {
 		}
 	}
 	add("main", initCommand(a), validateCommand(a), testCommand(a), getCommand(a), planCommand(a), applyCommand(a), watchCommand(a), destroyCommand(a))
-	add("inspect", statusCommand(a), logsCommand(a), execCommand(a), outputCommand(a), consoleCommand(a), showCommand(a), graphCommand(a), stateverbs.Command(a), rehearseCommand(a))
-	add("other", ciCommand(a), emulateCommand(a), workspaceCommand(a), stopCommand(a), pauseCommand(a), resumeCommand(a), eventsCommand(a), costCommand(a), notifyCommand(a), runCommand(a), actorCommand(a), rlCommand(a), fmtCommand(a), policyCommand(a), moduleCommand(a), stateverbs.ImportCommand(a), schemaCommand(a), lspCommand(a), versionCommand(a))
-	root.AddCommand(agentCommand(a), shimCommand(a))
+	add("inspect", statusCommand(a), logsCommand(a), execCommand(a), profileCommand(a), outputCommand(a), consoleCommand(a), showCommand(a), graphCommand(a), stateverbs.Command(a), rehearseCommand(a))
+	add("other", ciCommand(a), emulateCommand(a), workspaceCommand(a), stopCommand(a), pauseCommand(a), resumeCommand(a), eventsCommand(a), costCommand(a), notifyCommand(a), runCommand(a), actorCommand(a), rlCommand(a), fmtCommand(a), policyCommand(a), moduleCommand(a), stateverbs.ImportCommand(a), schemaCommand(a), lspCommand(a), bugReportCommand(a), versionCommand(a))
+	root.AddCommand(agentCommand(a), shimCommand(a), profilerCommand(a))
 	root.SetHelpCommandGroupID("other")
 	root.SetCompletionCommandGroupID("other")
 	root.InitDefaultCompletionCmd()

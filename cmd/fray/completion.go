@@ -31,7 +31,7 @@ func registerCompletions(cmd *cobra.Command) {
 		registerCompletions(c)
 	}
 	arguments := map[string]completer{
-		"fray status": addressesOrFiles, "fray logs": addresses, "fray exec": firstOnly(addresses), "fray events": addresses, "fray stop": addresses,
+		"fray status": addressesOrFiles, "fray logs": addresses, "fray exec": firstOnly(addresses), "fray profile": firstOnly(addresses), "fray events": addresses, "fray stop": addresses,
 		"fray import": firstOnly(addresses), "fray output": firstOnly(outputs),
 		"fray state show": firstOnly(addresses), "fray state rm": addresses, "fray state mv": firstOnly(addresses), "fray state import": firstOnly(addresses),
 		"fray workspace select": firstOnly(workspaces), "fray workspace delete": firstOnly(workspaces),
@@ -44,6 +44,7 @@ func registerCompletions(cmd *cobra.Command) {
 		"wait":     values(rollout.WaitReady, rollout.WaitComplete),
 		"format":   values(string(graphDOT), string(graphMermaid)),
 		"kind":     values(events.EventKinds()...),
+		"type":     values("cpu", "memory", "stacks"),
 		"lockfile": values("readonly"), "scenario": valuesOrFiles(rehearse.Scenarios()...),
 	}
 	for name, f := range flags {

@@ -32,6 +32,7 @@ func checkedBy() map[string]map[string]string {
 			"```python": "TestClusterGuide", "```hcl": "TestClusterGuide", "    fray run": "TestClusterGuide",
 		},
 		"cost.md": {"    fray cost": "TestScript/cost", "```hcl": "TestScript/cost"},
+		"debugging.md": {"    fray": "TestDebuggingGuide", "```go": "not run: a fragment of a program; TestProfileGo runs one like it"},
 		"editors.md": {
 			"    cd editors": "not run: it needs Node and VS Code", "```": "not run as written: settings of editors; test_lsp.py and TestScript/lsp speak the protocol",
 		},

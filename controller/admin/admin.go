@@ -41,6 +41,9 @@ type Server struct {
 	// Hold returns why a plan, which makes the second document of the first, is not to be
 	// accepted of the caller who asks for it; nil: every plan is.
 	Hold Hold
+	// Version is that of fray, and Metrics are what the process counts, as text; nil: nothing.
+	Version string
+	Metrics func() (string, error)
 }
 
 // Hold returns why a plan is not to be accepted.

@@ -62,7 +62,7 @@ func (c *Server) hostToRunOn(v *access.View, who caller.Caller, start *clusterap
 	if err := x.MayEnd(who, j); err != nil {
 		return nil, status.Errorf(codes.PermissionDenied, "job %s may run commands on its own hosts and on those of what it launched, and %s is neither", who.JobID, j.ID)
 	}
-	if len(start.GetCommand()) == 0 {
+	if len(start.GetCommand()) == 0 && start.GetProfile() == nil {
 		return nil, badrequest.Of(langrequest.Mistake{Path: "start.command", Summary: "Invalid value for command", Detail: "The command has no program."})
 	}
 	attempt, err := runningAttempt(j)

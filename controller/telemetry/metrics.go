@@ -3,11 +3,13 @@ package telemetry
 import (
 	"errors"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/prometheus/common/expfmt"
 	"google.golang.org/grpc/status"
 
 	"github.com/fray-ml/fray/apply"
@@ -106,6 +108,21 @@ func histograms(name, help string, labels ...string) *prometheus.HistogramVec {
 // handler answers with all of them.
 func (m *metrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
+}
+
+// text is all of them in the text format of Prometheus.
+func (m *metrics) text() (string, error) {
+	families, err := m.registry.Gather()
+	if err != nil {
+		return "", err
+	}
+	var out strings.Builder
+	for _, f := range families {
+		if _, err := expfmt.MetricFamilyToText(&out, f); err != nil {
+			return "", err
+		}
+	}
+	return out.String(), nil
 }
 
 // gauge adds a number that is read at each scrape.

@@ -89,6 +89,9 @@ func (t *Telemetry) Store(s store.Store) {
 	}
 }
 
+// Text is the metrics in the text format of Prometheus.
+func (t *Telemetry) Text() (string, error) { return t.metrics.text() }
+
 // Endpoints adds the number of registered endpoints to the metrics.
 func (t *Telemetry) Endpoints(count func() int) {
 	t.metrics.gauge("fray_endpoints", "Endpoints of actors that are registered.", func() float64 { return float64(count()) })

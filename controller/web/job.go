@@ -87,6 +87,14 @@ func (x *index) find(name string) *jobEntry {
 	return x.jobs[i]
 }
 
+// jobID is the id of a job by its id or address, false if it is not known.
+func (s *Server) jobID(name string) (id string, known bool) {
+	if e := s.current.Load().look().find(name); e != nil {
+		return e.job.ID, true
+	}
+	return "", false
+}
+
 func (s *Server) job(w http.ResponseWriter, r *http.Request) {
 	f := s.current.Load()
 	x := f.look()

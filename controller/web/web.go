@@ -44,10 +44,12 @@ type LogStream struct {
 
 // Config is what a Server works with.
 type Config struct {
-	Source  Source
-	Logs    Logs
-	Metrics http.Handler // at /metrics; nil: there are none
-	Version string       // of fray
+	Source Source
+	Logs   Logs
+	// Profiles are those of tasks; nil: the page shows none.
+	Profiles Profiles
+	Metrics  http.Handler // at /metrics; nil: there are none
+	Version  string       // of fray
 	// Location is where the stack's state is: a directory or gs://BUCKET/PREFIX; "": not shown.
 	Location string
 	// Loopback says that only this machine can reach the server: then no token is
@@ -124,6 +126,7 @@ func (s *Server) routes(files fs.FS) *http.ServeMux {
 	mux.HandleFunc("GET /api/v1/jobs/{id}/logs", s.logs)
 	mux.HandleFunc("GET /api/v1/jobs/{id}/usage", s.usage)
 	mux.HandleFunc("GET /api/v1/jobs/{id}/curves", s.curves)
+	profileRoutes{kept: s.cfg.Profiles, find: s.jobID}.register(mux)
 	mux.HandleFunc("GET /api/v1/actors", s.actors)
 	mux.HandleFunc("GET /api/v1/slices", s.slices)
 	mux.HandleFunc("GET /api/v1/reservations", s.reservations)

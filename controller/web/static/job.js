@@ -6,6 +6,7 @@ import { ago, badge, clock, count, duration, moment, plural, since, until, words
 import { draw } from "./jobs.js";
 import { linked, toAddress, toJob, toSlice } from "./links.js";
 import { logView } from "./logs.js";
+import { profilesView } from "./profiles.js";
 import { cell, columnName, columns, usageOf } from "./usage.js";
 
 export function job(root, route) {
@@ -17,7 +18,8 @@ export function job(root, route) {
   const spec = h("section", { class: "card" });
   const logs = logView();
   const curves = curvesView();
-  root.append(head, waits, attempts, curves.el, tasks, logs.el, below, spec);
+  const profiles = profilesView();
+  root.append(head, waits, attempts, curves.el, tasks, logs.el, profiles.el, below, spec);
   let chosen, last, asked = 0, usage = new Map();
   const used = usageOf((fresh) => { usage = fresh; if (last) paint(); });
 
@@ -46,12 +48,13 @@ export function job(root, route) {
     fill(spec, specOf(last));
     logs.show(last, attempt);
     curves.follow(last.id, !last.ended_at);
+    profiles.show(last);
   }
 
   refresh();
   return {
     update: (_, fresh) => { if (fresh) refresh(); },
-    leave: () => { asked++; used.leave(); logs.leave(); curves.leave(); },
+    leave: () => { asked++; used.leave(); logs.leave(); curves.leave(); profiles.leave(); },
   };
 }
 

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from fray import _termination
+from fray import _termination, profiles
 from fray._host_run import CONSTRUCTION_FAILED, Hosting
 from fray._latch import Latch
 from fray.cluster.context import job_context
@@ -70,6 +70,7 @@ class Serving:
         if hosting.created:
             self._server.allow_kill()
         self._server.serve_background()
+        profiles.serve()
         sys.stderr.write(f"fray: {', '.join(hosting.names)} at {self._server.address}\n")
         self._registration.begin(self._server)
 

@@ -177,6 +177,27 @@ TERMINATION_CAUSE_FINAL: TerminationCause.ValueType  # 7
 """as the program itself states: what it was to do has failed for good"""
 Global___TerminationCause: _TypeAlias = TerminationCause  # noqa: Y015
 
+class _ProfileKind:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ProfileKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ProfileKind.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    PROFILE_KIND_UNSPECIFIED: _ProfileKind.ValueType  # 0
+    """as CPU"""
+    PROFILE_KIND_CPU: _ProfileKind.ValueType  # 1
+    PROFILE_KIND_MEMORY: _ProfileKind.ValueType  # 2
+    PROFILE_KIND_STACKS: _ProfileKind.ValueType  # 3
+
+class ProfileKind(_ProfileKind, metaclass=_ProfileKindEnumTypeWrapper): ...
+
+PROFILE_KIND_UNSPECIFIED: ProfileKind.ValueType  # 0
+"""as CPU"""
+PROFILE_KIND_CPU: ProfileKind.ValueType  # 1
+PROFILE_KIND_MEMORY: ProfileKind.ValueType  # 2
+PROFILE_KIND_STACKS: ProfileKind.ValueType  # 3
+Global___ProfileKind: _TypeAlias = ProfileKind  # noqa: Y015
+
 @_typing.final
 class IdentityRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
@@ -1749,6 +1770,7 @@ class ExecStart(_message.Message):
     TTY_FIELD_NUMBER: _builtins.int
     SIZE_FIELD_NUMBER: _builtins.int
     TERM_FIELD_NUMBER: _builtins.int
+    PROFILE_FIELD_NUMBER: _builtins.int
     job_id: _builtins.str
     task: _builtins.int
     tty: _builtins.bool
@@ -1757,6 +1779,12 @@ class ExecStart(_message.Message):
     def command(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     @_builtins.property
     def size(self) -> Global___WindowSize: ...
+    @_builtins.property
+    def profile(self) -> Global___Profile:
+        """profile measures the task instead of running a command; no command is given then. The
+        standard output is a line of JSON that describes the profile, followed by the profile.
+        """
+
     def __init__(
         self,
         *,
@@ -1766,14 +1794,50 @@ class ExecStart(_message.Message):
         tty: _builtins.bool = ...,
         size: Global___WindowSize | None = ...,
         term: _builtins.str = ...,
+        profile: Global___Profile | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["size", b"size"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["profile", b"profile", "size", b"size"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["command", b"command", "job_id", b"job_id", "size", b"size", "task", b"task", "term", b"term", "tty", b"tty"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["command", b"command", "job_id", b"job_id", "profile", b"profile", "size", b"size", "task", b"task", "term", b"term", "tty", b"tty"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ExecStart: _TypeAlias = ExecStart  # noqa: Y015
+
+@_typing.final
+class Profile(_message.Message):
+    """Profile is what is to be measured of the processes of a task."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KIND_FIELD_NUMBER: _builtins.int
+    DURATION_FIELD_NUMBER: _builtins.int
+    PID_FIELD_NUMBER: _builtins.int
+    RATE_FIELD_NUMBER: _builtins.int
+    kind: Global___ProfileKind.ValueType
+    pid: _builtins.int
+    """0: the main process that can be measured"""
+    rate: _builtins.int
+    """samples in a second; 0: 100"""
+    @_builtins.property
+    def duration(self) -> _duration_pb2.Duration:
+        """absent: 30 s; kinds of one moment have none"""
+
+    def __init__(
+        self,
+        *,
+        kind: Global___ProfileKind.ValueType = ...,
+        duration: _duration_pb2.Duration | None = ...,
+        pid: _builtins.int = ...,
+        rate: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["duration", b"duration"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["duration", b"duration", "kind", b"kind", "pid", b"pid", "rate", b"rate"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Profile: _TypeAlias = Profile  # noqa: Y015
 
 @_typing.final
 class WindowSize(_message.Message):
@@ -2417,3 +2481,46 @@ class ResumeResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ResumeResponse: _TypeAlias = ResumeResponse  # noqa: Y015
+
+@_typing.final
+class InspectRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___InspectRequest: _TypeAlias = InspectRequest  # noqa: Y015
+
+@_typing.final
+class InspectResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VERSION_FIELD_NUMBER: _builtins.int
+    GOROUTINES_FIELD_NUMBER: _builtins.int
+    METRICS_FIELD_NUMBER: _builtins.int
+    version: _builtins.str
+    """of fray"""
+    goroutines: _builtins.str
+    """their stacks, cut after 2 MiB"""
+    metrics: _builtins.str
+    """in the text format of Prometheus"""
+    def __init__(
+        self,
+        *,
+        version: _builtins.str = ...,
+        goroutines: _builtins.str = ...,
+        metrics: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["goroutines", b"goroutines", "metrics", b"metrics", "version", b"version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___InspectResponse: _TypeAlias = InspectResponse  # noqa: Y015

@@ -1036,6 +1036,11 @@ class AdminStub(object):
                 request_serializer=fray_dot___pb_dot_cluster__pb2.ResumeRequest.SerializeToString,
                 response_deserializer=fray_dot___pb_dot_cluster__pb2.ResumeResponse.FromString,
                 _registered_method=True)
+        self.Inspect = channel.unary_unary(
+                '/fray.cluster.v1.Admin/Inspect',
+                request_serializer=fray_dot___pb_dot_cluster__pb2.InspectRequest.SerializeToString,
+                response_deserializer=fray_dot___pb_dot_cluster__pb2.InspectResponse.FromString,
+                _registered_method=True)
 
 
 class AdminServicer(object):
@@ -1062,6 +1067,13 @@ class AdminServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Inspect(self, request, context):
+        """Inspect describes the controller's process, for reports of defects.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AdminServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -1079,6 +1091,11 @@ def add_AdminServicer_to_server(servicer, server):
                     servicer.Resume,
                     request_deserializer=fray_dot___pb_dot_cluster__pb2.ResumeRequest.FromString,
                     response_serializer=fray_dot___pb_dot_cluster__pb2.ResumeResponse.SerializeToString,
+            ),
+            'Inspect': grpc.unary_unary_rpc_method_handler(
+                    servicer.Inspect,
+                    request_deserializer=fray_dot___pb_dot_cluster__pb2.InspectRequest.FromString,
+                    response_serializer=fray_dot___pb_dot_cluster__pb2.InspectResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -1163,6 +1180,33 @@ class Admin(object):
             '/fray.cluster.v1.Admin/Resume',
             fray_dot___pb_dot_cluster__pb2.ResumeRequest.SerializeToString,
             fray_dot___pb_dot_cluster__pb2.ResumeResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Inspect(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fray.cluster.v1.Admin/Inspect',
+            fray_dot___pb_dot_cluster__pb2.InspectRequest.SerializeToString,
+            fray_dot___pb_dot_cluster__pb2.InspectResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -347,6 +347,8 @@ class AdminStub:
     """
     Pause: _grpc.UnaryUnaryMultiCallable[_cluster_pb2.PauseRequest, _cluster_pb2.PauseResponse]
     Resume: _grpc.UnaryUnaryMultiCallable[_cluster_pb2.ResumeRequest, _cluster_pb2.ResumeResponse]
+    Inspect: _grpc.UnaryUnaryMultiCallable[_cluster_pb2.InspectRequest, _cluster_pb2.InspectResponse]
+    """Inspect describes the controller's process, for reports of defects."""
 
 @_typing.type_check_only
 class AdminAsyncStub(AdminStub):
@@ -359,6 +361,8 @@ class AdminAsyncStub(AdminStub):
     """
     Pause: _aio.UnaryUnaryMultiCallable[_cluster_pb2.PauseRequest, _cluster_pb2.PauseResponse]  # type: ignore[assignment]
     Resume: _aio.UnaryUnaryMultiCallable[_cluster_pb2.ResumeRequest, _cluster_pb2.ResumeResponse]  # type: ignore[assignment]
+    Inspect: _aio.UnaryUnaryMultiCallable[_cluster_pb2.InspectRequest, _cluster_pb2.InspectResponse]  # type: ignore[assignment]
+    """Inspect describes the controller's process, for reports of defects."""
 
 class AdminServicer(metaclass=_abc_1.ABCMeta):
     """Admin is for users, not for jobs."""
@@ -386,6 +390,14 @@ class AdminServicer(metaclass=_abc_1.ABCMeta):
         request: _cluster_pb2.ResumeRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_cluster_pb2.ResumeResponse, _abc.Awaitable[_cluster_pb2.ResumeResponse]]: ...
+
+    @_abc_1.abstractmethod
+    def Inspect(
+        self,
+        request: _cluster_pb2.InspectRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_cluster_pb2.InspectResponse, _abc.Awaitable[_cluster_pb2.InspectResponse]]:
+        """Inspect describes the controller's process, for reports of defects."""
 
 def add_AdminServicer_to_server(servicer: AdminServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
 
