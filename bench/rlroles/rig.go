@@ -78,6 +78,12 @@ func (always) Status(context.Context) (rl.LoaderStatus, error) {
 	return rl.LoaderStatus{Drained: true, Leased: 1}, nil
 }
 
+// WaitQuiet waits: workers roll out all the time.
+func (a always) WaitQuiet(ctx context.Context, _ float64) (rl.LoaderStatus, error) {
+	<-ctx.Done()
+	return a.Status(ctx)
+}
+
 // BatchReady counts a batch.
 func (always) BatchReady(context.Context, rl.ModelTag, string, *int64) (rl.BatchVerdict, error) {
 	return rl.BatchVerdict{Counted: true}, nil

@@ -284,6 +284,7 @@ variable "resume" {
 
 variable "rollout_worker" {
   type = object({
+    concurrency  = optional(number)
     max_length   = optional(number)
     max_tokens   = optional(number)
     max_turns    = optional(number)
@@ -324,6 +325,11 @@ variable "rollout_worker" {
   }
 
   validation {
+    condition     = var.rollout_worker.concurrency == null ? true : var.rollout_worker.concurrency >= 1 && floor(var.rollout_worker.concurrency) == var.rollout_worker.concurrency
+    error_message = "rollout_worker.concurrency: want a whole number from 1."
+  }
+
+  validation {
     condition     = var.rollout_worker.max_turns == null ? true : var.rollout_worker.max_turns >= 1 && floor(var.rollout_worker.max_turns) == var.rollout_worker.max_turns
     error_message = "rollout_worker.max_turns: want a whole number from 1."
   }
@@ -339,7 +345,7 @@ variable "rollout_worker" {
   }
 
   validation {
-    condition     = can(keys(var.rollout_worker.args)) ? alltrue([for key in keys(var.rollout_worker.args) : !contains(["max_length", "max_tokens", "max_turns", "num_workers", "step_timeout", "temperature", "tools", "type"], key)]) : true
+    condition     = can(keys(var.rollout_worker.args)) ? alltrue([for key in keys(var.rollout_worker.args) : !contains(["concurrency", "max_length", "max_tokens", "max_turns", "num_workers", "step_timeout", "temperature", "tools", "type"], key)]) : true
     error_message = "rollout_worker.args: write the keys of the section beside args, not in it."
   }
 }

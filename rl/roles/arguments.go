@@ -31,6 +31,20 @@ func (o optional) number(i int, name string) (int, error) {
 	return 0, &codec.Error{Path: fmt.Sprintf("args[%d]", i), Problem: fmt.Sprintf("%s is %v: want an integer of at least 0", name, o[i])}
 }
 
+// seconds is argument i, 0 if it is missing.
+func (o optional) seconds(i int, name string) (float64, error) {
+	if i >= len(o) || o[i] == nil {
+		return 0, nil
+	}
+	switch n := o[i].(type) {
+	case float64:
+		return n, nil
+	case int64:
+		return float64(n), nil
+	}
+	return 0, &codec.Error{Path: fmt.Sprintf("args[%d]", i), Problem: fmt.Sprintf("%s is of type %T: want seconds", name, o[i])}
+}
+
 // texts is argument i, nil if it is missing.
 func (o optional) texts(i int, name string) (map[string]string, error) {
 	if i >= len(o) || o[i] == nil {

@@ -38,6 +38,8 @@ type Loader struct {
 	mu      sync.Mutex
 	machine *loader.Loader
 	record  recorder
+	// Callers wait for a task to be there, or for the loader to be quiet.
+	available, quiet signal
 }
 
 // loaderCommand is a change of a loader, as its journal has it.
@@ -52,6 +54,7 @@ type loaderCommand struct {
 	// Source is a pool that has Tasks rolled out again.
 	Source string         `json:"source,omitempty"`
 	Tasks  []rl.TaskAgain `json:"tasks,omitempty"`
+	Held   []string       `json:"held,omitempty"` // leases that an exchange keeps; N is how many more it wants
 	Now    time.Time      `json:"now,omitzero"`
 }
 
@@ -60,6 +63,7 @@ type loaderOp string
 
 const (
 	opNext     loaderOp = "next"
+	opExchange loaderOp = "exchange"
 	opComplete loaderOp = "complete"
 	opPutBack  loaderOp = "put_back"
 	opRelease  loaderOp = "release"
@@ -81,7 +85,7 @@ func NewLoader(cfg LoaderConfig) (*Loader, error) {
 		return nil, err
 	}
 	l := &Loader{
-		source: cfg.Source, now: cfg.Now, log: cfg.Log, leased: make(chan struct{}, 1), machine: machine,
+		source: cfg.Source, now: cfg.Now, log: cfg.Log, leased: make(chan struct{}, 1), machine: machine, available: newSignal(), quiet: newSignal(),
 		record: recorder{journal: cfg.Journal, slack: 8 << 20},
 	}
 	restore := func(state loader.State, _ [][]byte) error { return l.machine.Restore(state) }
@@ -107,6 +111,8 @@ func (l *Loader) apply(c loaderCommand, item []byte) error {
 	switch c.Op {
 	case opNext:
 		l.machine.Next(c.Worker, c.Incarnation, c.Now)
+	case opExchange:
+		l.machine.Exchange(loader.Exchange{Worker: c.Worker, Incarnation: c.Incarnation, Done: c.IDs, Held: c.Held, Want: c.N}, c.Now)
 	case opComplete:
 		for _, id := range c.IDs {
 			l.machine.Complete(id)
@@ -134,8 +140,13 @@ func (l *Loader) apply(c loaderCommand, item []byte) error {
 	return nil
 }
 
-// note records a change that was carried out.
+// note records a change that was carried out. Callers that wait for what it has led to check again.
 func (l *Loader) note(c loaderCommand, item []byte) (journal.Position, error) {
+	if status := l.machine.Status(); !status.Drained {
+		l.available.notify()
+	} else if status.Quiet() {
+		l.quiet.notify()
+	}
 	if l.record.journal == nil {
 		return 0, nil
 	}
@@ -190,21 +201,28 @@ func (l *Loader) next(worker, incarnation string) (*loader.Grant, journal.Positi
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.now()
-	grant, ok := l.machine.Next(worker, incarnation, now)
-	if !ok || !grant.IsNew {
-		if !ok {
-			return nil, l.record.last, nil
-		}
-		return &grant, l.record.last, nil
+	grants, changed := l.machine.Exchange(loader.Exchange{Worker: worker, Incarnation: incarnation, Want: 1}, now)
+	at := l.record.last
+	var err error
+	if changed {
+		l.expectExpiry()
+		at, err = l.note(loaderCommand{Op: opNext, Worker: worker, Incarnation: incarnation, Now: now}, nil)
 	}
-	if l.machine.Status().Leased == 1 { // with more, another one is due earlier
-		select {
-		case l.leased <- struct{}{}:
-		default:
-		}
+	if len(grants) == 0 {
+		return nil, at, err
 	}
-	at, err := l.note(loaderCommand{Op: opNext, Worker: worker, Incarnation: incarnation, Now: now}, nil)
-	return &grant, at, err
+	return &grants[0], at, err
+}
+
+// expectExpiry has the loader wait for the end of the first lease. With several another one is due earlier.
+func (l *Loader) expectExpiry() {
+	if l.machine.Status().Leased == 0 {
+		return
+	}
+	select {
+	case l.leased <- struct{}{}:
+	default:
+	}
 }
 
 // Complete ends a lease with its task, and reports whether the lease stood.
@@ -238,14 +256,11 @@ func (l *Loader) changeIf(holds func() bool, c loaderCommand) (bool, error) {
 	return ok, l.record.wait(at)
 }
 
-// Renew keeps the lease of a worker, and returns how many it has: 0 if it has lost it.
+// Renew keeps the leases of a worker, and returns how many it has: 0 if it has lost them.
 func (l *Loader) Renew(worker, incarnation string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.machine.Renew(worker, incarnation, l.now()) {
-		return 1
-	}
-	return 0
+	return l.machine.Renew(worker, incarnation, l.now())
 }
 
 // ReleaseWorker has the task of a worker that died given to another. Incarnation "" is any.
@@ -352,8 +367,9 @@ func (l *Loader) Restore(snapshot []byte, more ...any) error {
 // LoaderOptions are how the actor is served.
 func LoaderOptions() host.Options {
 	return host.Options{MaxConcurrency: concurrency, Methods: map[string]host.MethodOptions{
-		"get_next_item": {Idempotent: true}, // while its lease stands a worker gets the same task
-		"complete":      {Idempotent: true}, "renew": {Idempotent: true}, "status": {Idempotent: true}, "size": {Idempotent: true},
+		"get_next_item":   {Idempotent: true},                                   // while its lease stands a worker gets the same task
+		"exchange_leases": {Idempotent: true}, "wait_quiet": {Idempotent: true}, // a lease that the worker does not know comes again
+		"complete": {Idempotent: true}, "renew": {Idempotent: true}, "status": {Idempotent: true}, "size": {Idempotent: true},
 		"is_finished": {Idempotent: true}, "can_return_item": {Idempotent: true}, "release_worker": {Idempotent: true},
 		"get_item": {Idempotent: true}, "snapshot": {Idempotent: true}, "put_back": {Idempotent: true}, "health_check": {Idempotent: true},
 		"roll_out_again": {Idempotent: true}, // their numbers tell which are had already

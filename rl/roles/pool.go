@@ -16,6 +16,8 @@ import (
 // LoaderStatus reads the data loader of which a pool's or a validator's trajectories come.
 type LoaderStatus interface {
 	Status(ctx context.Context) (rl.LoaderStatus, error)
+	// WaitQuiet returns the status as soon as nothing is rolled out and nothing is to be, or after so many seconds.
+	WaitQuiet(ctx context.Context, seconds float64) (rl.LoaderStatus, error)
 }
 
 // TaskReturner has the data loader give tasks again. Calls may be repeated.
@@ -58,6 +60,7 @@ type Pool struct {
 	record  recorder
 	puts    int           // trajectories that were stored
 	changed chan struct{} // closed once a trajectory that waits should be tried again
+	stored  signal        // a trajectory was
 }
 
 // poolCommand is a change of a pool, as its journal has it.
@@ -102,7 +105,7 @@ func NewPool(cfg PoolConfig) (*Pool, error) {
 	}
 	p := &Pool{
 		name: cfg.Pool.Name, loader: cfg.Loader, tasks: cfg.Tasks, weights: cfg.Weights, now: cfg.Now, log: cfg.Log, taking: make(chan struct{}, 1), evicted: make(chan struct{}, 1),
-		machine: machine, changed: make(chan struct{}), record: recorder{journal: cfg.Journal, slack: 128 << 20},
+		machine: machine, changed: make(chan struct{}), stored: newSignal(), record: recorder{journal: cfg.Journal, slack: 128 << 20},
 	}
 	if err := replay(cfg.Records, p.machine.Restore, p.apply); err != nil {
 		return nil, fmt.Errorf("trajectory pool: %w", err)
@@ -215,57 +218,6 @@ func (p *Pool) change(c poolCommand) error {
 		return err
 	}
 	return p.record.wait(at)
-}
-
-// PutTrajectory stores a trajectory. It waits while the pool is full, and answers once the trajectory is in the journal.
-func (p *Pool) PutTrajectory(ctx context.Context, header rl.Header, payload []byte) (rl.Outcome, error) {
-	for {
-		done, err := p.put(header, payload)
-		if err != nil {
-			return "", err
-		}
-		if done.wait == nil {
-			return done.outcome, p.record.wait(done.at)
-		}
-		select {
-		case <-ctx.Done():
-			return "", context.Cause(ctx)
-		case <-done.wait:
-		}
-	}
-}
-
-// putResult is an outcome that stands once the journal is written so far, or what to wait for first.
-type putResult struct {
-	outcome rl.Outcome
-	at      journal.Position
-	wait    <-chan struct{}
-}
-
-func (p *Pool) put(header rl.Header, payload []byte) (putResult, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	verdict, err := p.machine.Admit(header, payload)
-	switch {
-	case err != nil:
-		return putResult{}, err
-	case verdict.Wait:
-		return putResult{wait: p.changed}, nil
-	case verdict.Outcome != "":
-		if verdict.Outcome == rl.Fail {
-			p.log.Warn("a trajectory is rejected", "task", header.TaskID, "reason", verdict.Reason)
-		}
-		return putResult{outcome: verdict.Outcome, at: p.record.last}, nil
-	}
-	now := p.now()
-	record, err := p.encode(poolCommand{Op: opPut, Header: &header, Now: now}, payload)
-	if err != nil {
-		return putResult{}, err // nothing is stored that the journal does not have
-	}
-	p.machine.Store(header, payload, now)
-	p.puts++
-	at, err := p.append(record)
-	return putResult{outcome: rl.Success, at: at}, err
 }
 
 // Ack forgets a batch that was given, and reports whether there was one of the ID.

@@ -11,8 +11,9 @@ import (
 	"github.com/fray-ml/fray/sleep"
 )
 
-// GetBatch gives a batch, or nil if none is ready. Its options are batch_size, model_tag and consumer, in this order.
-// With a consumer the batch stays until Ack, and the same consumer gets it again until then.
+// GetBatch gives a batch, or nil if none is ready. Its options are batch_size, model_tag, consumer and wait, in this order.
+// With a consumer the batch stays until Ack, and the same consumer gets it again until then. Wait is for how many seconds to wait
+// for a batch.
 func (p *Pool) GetBatch(ctx context.Context, options ...any) (*rl.Batch, error) {
 	size, err := optional(options).number(0, "batch_size")
 	if err != nil {
@@ -26,7 +27,11 @@ func (p *Pool) GetBatch(ctx context.Context, options ...any) (*rl.Batch, error) 
 	if err != nil {
 		return nil, err
 	}
-	return p.take(ctx, trajectory.Query{BatchSize: size, Tag: tag, Consumer: consumer})
+	wait, err := optional(options).seconds(3, "wait")
+	if err != nil {
+		return nil, err
+	}
+	return p.await(ctx, trajectory.Query{BatchSize: size, Tag: tag, Consumer: consumer}, wait)
 }
 
 // GetBatchAny is GetBatch of any model. Its options are batch_size and consumer.

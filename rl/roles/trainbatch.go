@@ -29,8 +29,10 @@ type TrainBatches struct {
 	record  recorder
 	rewound int           // how often the pool was emptied
 	changed chan struct{} // closed once a batch that waits should be tried again
-	log     *slog.Logger
-	warned  bool // that consumers have much that they do not acknowledge
+	// A batch may be had that could not be before.
+	available signal
+	log       *slog.Logger
+	warned    bool // that consumers have much that they do not acknowledge
 }
 
 // trainCommand is a change of a train batch pool, as its journal has it.
@@ -60,7 +62,7 @@ func NewTrainBatches(cfg TrainBatchesConfig) (*TrainBatches, error) {
 		return nil, err
 	}
 	t := &TrainBatches{
-		machine: machine, changed: make(chan struct{}), record: recorder{journal: cfg.Journal, slack: 128 << 20}, log: cmp.Or(cfg.Log, slog.New(slog.DiscardHandler)),
+		machine: machine, changed: make(chan struct{}), available: newSignal(), record: recorder{journal: cfg.Journal, slack: 128 << 20}, log: cmp.Or(cfg.Log, slog.New(slog.DiscardHandler)),
 	}
 	if err := replay(cfg.Records, t.machine.Restore, t.apply); err != nil {
 		return nil, fmt.Errorf("train batch pool: %w", err)
@@ -103,6 +105,9 @@ func (t *TrainBatches) note(c trainCommand, payload []byte) (journal.Position, e
 	if c.Op != trainPut {
 		close(t.changed)
 		t.changed = make(chan struct{})
+	}
+	if c.Op != trainGet {
+		t.available.notify()
 	}
 	if t.record.journal == nil {
 		return 0, nil
@@ -182,9 +187,10 @@ func (t *TrainBatches) put(header rl.TrainHeader, payload []byte, rewound int) (
 	return at, nil, err
 }
 
-// GetBatch gives the oldest batch of a model, or nil. Its options are model ("default" if it is missing) and consumer. With
-// a consumer the batch stays until Ack, and the same consumer gets it again until then.
-func (t *TrainBatches) GetBatch(options ...any) (*rl.TrainBatch, error) {
+// GetBatch gives the oldest batch of a model, or nil. Its options are model ("default" if it is missing), consumer and wait. With
+// a consumer the batch stays until Ack, and the same consumer gets it again until then. Wait is for how many seconds to wait for a
+// batch.
+func (t *TrainBatches) GetBatch(ctx context.Context, options ...any) (*rl.TrainBatch, error) {
 	model, err := optional(options).text(0, "model")
 	if err != nil {
 		return nil, err
@@ -193,18 +199,40 @@ func (t *TrainBatches) GetBatch(options ...any) (*rl.TrainBatch, error) {
 	if err != nil {
 		return nil, err
 	}
+	seconds, err := optional(options).seconds(2, "wait")
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := within(ctx, seconds)
+	defer cancel()
+	for {
+		batch, at, put, err := t.get(model, consumer)
+		if err != nil {
+			return nil, err
+		}
+		if batch != nil || seconds <= 0 {
+			return batch, t.record.wait(at)
+		}
+		select {
+		case <-put:
+		case <-ctx.Done():
+			return nil, t.record.wait(at)
+		}
+	}
+}
+
+// get gives a batch, and returns what to wait for where there is none.
+func (t *TrainBatches) get(model rl.ModelTag, consumer string) (*rl.TrainBatch, journal.Position, <-chan struct{}, error) {
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	batch, changed := t.machine.Get(model, consumer)
 	at := t.record.last
+	var err error
 	if changed {
 		at, err = t.note(trainCommand{Op: trainGet, Model: model, Consumer: consumer}, nil)
 		t.warn()
 	}
-	t.mu.Unlock()
-	if err != nil {
-		return nil, err
-	}
-	return batch, t.record.wait(at)
+	return batch, at, t.available.changed, err
 }
 
 // warn notes once that consumers have more than the pool may hold beside it.

@@ -176,6 +176,23 @@ func (w *Weights) WaitRolloutService(ctx context.Context, tag string, seconds fl
 	return rl.Continue
 }
 
+// RolloutService is whether rollouts of a model may ask its inference service, and of which version of weights its answers are.
+type RolloutService struct {
+	Status  rl.RolloutStatus `json:"status"`
+	Version int64            `json:"version"`
+}
+
+// RolloutService answers as soon as rollouts may go on, or after so many seconds, of one moment.
+func (w *Weights) RolloutService(ctx context.Context, tag string, seconds float64) RolloutService {
+	status := w.WaitRolloutService(ctx, tag, seconds)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if status == rl.Continue { // it may have been locked again
+		status = w.rolloutStatus(tag)
+	}
+	return RolloutService{Status: status, Version: w.machine.Of(tag).Rollout}
+}
+
 // TrajectoryPoolNotifyBatchReady is called by a pool before it gives a batch; its ID may follow, and the first of the versions
 // of weights that its trajectories are of. A batch that is too old for its update is not counted. When it returns the pools
 // are locked, if they are to be.
@@ -310,7 +327,7 @@ func (w *Weights) HealthCheck() bool { return true }
 func WeightsOptions() host.Options {
 	once := host.MethodOptions{Idempotent: true}
 	return host.Options{MaxConcurrency: concurrency, Methods: map[string]host.MethodOptions{
-		"check_rollout_service_status": once, "wait_rollout_service": once, "get_rollout_model_version": once, "get_train_model_version": once,
+		"check_rollout_service_status": once, "wait_rollout_service": once, "rollout_service": once, "get_rollout_model_version": once, "get_train_model_version": once,
 		"is_waiting_for_validation": once, "status": once, "health_check": once, "sync_weight_to_rollout_service": once, "end_validate": once,
 	}}
 }

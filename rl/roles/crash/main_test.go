@@ -117,6 +117,10 @@ type direct struct {
 
 func (d direct) Status(context.Context) (rl.LoaderStatus, error) { return d.loader.Status(), nil }
 
+func (d direct) WaitQuiet(ctx context.Context, seconds float64) (rl.LoaderStatus, error) {
+	return d.loader.WaitQuiet(ctx, seconds), nil
+}
+
 func (d direct) RollOutAgain(_ context.Context, pool string, epoch int, tasks []rl.TaskAgain) ([]string, error) {
 	lost, err := d.loader.RollOutAgain(pool, epoch, tasks)
 	d.killer.step() // the answer is lost
