@@ -471,6 +471,16 @@ variable "service" {
   }
 
   validation {
+    condition     = var.service.train_service.url == null || strcontains(coalesce(var.service.train_service.backend, "actor"), ":")
+    error_message = "service.train_service.url: only a TrainServiceClient of yours as backend, module:Class, reads it: leave it out."
+  }
+
+  validation {
+    condition     = var.service.train_service.identifier == null || strcontains(coalesce(var.service.train_service.backend, "actor"), ":")
+    error_message = "service.train_service.identifier: only a TrainServiceClient of yours as backend, module:Class, reads it: leave it out."
+  }
+
+  validation {
     condition     = var.service.train_service.class == null ? true : can(regex("^[^:/ ]+:[^:/ ]+$", var.service.train_service.class))
     error_message = "service.train_service.class: want module:Class."
   }
@@ -816,6 +826,11 @@ variable "weight" {
   validation {
     condition     = coalesce(var.weight.staleness_threshold, 0) == 0 || var.weight.sync_mode == "batch-async"
     error_message = "weight.staleness_threshold: only sync_mode batch-async has a threshold: leave it out, or set that mode."
+  }
+
+  validation {
+    condition     = local.own_pools || local.pools == 1 || coalesce(var.weight.sync_mode, "sync") != "sync"
+    error_message = "weight.sync_mode: in mode sync only the first batch after a sync is new enough, and those of further pools would be rolled out again: write one trajectory_pool, or batch-async with a staleness_threshold of at least one less than there are pools."
   }
 
   validation {

@@ -64,10 +64,11 @@ type Controller struct {
 	loader  rl.LoaderStatus // likewise
 	changed signal
 	ordered run.Order
-	problem string        // why the present order failed
-	running []string      // workers that did not stop
-	abandon func()        // ends the present order, as the run is to be stopped; nil: none is carried out
-	left    chan struct{} // closed once Run has returned: callers that wait get their answers
+	problem string               // why the present order failed
+	running []string             // workers that did not stop
+	late    map[string]time.Time // when to ask rollout workers again that did not answer
+	abandon func()               // ends the present order, as the run is to be stopped; nil: none is carried out
+	left    chan struct{}        // closed once Run has returned: callers that wait get their answers
 }
 
 // controllerRecord is what a controller keeps.
@@ -86,7 +87,7 @@ type controllerRecord struct {
 // NewController returns the actor, in the state that its journal has. Where another run has ended before, as End records, this
 // one begins: at the newest checkpoint or, by its configuration, afresh.
 func NewController(cfg ControllerConfig) (*Controller, error) {
-	c := &Controller{cfg: cfg, keep: keeper{cfg.Journal}, machine: run.New(cfg.Machine, cfg.Now()), changed: newSignal(), left: make(chan struct{})}
+	c := &Controller{cfg: cfg, keep: keeper{cfg.Journal}, machine: run.New(cfg.Machine, cfg.Now()), changed: newSignal(), late: map[string]time.Time{}, left: make(chan struct{})}
 	if _, err := kept(cfg.Records, &c.record); err != nil {
 		return nil, fmt.Errorf("controller: %w", err)
 	}

@@ -56,7 +56,9 @@ type lateLoader struct {
 	once sync.Once
 }
 
-func (l *lateLoader) WaitQuiet(ctx context.Context, _ float64) (rl.LoaderStatus, error) { return l.Status(ctx) }
+func (l *lateLoader) WaitQuiet(ctx context.Context, _ float64) (rl.LoaderStatus, error) {
+	return l.Status(ctx)
+}
 
 func (l *lateLoader) Status(ctx context.Context) (rl.LoaderStatus, error) {
 	l.once.Do(func() {
