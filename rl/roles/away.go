@@ -2,10 +2,12 @@ package roles
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
 
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/rl"
 	"github.com/fray-ml/fray/rl/run"
 )
@@ -13,20 +15,30 @@ import (
 // againAfter is how long a controller waits until it asks a rollout worker again that did not answer.
 const againAfter = 5 * time.Second
 
+// answerTime is how long a rollout worker may take to answer. To stop it finishes what it does.
+func answerTime(method string) time.Duration {
+	if method == "stop" {
+		return 30 * time.Second
+	}
+	return 3 * time.Second
+}
+
 // rollouts calls a method of rollout workers. The run goes on without those that are away, if others do what is asked of them:
 // each is led to where the run is then once it answers, as one that was restarted.
 func (c *Controller) rollouts(ctx context.Context, workers []string, methods ...string) error {
 	failed, last := map[string]error{}, ""
 	for _, method := range methods {
 		here := slices.DeleteFunc(slices.Clone(workers), func(name string) bool { return failed[name] != nil })
-		maps.Copy(failed, callAll(ctx, c.cfg.Peers, here, method))
 		last = method
+		limited, cancel := context.WithTimeout(ctx, answerTime(method))
+		maps.Copy(failed, callAll(limited, c.cfg.Peers, here, method))
+		cancel()
 	}
 	if len(failed) == 0 || ctx.Err() != nil {
 		return partsError(last, failed)
 	}
 	for _, err := range failed {
-		if !away(err) {
+		if !away(err) && rpcerror.CodeOf(err) != rpcerror.CodeDeadline && !errors.Is(err, context.DeadlineExceeded) {
 			return partsError(last, failed)
 		}
 	}

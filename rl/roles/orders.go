@@ -315,9 +315,9 @@ func (c *Controller) restart(ctx context.Context, name string) error {
 			where = "begin_validate"
 		}
 		if !c.cfg.Cast.Validates {
-			return c.rollouts(ctx, one, "stop", "run")
+			return c.rollouts(ctx, one, "health_check", "stop", "run")
 		}
-		return c.rollouts(ctx, one, where, "stop", "run")
+		return c.rollouts(ctx, one, "health_check", where, "stop", "run")
 	case rl.AlgorithmProcessor:
 		return c.start(ctx, one)
 	case rl.TrainWorker:
