@@ -14,6 +14,7 @@ import (
 	"github.com/fray-ml/fray/rl"
 	"github.com/fray-ml/fray/rl/journal"
 	"github.com/fray-ml/fray/rl/loader"
+	"github.com/fray-ml/fray/rl/record"
 	"github.com/fray-ml/fray/rl/roles"
 	"github.com/fray-ml/fray/rl/source"
 	"github.com/fray-ml/fray/rl/trajectory"
@@ -22,7 +23,7 @@ import (
 )
 
 // open is the journal of a role; nil with None.
-func (g *rig) open(name string) (roles.Journal, [][]byte, error) {
+func (g *rig) open(name string) (record.Journal, [][]byte, error) {
 	if g.kind == None || g.kind == Bare {
 		return nil, nil, nil
 	}

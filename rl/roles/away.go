@@ -23,9 +23,9 @@ func answerTime(method string) time.Duration {
 	return 3 * time.Second
 }
 
-// rollouts calls a method of rollout workers. The run goes on without those that are away, if others do what is asked of them:
+// callRollouts calls a method of rollout workers. The run goes on without those that are away, if others do what is asked of them:
 // each is led to where the run is then once it answers, as one that was restarted.
-func (c *Controller) rollouts(ctx context.Context, workers []string, methods ...string) error {
+func callRollouts(ctx context.Context, c *Controller, workers []string, methods ...string) error {
 	failed, last := map[string]error{}, ""
 	for _, method := range methods {
 		here := slices.DeleteFunc(slices.Clone(workers), func(name string) bool { return failed[name] != nil })
@@ -55,25 +55,25 @@ func (c *Controller) rollouts(ctx context.Context, workers []string, methods ...
 }
 
 // isLate reports whether a rollout worker is to be asked later, since it did not answer; c.mu is held.
-func (c *Controller) isLate(name string) bool { return c.cfg.Now().Before(c.late[name]) }
+func isLate(c *Controller, name string) bool { return c.cfg.Now().Before(c.late[name]) }
 
 // noteLate has rollout workers that did not answer be led to where the run is once they do.
-func (c *Controller) noteLate() {
+func noteLate(c *Controller) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for name := range c.late {
-		if c.isLate(name) {
+		if isLate(c, name) {
 			c.record.Known[name] = ""
 		}
 	}
 }
 
 // forgetLate notes processes of modules that were started, but not of those that did not answer: they are restarted once they do.
-func (c *Controller) forgetLate(now map[string]string, names []string) {
+func forgetLate(c *Controller, now map[string]string, names []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, name := range names {
-		if run.RoleOf(name) == rl.RolloutWorker && c.isLate(name) {
+		if run.RoleOf(name) == rl.RolloutWorker && isLate(c, name) {
 			c.record.Known[name] = ""
 			continue
 		}

@@ -15,6 +15,8 @@ import (
 	"github.com/fray-ml/fray/rl"
 	"github.com/fray-ml/fray/rl/journal"
 	"github.com/fray-ml/fray/rl/loader"
+	"github.com/fray-ml/fray/rl/optional"
+	"github.com/fray-ml/fray/rl/record"
 	"github.com/fray-ml/fray/rl/source"
 )
 
@@ -22,8 +24,8 @@ import (
 type LoaderConfig struct {
 	Loader  loader.Config // Length is the source's
 	Source  source.Source
-	Journal Journal  // nil: nothing outlives the process
-	Records [][]byte // of the journal, as it was opened
+	Journal record.Journal // nil: nothing outlives the process
+	Records [][]byte       // of the journal, as it was opened
 	Now     func() time.Time
 	Log     *slog.Logger
 }
@@ -37,7 +39,7 @@ type Loader struct {
 
 	mu      sync.Mutex
 	machine *loader.Loader
-	record  recorder
+	record  record.Recorder
 	// Callers wait for a task to be there, or for the loader to be quiet.
 	available, quiet signal
 }
@@ -86,10 +88,10 @@ func NewLoader(cfg LoaderConfig) (*Loader, error) {
 	}
 	l := &Loader{
 		source: cfg.Source, now: cfg.Now, log: cfg.Log, leased: make(chan struct{}, 1), machine: machine, available: newSignal(), quiet: newSignal(),
-		record: recorder{journal: cfg.Journal, slack: 8 << 20},
+		record: record.Recorder{Journal: cfg.Journal, Slack: 8 << 20},
 	}
 	restore := func(state loader.State, _ [][]byte) error { return l.machine.Restore(state) }
-	if err := replay(cfg.Records, restore, l.apply); err != nil {
+	if err := record.Replay(cfg.Records, restore, l.apply); err != nil {
 		return nil, fmt.Errorf("data loader: %w", err)
 	}
 	l.machine.RenewAll(l.now()) // while there was no loader no worker could
@@ -98,11 +100,11 @@ func NewLoader(cfg LoaderConfig) (*Loader, error) {
 
 // compact replaces the journal by a snapshot.
 func (l *Loader) compact() error {
-	records, err := snapshotRecords(l.machine.Snapshot(), nil)
+	records, err := record.Snapshot(l.machine.Snapshot(), nil)
 	if err != nil {
 		return err
 	}
-	l.record.rewrite(records)
+	l.record.Rewrite(records)
 	return nil
 }
 
@@ -147,20 +149,20 @@ func (l *Loader) note(c loaderCommand, item []byte) (journal.Position, error) {
 	} else if status.Quiet() {
 		l.quiet.notify()
 	}
-	if l.record.journal == nil {
+	if l.record.Journal == nil {
 		return 0, nil
 	}
-	record, err := commandRecord(c, item)
+	record, err := record.Command(c, item)
 	if err != nil {
 		return 0, err
 	}
-	l.record.add(record)
-	if l.record.isLong(0) {
+	l.record.Add(record)
+	if l.record.IsLong(0) {
 		if err := l.compact(); err != nil {
 			return 0, err
 		}
 	}
-	return l.record.last, nil
+	return l.record.Last, nil
 }
 
 // change carries a change out, records it and waits until it is durable.
@@ -175,7 +177,7 @@ func (l *Loader) change(c loaderCommand, item []byte) error {
 	if err != nil {
 		return err
 	}
-	return l.record.wait(at)
+	return l.record.Wait(at)
 }
 
 // GetNextItem leases the next task to a worker; nil: there is none now. The lease is the worker's activity.
@@ -185,7 +187,7 @@ func (l *Loader) GetNextItem(worker, incarnation string) (*rl.Task, error) {
 	}
 	grant, at, err := l.next(worker, incarnation)
 	if err == nil {
-		err = l.record.wait(at)
+		err = l.record.Wait(at)
 	}
 	if err != nil || grant == nil {
 		return nil, err
@@ -202,7 +204,7 @@ func (l *Loader) next(worker, incarnation string) (*loader.Grant, journal.Positi
 	defer l.mu.Unlock()
 	now := l.now()
 	grants, changed := l.machine.Exchange(loader.Exchange{Worker: worker, Incarnation: incarnation, Want: 1}, now)
-	at := l.record.last
+	at := l.record.Last
 	var err error
 	if changed {
 		l.expectExpiry()
@@ -242,7 +244,7 @@ func (l *Loader) PutBack(lease string) (bool, error) {
 func (l *Loader) changeIf(holds func() bool, c loaderCommand) (bool, error) {
 	l.mu.Lock()
 	ok := holds()
-	at := l.record.last
+	at := l.record.Last
 	var err error
 	if ok {
 		if err = l.apply(c, nil); err == nil {
@@ -253,7 +255,7 @@ func (l *Loader) changeIf(holds func() bool, c loaderCommand) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return ok, l.record.wait(at)
+	return ok, l.record.Wait(at)
 }
 
 // Renew keeps the leases of a worker, and returns how many it has: 0 if it has lost them.
@@ -277,8 +279,8 @@ func (l *Loader) AddItemBack(item rl.Item, more ...any) error { return l.add(ite
 // AddItemFront has an item come next; an ID may follow as for AddItem.
 func (l *Loader) AddItemFront(item rl.Item, more ...any) error { return l.add(item, opAddFront, more) }
 
-func (l *Loader) add(item rl.Item, op loaderOp, more optional) error {
-	id, err := more.text(0, "id")
+func (l *Loader) add(item rl.Item, op loaderOp, more optional.Arguments) error {
+	id, err := more.Text(0, "id")
 	if err != nil {
 		return err
 	}
@@ -323,7 +325,7 @@ func (l *Loader) SkipBatches(n int) (int, error) {
 	if skipped < n {
 		l.log.Warn("the data have fewer batches than are to be skipped: nothing is left to roll out", "skip", n, "batches", skipped)
 	}
-	return skipped, l.record.wait(at)
+	return skipped, l.record.Wait(at)
 }
 
 // UnlockForNextBatch lets the next batch begin. A position may follow, that of the status in which the caller has seen the
@@ -342,9 +344,9 @@ func (l *Loader) Status() rl.LoaderStatus {
 // Snapshot is the loader's state, for a checkpoint.
 func (l *Loader) Snapshot() ([]byte, error) {
 	l.mu.Lock()
-	state, at := l.machine.Snapshot(), l.record.last
+	state, at := l.machine.Snapshot(), l.record.Last
 	l.mu.Unlock()
-	if err := l.record.wait(at); err != nil {
+	if err := l.record.Wait(at); err != nil {
 		return nil, err
 	}
 	return json.Marshal(state)
@@ -353,7 +355,7 @@ func (l *Loader) Snapshot() ([]byte, error) {
 // Restore makes the loader what it was at a snapshot. Its leases do not stand any more: their tasks come next. An epoch
 // may follow, that of the run from now on.
 func (l *Loader) Restore(snapshot []byte, more ...any) error {
-	epoch, err := optional(more).number(0, "epoch")
+	epoch, err := optional.Arguments(more).Number(0, "epoch")
 	if err != nil {
 		return err
 	}
@@ -402,7 +404,7 @@ const idle = time.Hour
 func (l *Loader) expire() (time.Duration, error) {
 	l.mu.Lock()
 	ids := l.machine.Expired(l.now())
-	at := l.record.last
+	at := l.record.Last
 	var err error
 	if len(ids) > 0 {
 		l.log.Warn("leases were not renewed: their tasks go to other workers", "leases", len(ids), "first", ids[0])
@@ -417,5 +419,5 @@ func (l *Loader) expire() (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	return wait, l.record.wait(at)
+	return wait, l.record.Wait(at)
 }

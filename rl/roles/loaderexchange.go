@@ -78,7 +78,7 @@ func (x LeaseExchange) of(worker, incarnation string) (loader.Exchange, error) {
 func (l *Loader) exchange(x loader.Exchange, isFirst bool) ([]loader.Grant, journal.Position, <-chan struct{}, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now, at := l.now(), l.record.last
+	now, at := l.now(), l.record.Last
 	if !isFirst && l.machine.IsReplaced(x.Worker, x.Incarnation) {
 		return nil, at, l.available.changed, nil
 	}
@@ -93,7 +93,7 @@ func (l *Loader) exchange(x loader.Exchange, isFirst bool) ([]loader.Grant, jour
 
 // tasks are what was granted, once that is durable.
 func (l *Loader) tasks(grants []loader.Grant, at journal.Position) ([]rl.Task, error) {
-	if err := l.record.wait(at); err != nil {
+	if err := l.record.Wait(at); err != nil {
 		return nil, err
 	}
 	tasks := make([]rl.Task, len(grants))

@@ -199,7 +199,7 @@ func (c *Controller) startValidation(ctx context.Context) error {
 	if err := c.call(ctx, rl.ValidateDataLoader, "reset"); err != nil {
 		return err
 	}
-	if err := c.rollouts(ctx, c.cfg.Cast.RolloutWorkers, "begin_validate"); err != nil {
+	if err := callRollouts(ctx, c, c.cfg.Cast.RolloutWorkers, "begin_validate"); err != nil {
 		return err
 	}
 	c.mu.Lock()
@@ -212,10 +212,10 @@ func (c *Controller) startValidation(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := c.rollouts(ctx, c.cfg.Cast.RolloutWorkers, "stop", "run"); err != nil {
+	if err := callRollouts(ctx, c, c.cfg.Cast.RolloutWorkers, "stop", "run"); err != nil {
 		return err
 	}
-	c.forgetLate(now, c.cfg.Cast.RolloutWorkers)
+	forgetLate(c, now, c.cfg.Cast.RolloutWorkers)
 	return nil
 }
 
@@ -225,10 +225,10 @@ func (c *Controller) endValidation(ctx context.Context, order run.Order) error {
 		if err := c.measure(ctx); err != nil {
 			return err
 		}
-		if err := c.rollouts(ctx, c.cfg.Cast.RolloutWorkers, "end_validate"); err != nil {
+		if err := callRollouts(ctx, c, c.cfg.Cast.RolloutWorkers, "end_validate"); err != nil {
 			return err
 		}
-		c.noteLate()
+		noteLate(c)
 	}
 	if err := c.call(ctx, rl.WeightSyncController, "end_validate", order.Tag, validationOf(c)); err != nil {
 		return err
@@ -289,10 +289,10 @@ func (c *Controller) startWorkers(ctx context.Context, order run.Order) error {
 		workers := slices.Concat(cast.Processors, cast.TrainWorkers)
 		c.know(now, workers)
 		c.knowNew(now)
-		if err := c.rollouts(ctx, cast.RolloutWorkers, "stop", "run"); err != nil {
+		if err := callRollouts(ctx, c, cast.RolloutWorkers, "stop", "run"); err != nil {
 			return err
 		}
-		c.forgetLate(now, cast.RolloutWorkers)
+		forgetLate(c, now, cast.RolloutWorkers)
 		return c.start(ctx, workers)
 	}
 	for _, name := range order.Modules {
@@ -301,7 +301,7 @@ func (c *Controller) startWorkers(ctx context.Context, order run.Order) error {
 		}
 		c.cfg.Log.Info("an actor was restarted and goes on", "actor", name)
 	}
-	c.forgetLate(now, order.Modules)
+	forgetLate(c, now, order.Modules)
 	return nil
 }
 
@@ -315,9 +315,9 @@ func (c *Controller) restart(ctx context.Context, name string) error {
 			where = "begin_validate"
 		}
 		if !c.cfg.Cast.Validates {
-			return c.rollouts(ctx, one, "health_check", "stop", "run")
+			return callRollouts(ctx, c, one, "health_check", "stop", "run")
 		}
-		return c.rollouts(ctx, one, "health_check", where, "stop", "run")
+		return callRollouts(ctx, c, one, "health_check", where, "stop", "run")
 	case rl.AlgorithmProcessor:
 		return c.start(ctx, one)
 	case rl.TrainWorker:

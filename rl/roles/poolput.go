@@ -30,7 +30,7 @@ func (p *Pool) PutTrajectory(ctx context.Context, header rl.Header, payload []by
 	if err != nil {
 		return "", err
 	}
-	return outcome, p.record.wait(at)
+	return outcome, p.record.Wait(at)
 }
 
 // PutAnswer is what became of one of several trajectories.
@@ -57,7 +57,7 @@ func (p *Pool) PutTrajectories(ctx context.Context, headers []rl.Header, payload
 			answers[i].Error = err.Error()
 		}
 	}
-	return answers, p.record.wait(last)
+	return answers, p.record.Wait(last)
 }
 
 // place puts a trajectory into the machine as soon as there is room, and returns what makes the outcome durable.
@@ -93,7 +93,7 @@ func (p *Pool) put(one putting) (putResult, error) {
 		if verdict.Outcome == rl.Fail {
 			p.log.Warn("a trajectory is rejected", "task", one.header.TaskID, "reason", verdict.Reason)
 		}
-		return putResult{outcome: verdict.Outcome, at: p.record.last}, nil
+		return putResult{outcome: verdict.Outcome, at: p.record.Last}, nil
 	}
 	p.machine.Store(one.header, one.payload, one.now)
 	p.puts++

@@ -19,6 +19,7 @@ import (
 	"github.com/fray-ml/fray/rl"
 	"github.com/fray-ml/fray/rl/journal"
 	"github.com/fray-ml/fray/rl/loader"
+	"github.com/fray-ml/fray/rl/record"
 	"github.com/fray-ml/fray/rl/roles"
 	"github.com/fray-ml/fray/rl/source"
 	"github.com/fray-ml/fray/rl/trajectory"
@@ -158,7 +159,7 @@ func child(text string) error {
 
 func (o orders) actors(ctx context.Context) (map[string]any, error) {
 	m := &killer{dieAt: o.DieAt}
-	open := func(name string) (roles.Journal, [][]byte, error) {
+	open := func(name string) (record.Journal, [][]byte, error) {
 		j, records, err := journal.OpenDir(ctx, journal.DirConfig{Path: filepath.Join(o.Dir, name), NoSync: true})
 		return dying{j, m}, records, err
 	}

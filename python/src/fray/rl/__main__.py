@@ -28,7 +28,7 @@ in task 0 only, and in the others what computes for it, as examples/nexrl/train_
 
 
 def reject(why: str) -> int:
-    """Report why each further attempt of this process would fail, so that none is made; return its exit status.
+    """Report why each further attempt of this process would fail, so that none is made; return its status.
 
     For the program of a role with a command, where a package or a value of the configuration is missing.
     """

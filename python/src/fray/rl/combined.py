@@ -17,7 +17,7 @@ class _Asked(Generic[E, R]):
 
     def __init__(self, entry: E) -> None:
         self.entry = entry
-        self.woken = threading.Event()
+        self.called = threading.Event()
         self.leads = False
         self.error: BaseException | None = None
         self.answer: R | None = None
@@ -37,7 +37,7 @@ class Combined(Generic[E, R]):
         Args:
             call: Makes one for several entries, and returns an answer for each.
             linger: For how many seconds a call waits for further entries.
-            more: How many threads may ask soon, besides those that wait already; with 0 a call waits for none.
+            more: How many threads may ask soon, besides those that wait already; 0: a call waits for none.
         """
         self._call, self._linger, self._more = call, linger, more
         self._lock = threading.Lock()
@@ -52,9 +52,9 @@ class Combined(Generic[E, R]):
             if self._leader is None:
                 self._leader, asked.leads = asked, True
             elif self._leader is not asked and not self._more():
-                self._leader.woken.set()
+                self._leader.called.set()
         if not asked.leads:
-            asked.woken.wait()
+            asked.called.wait()
         if asked.leads:
             self._lead(asked)
         if asked.error is not None:
@@ -65,9 +65,9 @@ class Combined(Generic[E, R]):
         return len(self._waiting)
 
     def _lead(self, leader: _Asked[E, R]) -> None:
-        leader.woken.clear()
+        leader.called.clear()
         if self._linger and self._more():
-            leader.woken.wait(self._linger)
+            leader.called.wait(self._linger)
         with self._lock:
             batch, self._waiting = self._waiting, []
         error: BaseException | None = None
@@ -85,9 +85,9 @@ class Combined(Generic[E, R]):
             if error is None:
                 each.answer = answers[place]
             if each is not leader:
-                each.woken.set()
+                each.called.set()
         if following is not None:
-            following.woken.set()
+            following.called.set()
 
 
 class LongPoll:

@@ -369,7 +369,7 @@ class WeightSyncControllerHost(_Host):
                 self._running.pop(known, None)
 
     def rollout_service(self, model_tag: ModelTag, timeout_s: float) -> dict[str, Any]:
-        """Return whether rollouts of a model may go on, as soon as they may, and the version of its weights."""
+        """Return whether rollouts of a model may go on, as soon as they may, and its weights' version."""
         status = self._object.check_rollout_service_status(model_tag)
         if status != "continue":
             status = self.wait_rollout_service(model_tag, timeout_s)

@@ -90,8 +90,8 @@ class LeasedLoader:
     ) -> list[dict[str, Any]]:
         """End leases of a worker with their tasks, and lease items to it; see `fray.rl.wire.Exchange`.
 
-        Leases that the worker does not name are of an answer that it did not get, and come first. It answers at
-        once: the object that gives items cannot be waited for.
+        Leases that the worker does not name are of an answer that it did not get, and come first.
+        It answers at once: the object that gives items cannot be waited for.
         """
         with self._lock:
             self._hear(worker, incarnation)
@@ -120,7 +120,7 @@ class LeasedLoader:
         until = self._clock() + min(seconds, _LONGEST_WAIT)
         while True:
             status = self.status()
-            if status["drained"] and not status["leased"] or self._clock() >= until:
+            if (status["drained"] and not status["leased"]) or self._clock() >= until:
                 return status
             time.sleep(_POLL)
 

@@ -211,7 +211,7 @@ class LLMServiceClient:
         return kind(f"no answer of {self._model} after {counted}: {err}")
 
     def _wait_for_weights(self) -> int | None:
-        """Return once the weights are those that rollouts are to have: with their version, if that is known."""
+        """Return once the weights are those that rollouts are to have: with their version, if it is known."""
         if self._weight_sync_controller is None:
             return None
         if not self._freeze_for_weight_sync:

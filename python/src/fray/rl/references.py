@@ -467,7 +467,7 @@ def weight_sync_controller_of(given: Any) -> Any:
 
 
 def rollout_service_of(controller: Any, model_tag: ModelTag, timeout_s: float) -> RolloutService:
-    """Return what rollouts meet, see WeightSyncController.rollout_service; also of an object of this process."""
+    """Return what WeightSyncController.rollout_service does, also of an object of this process."""
     if isinstance(controller, WeightSyncController):
         return controller.rollout_service(model_tag, timeout_s)
     status = controller.check_rollout_service_status(model_tag)

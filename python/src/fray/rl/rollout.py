@@ -344,7 +344,7 @@ class BaseRolloutWorker(NexRLModule):
         return self._validate_dataloader if self._validating.is_set() else self._dataloader
 
     def _next_within(self, choose: Callable[[], Any]) -> Task | None:
-        """Lease another task, within a step: the one that was rolled out has ended, and its slot has this one."""
+        """Lease another task within a step: the one that was rolled out has ended."""
         slot = self._slots.own
         slot.leave("success" if slot.stored else "none")
         task = self._slots.take(slot, choose)

@@ -1,7 +1,7 @@
 """The tasks that a rollout worker has at once, one in each of its slots, and how slots come to them.
 
-A slot is a thread. Slots that have ended their tasks at the same time end their leases, and get others, by one
-call of the loader.
+A slot is a thread. Slots that have ended their tasks at the same time end their leases, and get others, by
+one call of the loader.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Slots:
         self._held: dict[str, Any] = {}  # the loaders of leases
         self._requests: Combined[_Request, Task | None] = Combined(self._exchange, LINGER, self._others)
         self._poll = LongPoll()
-        self._woken = threading.Event()
+        self._interrupted = threading.Event()
 
     @property
     def own(self) -> Slot:
@@ -98,7 +98,7 @@ class Slots:
     def interrupt(self) -> None:
         """End waits for tasks."""
         self._poll.interrupt()
-        self._woken.set()
+        self._interrupted.set()
 
     def next(self, slot: Slot, choose: Callable[[], Any]) -> Task | None:
         """End the lease of the slot's last task, and return another one; None: there is none yet.
@@ -110,9 +110,9 @@ class Slots:
         began, since = time.monotonic(), self._poll.interrupts
         task = self._requests.ask(_Request(slot, choose(), since))
         if task is None:
-            self._woken.clear()
+            self._interrupted.clear()
             if self._poll.interrupts == since and (left := began + _IDLE - time.monotonic()) > 0:
-                self._woken.wait(left)
+                self._interrupted.wait(left)
         return task
 
     def take(self, slot: Slot, choose: Callable[[], Any]) -> Task | None:

@@ -1,4 +1,6 @@
-package roles
+// Package optional reads the arguments of calls that callers may leave out, or give as nil. It leaves out decoding them. Start at
+// Arguments.
+package optional
 
 import (
 	"fmt"
@@ -6,11 +8,11 @@ import (
 	"github.com/fray-ml/fray/actorrpc/codec"
 )
 
-// optional are the arguments that a caller may leave out, or give as nil.
-type optional []any
+// Arguments are the arguments that a caller may leave out, or give as nil.
+type Arguments []any
 
-// text is argument i, "" if it is missing.
-func (o optional) text(i int, name string) (string, error) {
+// Text is argument i, "" if it is missing.
+func (o Arguments) Text(i int, name string) (string, error) {
 	if i >= len(o) || o[i] == nil {
 		return "", nil
 	}
@@ -20,8 +22,8 @@ func (o optional) text(i int, name string) (string, error) {
 	return "", &codec.Error{Path: fmt.Sprintf("args[%d]", i), Problem: fmt.Sprintf("%s is of type %T: want a string", name, o[i])}
 }
 
-// number is argument i, 0 if it is missing.
-func (o optional) number(i int, name string) (int, error) {
+// Number is argument i, 0 if it is missing.
+func (o Arguments) Number(i int, name string) (int, error) {
 	if i >= len(o) || o[i] == nil {
 		return 0, nil
 	}
@@ -31,8 +33,8 @@ func (o optional) number(i int, name string) (int, error) {
 	return 0, &codec.Error{Path: fmt.Sprintf("args[%d]", i), Problem: fmt.Sprintf("%s is %v: want an integer of at least 0", name, o[i])}
 }
 
-// seconds is argument i, 0 if it is missing.
-func (o optional) seconds(i int, name string) (float64, error) {
+// Seconds is argument i, 0 if it is missing.
+func (o Arguments) Seconds(i int, name string) (float64, error) {
 	if i >= len(o) || o[i] == nil {
 		return 0, nil
 	}
@@ -45,8 +47,8 @@ func (o optional) seconds(i int, name string) (float64, error) {
 	return 0, &codec.Error{Path: fmt.Sprintf("args[%d]", i), Problem: fmt.Sprintf("%s is of type %T: want seconds", name, o[i])}
 }
 
-// texts is argument i, nil if it is missing.
-func (o optional) texts(i int, name string) (map[string]string, error) {
+// Texts is argument i, nil if it is missing.
+func (o Arguments) Texts(i int, name string) (map[string]string, error) {
 	if i >= len(o) || o[i] == nil {
 		return nil, nil
 	}
@@ -63,12 +65,12 @@ func (o optional) texts(i int, name string) (map[string]string, error) {
 	return texts, nil
 }
 
-// version is argument i, nil if it is missing.
-func (o optional) version(i int, name string) (*int64, error) {
+// Version is argument i, nil if it is missing.
+func (o Arguments) Version(i int, name string) (*int64, error) {
 	if i >= len(o) || o[i] == nil {
 		return nil, nil
 	}
-	n, err := o.number(i, name)
+	n, err := o.Number(i, name)
 	version := int64(n)
 	return &version, err
 }
