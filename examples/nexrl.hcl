@@ -55,6 +55,7 @@ module "run" {
   rollout_worker = {
     type        = "rollout:ReverseRolloutWorker"
     num_workers = var.workers
+    concurrency = 16
     temperature = 1
     max_tokens  = 4
   }

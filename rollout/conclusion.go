@@ -27,7 +27,8 @@ func (r *run) finish(finishing context.Context, ended error, p *plan.Plan) error
 	r.stepper.Drain(finishing)
 	c := conclusion{run: r, plan: p}
 	err := c.conclude(finishing, ended)
-	if r.Options.JSON {
+	r.Carried = p
+	if r.Options.JSON && (err != nil || !r.Leads) {
 		return errors.Join(err, c.printResult(err))
 	}
 	return err

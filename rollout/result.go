@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 
@@ -51,7 +52,7 @@ func outcomeOf(err error) applyOutcome {
 
 // printResult prints how apply --json ended.
 func (r *conclusion) printResult(ended error) error {
-	out := resultOf(r.stepper.Document(), r.plan, ended)
+	out := resultOf(r.stepper.Document(), cmp.Or(r.Follows, r.plan), ended)
 	for _, w := range r.waiting() {
 		out.Pending = append(out.Pending, pendingJSON{w.Addr, w.Reasons})
 	}

@@ -35,6 +35,13 @@ type Rollout struct {
 	// Stopping keeps the outputs and reports nothing about the rest.
 	Stopping bool
 
+	// Leads is that another rollout goes on with the change: of --json's documents this one prints the plan, and the result only
+	// if it has failed. Carried is what it has carried out then.
+	Leads   bool
+	Carried *plan.Plan
+	// Follows is what another rollout has carried out that led: this one prints the result alone, and that is of both. nil: none led.
+	Follows *plan.Plan
+
 	// handedOver: a controller carries the change out. Signals read it.
 	handedOver atomic.Bool
 	// checkSaved checks a saved plan against the state under the lease.
@@ -133,6 +140,8 @@ func (r *Rollout) approved(p, shown *plan.Plan) error {
 	}
 	switch {
 	case shown != nil:
+	case r.Follows != nil && r.Options.JSON:
+		return nil
 	case r.Destroying && p.Empty() && !r.Options.JSON:
 		return nil // the summary reports it
 	default:

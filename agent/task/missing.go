@@ -88,7 +88,7 @@ func (t *Task) packageMissing(exit hostdir.ExitRecord, written string) *schema.T
 	var message string
 	switch end.ExitCode() {
 	case pythonLacksFray:
-		message = python + " does not have the package fray; install it there (pip install fray-ml), or add fray-ml to the project's uv.lock"
+		message = python + " does not have the package fray; install it there (pip install " + wanted(env) + "), or add " + strings.Trim(wanted(env), "'") + " to the project's uv.lock"
 	case pythonHasOther:
 		message = otherPackage(python, output)
 	default:
@@ -107,6 +107,14 @@ func otherPackage(python, described string) string {
 	}
 	return python + " imports the package fray of another distribution, " + names + ", from " + place +
 		"; remove that from the project's dependencies, or uninstall it there (pip uninstall " + names + "), and install fray-ml"
+}
+
+// wanted is what to install for a program: roles of a reinforcement learning run need an extra of the package.
+func wanted(env []string) string {
+	if command.Lookup(env, "FRAY_RL_CONFIG") != "" {
+		return "'fray-ml[rl]'"
+	}
+	return "fray-ml"
 }
 
 // runsFray reports whether a command runs a module of the package fray.

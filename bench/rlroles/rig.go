@@ -14,6 +14,7 @@ import (
 	"github.com/fray-ml/fray/rl"
 	"github.com/fray-ml/fray/rl/journal"
 	"github.com/fray-ml/fray/rl/loader"
+	"github.com/fray-ml/fray/rl/record"
 	"github.com/fray-ml/fray/rl/roles"
 	"github.com/fray-ml/fray/rl/source"
 	"github.com/fray-ml/fray/rl/trajectory"
@@ -22,7 +23,7 @@ import (
 )
 
 // open is the journal of a role; nil with None.
-func (g *rig) open(name string) (roles.Journal, [][]byte, error) {
+func (g *rig) open(name string) (record.Journal, [][]byte, error) {
 	if g.kind == None || g.kind == Bare {
 		return nil, nil, nil
 	}
@@ -76,6 +77,12 @@ type always struct{}
 // Status is that of a loader whose workers roll out.
 func (always) Status(context.Context) (rl.LoaderStatus, error) {
 	return rl.LoaderStatus{Drained: true, Leased: 1}, nil
+}
+
+// WaitQuiet waits: workers roll out all the time.
+func (a always) WaitQuiet(ctx context.Context, _ float64) (rl.LoaderStatus, error) {
+	<-ctx.Done()
+	return a.Status(ctx)
 }
 
 // BatchReady counts a batch.

@@ -86,7 +86,7 @@ func applyChange(ctx context.Context, a *terminal.Terminal, args []string, flags
 	if r.Loaded, r.Change, err = proposal.Read(ctx, a, args, &flags.ChangeOptions, true); err != nil {
 		return err
 	}
-	if flags.Wait == rollout.WaitComplete && r.Loaded.Desired.Controller != nil && r.Change.Mode == plan.ModeApply && !flags.JSON {
+	if flags.Wait == rollout.WaitComplete && r.Loaded.Desired.Controller != nil && r.Change.Mode == plan.ModeApply {
 		if r, err = readied(ctx, r, args); err != nil {
 			return err
 		}
@@ -101,7 +101,7 @@ func readied(ctx context.Context, r *rollout.Rollout, args []string) (*rollout.R
 		return r, nil
 	}
 	first, rest := *r.Options, *r.Options
-	first.Wait, r.Options = rollout.WaitReady, &first
+	first.Wait, r.Options, r.Leads = rollout.WaitReady, &first, true
 	if err := r.Apply(ctx); err != nil {
 		return nil, err
 	}
@@ -113,7 +113,7 @@ func readied(ctx context.Context, r *rollout.Rollout, args []string) (*rollout.R
 		}
 	}
 	rest.AutoApprove, rest.Replace = true, nil
-	follows := &rollout.Rollout{Terminal: r.Terminal, Options: &rest}
+	follows := &rollout.Rollout{Terminal: r.Terminal, Options: &rest, Follows: r.Carried}
 	var err error
 	follows.Loaded, follows.Change, err = proposal.Read(ctx, r.Terminal, args, &rest.ChangeOptions, true)
 	return follows, err

@@ -16,11 +16,15 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-import policy
-from gang import Gang
-
 from fray.rl.__main__ import main as host
+from fray.rl.__main__ import reject
+
+try:
+    import numpy as np
+    import policy
+    from gang import Gang
+except ImportError as error:
+    sys.exit(reject(f"{error}: install it for {sys.executable}"))
 from fray.rl.config import VARIABLE, load
 from fray.rl.ended import end_of
 from fray.rl.nexrl_types import Batch

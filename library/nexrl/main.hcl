@@ -361,6 +361,8 @@ locals {
   repeat_item   = coalesce(var.data.repeat_item, 1)
   loaded        = coalesce(var.data.batch_size, 32) * local.repeat_item
   exact_batches = var.trajectory_pool.check_batch_ready_function != "loaded_batch_finished"
+  pools         = coalesce(var.roles.trajectory_pool.count, 1)
+  own_pools     = strcontains("${coalesce(var.trajectory_pool.type, "default")}${coalesce(var.weight.type, "default")}", ":")
   own_code      = strcontains("${coalesce(var.trajectory_pool.type, "default")}${coalesce(var.data.type, "mock")}", ":")
 }
 

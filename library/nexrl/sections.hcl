@@ -284,6 +284,7 @@ variable "resume" {
 
 variable "rollout_worker" {
   type = object({
+    concurrency  = optional(number)
     max_length   = optional(number)
     max_tokens   = optional(number)
     max_turns    = optional(number)
@@ -324,6 +325,11 @@ variable "rollout_worker" {
   }
 
   validation {
+    condition     = var.rollout_worker.concurrency == null ? true : var.rollout_worker.concurrency >= 1 && floor(var.rollout_worker.concurrency) == var.rollout_worker.concurrency
+    error_message = "rollout_worker.concurrency: want a whole number from 1."
+  }
+
+  validation {
     condition     = var.rollout_worker.max_turns == null ? true : var.rollout_worker.max_turns >= 1 && floor(var.rollout_worker.max_turns) == var.rollout_worker.max_turns
     error_message = "rollout_worker.max_turns: want a whole number from 1."
   }
@@ -339,7 +345,7 @@ variable "rollout_worker" {
   }
 
   validation {
-    condition     = can(keys(var.rollout_worker.args)) ? alltrue([for key in keys(var.rollout_worker.args) : !contains(["max_length", "max_tokens", "max_turns", "num_workers", "step_timeout", "temperature", "tools", "type"], key)]) : true
+    condition     = can(keys(var.rollout_worker.args)) ? alltrue([for key in keys(var.rollout_worker.args) : !contains(["concurrency", "max_length", "max_tokens", "max_turns", "num_workers", "step_timeout", "temperature", "tools", "type"], key)]) : true
     error_message = "rollout_worker.args: write the keys of the section beside args, not in it."
   }
 }
@@ -462,6 +468,16 @@ variable "service" {
   validation {
     condition     = var.service.inference_service.config == null ? true : can(keys(var.service.inference_service.config))
     error_message = "service.inference_service.config: want an object."
+  }
+
+  validation {
+    condition     = var.service.train_service.url == null || strcontains(coalesce(var.service.train_service.backend, "actor"), ":")
+    error_message = "service.train_service.url: only a TrainServiceClient of yours as backend, module:Class, reads it: leave it out."
+  }
+
+  validation {
+    condition     = var.service.train_service.identifier == null || strcontains(coalesce(var.service.train_service.backend, "actor"), ":")
+    error_message = "service.train_service.identifier: only a TrainServiceClient of yours as backend, module:Class, reads it: leave it out."
   }
 
   validation {
@@ -810,6 +826,11 @@ variable "weight" {
   validation {
     condition     = coalesce(var.weight.staleness_threshold, 0) == 0 || var.weight.sync_mode == "batch-async"
     error_message = "weight.staleness_threshold: only sync_mode batch-async has a threshold: leave it out, or set that mode."
+  }
+
+  validation {
+    condition     = local.own_pools || local.pools == 1 || coalesce(var.weight.sync_mode, "sync") != "sync"
+    error_message = "weight.sync_mode: in mode sync only the first batch after a sync is new enough, and those of further pools would be rolled out again: write one trajectory_pool, or batch-async with a staleness_threshold of at least one less than there are pools."
   }
 
   validation {

@@ -83,8 +83,11 @@ class Pool:
         self.put.add((outcome, header, unpack(payload)))
         return outcome
 
-    def get_batch(self, batch_size: int | None, model_tag: str | None, consumer: str) -> Any:
-        del batch_size, model_tag
+    def put_trajectories(self, headers: list[dict[str, Any]], payloads: list[bytes]) -> list[dict[str, str]]:
+        return [{"outcome": self.put_trajectory(*each)} for each in zip(headers, payloads, strict=True)]
+
+    def get_batch(self, batch_size: int | None, model_tag: str | None, consumer: str, wait: float = 0) -> Any:
+        del batch_size, model_tag, wait
         if not self.batches:
             return None
         batch = self.batches.popleft()
@@ -123,8 +126,8 @@ class TrainPool:
         self.put.add(header)
         return True
 
-    def get_batch(self, model: str, consumer: str) -> Any:
-        del model, consumer
+    def get_batch(self, model: str, consumer: str, wait: float = 0) -> Any:
+        del model, consumer, wait
         return self.batches.popleft() if self.batches else None
 
     def ack(self, batch_id: str) -> None:
@@ -156,6 +159,12 @@ class Weights:
         with self._changed:
             self.asked.add((model_tag, "waits"))
             return "continue" if self._changed.wait_for(lambda: not self._blocked, timeout_s) else "block"
+
+    def rollout_service(self, model_tag: str, timeout_s: float) -> dict[str, Any]:
+        status = self.check_rollout_service_status(model_tag)
+        if status != "continue" and timeout_s > 0:
+            status = self.wait_rollout_service(model_tag, timeout_s)
+        return {"status": status, "version": self.version}
 
     def get_rollout_model_version(self, model_tag: str) -> int:
         del model_tag

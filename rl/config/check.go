@@ -89,6 +89,19 @@ func (c *Config) optionProblems() []Problem {
 			Path: "weight.staleness_threshold", Text: fmt.Sprintf("sync_mode %q has no threshold", c.Weight.SyncMode), Fix: `Leave it out, or write sync_mode "batch-async".`,
 		})
 	}
+	if pools := c.Count(rl.TrajectoryPool); pools > 1 && c.Weight.SyncMode == rl.Sync && !IsClass(c.Weight.Type) && !IsClass(c.TrajectoryPool.Type) {
+		problems = append(problems, Problem{
+			Path: "roles.trajectory_pool.count", Text: fmt.Sprintf(`in sync_mode "sync" only the first batch after a sync is new enough, and those of the other %d pools would be rolled out again`, pools-1),
+			Fix: fmt.Sprintf(`Write one pool, or sync_mode "batch-async" with a staleness_threshold of %d or more.`, pools-1),
+		})
+	}
+	for path, given := range map[string]string{"service.train_service.url": c.Service.TrainService.URL, "service.train_service.identifier": c.Service.TrainService.Identifier} {
+		if given != "" && !IsClass(c.Service.TrainService.Backend) {
+			problems = append(problems, Problem{
+				Path: path, Text: fmt.Sprintf("backend %q does not read it", c.Service.TrainService.Backend), Fix: "Leave it out, or name a TrainServiceClient of yours as backend, module:Class.",
+			})
+		}
+	}
 	if c.Resume.Mode == rl.ResumeFromPath && c.Resume.ResumePath == "" {
 		problems = append(problems, Problem{Path: "resume.resume_path", Text: `mode "from_path" needs it`, Fix: "Name the directory global_step_N of a checkpoint."})
 	}

@@ -62,6 +62,7 @@ type RolloutWorker struct {
 	MaxTokens   int      `json:"max_tokens"`
 	MaxLength   int      `json:"max_length"`
 	StepTimeout float64  `json:"step_timeout"`
+	Concurrency int      `json:"concurrency"`
 	MaxTurns    int      `json:"max_turns"`
 	Tools       []string `json:"tools"`
 }

@@ -56,6 +56,7 @@ func rolloutKeys() []Key {
 		{Path: "rollout_worker.max_tokens", Kind: Whole, Low: 1, Meaning: "of a completion; the inference service's limit without"},
 		{Path: "rollout_worker.max_length", Kind: Whole, Low: 1, Meaning: "tokens of a trajectory, beyond which it is truncated with reward 0"},
 		{Path: "rollout_worker.step_timeout", Kind: Seconds, Above: true, Meaning: "after which a step has failed; none without"},
+		{Path: "rollout_worker.concurrency", Kind: Whole, Default: 1, Low: 1, Meaning: "tasks that a worker rolls out at once, each in a thread: its step is called in all of them"},
 		{Path: "rollout_worker.max_turns", Kind: Whole, Default: 8, Low: 1, Meaning: "turns of type agent"},
 		{Path: "rollout_worker.tools", Kind: Texts, Meaning: "of type agent, each module:name of a Python function"},
 	}

@@ -93,6 +93,17 @@ roles = {
   rollout_workers = { count = 2 }    # Did you mean "rollout_worker"?
   train_worker    = { cuont = 2 }    # Did you mean "count"?
 }`},
+		{"one pool in mode sync, and what only a client of one's own reads", `
+rollout_worker = { type = "mock" }
+weight         = { validate_freq = 0 } # weight.sync_mode: in mode sync only the first batch after a sync is new enough
+service        = {
+  train_service = {
+    backend    = "mock"
+    url        = "http://trainer:80" # service.train_service.url: only a TrainServiceClient of yours as backend
+    identifier = "mine"              # service.train_service.identifier: only a TrainServiceClient of yours as backend
+  }
+}
+roles = { trajectory_pool = { count = 2 } }`},
 		{"rules", `
 recovery = "checkpoint" # set train_worker.save_freq to 1 or more
 data = {

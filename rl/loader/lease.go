@@ -17,19 +17,69 @@ type Grant struct {
 	IsNew bool
 }
 
-// Next leases the next task to a worker, or returns false if there is none. A worker has one lease: while it
+// Next leases the next task to a worker that rolls out one at a time, or returns false if there is none. While its lease
 // stands, the same incarnation gets it again, and another incarnation ends it first.
 func (l *Loader) Next(worker, incarnation string, now time.Time) (Grant, bool) {
-	if held := l.leases[worker]; held != nil {
-		if held.Incarnation == incarnation {
-			held.Renewed = now // it lives, and asks again since it did not get the answer
-			return l.grant(held, false), true
-		}
-		l.PutBack(held.ID)
+	grants, _ := l.Exchange(Exchange{Worker: worker, Incarnation: incarnation, Want: 1}, now)
+	if len(grants) == 0 {
+		return Grant{}, false
 	}
+	return grants[0], true
+}
+
+// Exchange is what one incarnation of a worker asks for: Done are leases that end with their tasks, Held are further ones that
+// it knows to have, and it wants up to Want tasks beside those. Leases of it that are in neither list are of an answer that it
+// did not get: they are given again first.
+type Exchange struct {
+	Worker, Incarnation string
+	Done, Held          []string
+	Want                int
+}
+
+// Exchange ends leases with their tasks and grants others, and reports whether that has changed the loader. Leases of another
+// incarnation of the worker end before: it has died. An exchange that is repeated changes nothing.
+func (l *Loader) Exchange(x Exchange, now time.Time) (grants []Grant, changed bool) {
+	if l.endFormer(x.Worker, x.Incarnation) > 0 {
+		changed = true
+	}
+	for _, id := range x.Done {
+		changed = l.Complete(id) || changed
+	}
+	for _, held := range l.of(x.Worker) {
+		held.Renewed = now // it lives
+		if len(grants) < x.Want && !slices.Contains(x.Held, held.ID) {
+			grants = append(grants, l.grant(held, false))
+		}
+	}
+	for len(grants) < x.Want {
+		held := l.lease(x.Worker, x.Incarnation, now)
+		if held == nil {
+			break
+		}
+		grants, changed = append(grants, l.grant(held, true)), true
+	}
+	return grants, changed
+}
+
+// IsReplaced reports whether another incarnation of a worker has leases.
+func (l *Loader) IsReplaced(worker, incarnation string) bool {
+	of := l.of(worker)
+	return len(of) > 0 && of[0].Incarnation != incarnation // all are of one
+}
+
+// endFormer ends the leases of other incarnations of a worker.
+func (l *Loader) endFormer(worker, incarnation string) int {
+	if !l.IsReplaced(worker, incarnation) {
+		return 0
+	}
+	return l.putBack(func(held *lease) bool { return held.Worker == worker })
+}
+
+// lease leases the next task to a worker; nil: there is none.
+func (l *Loader) lease(worker, incarnation string, now time.Time) *lease {
 	if len(l.state.Buffer) == 0 {
 		if !l.CanReturnItem() {
-			return Grant{}, false
+			return nil
 		}
 		l.load()
 	}
@@ -43,7 +93,7 @@ func (l *Loader) Next(worker, incarnation string, now time.Time) (Grant, bool) {
 		Worker: worker, Incarnation: incarnation, Entry: entry, Renewed: now,
 	}
 	l.hold(held)
-	return l.grant(held, true), true
+	return held
 }
 
 func (l *Loader) grant(held *lease, isNew bool) Grant {
@@ -54,17 +104,22 @@ func (l *Loader) grant(held *lease, isNew bool) Grant {
 }
 
 func (l *Loader) hold(held *lease) {
-	l.leases[held.Worker] = held
-	l.holder[held.ID] = held.Worker
+	l.leases[held.ID] = held
+	l.workers[held.Worker] = append(l.workers[held.Worker], held)
 }
 
 func (l *Loader) drop(held *lease) {
-	delete(l.leases, held.Worker)
-	delete(l.holder, held.ID)
+	delete(l.leases, held.ID)
+	others := slices.DeleteFunc(l.workers[held.Worker], func(each *lease) bool { return each == held })
+	if len(others) == 0 {
+		delete(l.workers, held.Worker)
+		return
+	}
+	l.workers[held.Worker] = others
 }
 
-// of is the lease of an ID, nil if it does not stand.
-func (l *Loader) of(id string) *lease { return l.leases[l.holder[id]] }
+// of are the leases of a worker, in the order in which they were given.
+func (l *Loader) of(worker string) []*lease { return l.workers[worker] }
 
 // inOrder are the leases in the order in which they were given.
 func (l *Loader) inOrder() []*lease {
@@ -74,11 +129,11 @@ func (l *Loader) inOrder() []*lease {
 }
 
 // Has reports whether a lease stands.
-func (l *Loader) Has(id string) bool { return l.of(id) != nil }
+func (l *Loader) Has(id string) bool { return l.leases[id] != nil }
 
 // Complete ends a lease with its task, and reports whether the lease stood.
 func (l *Loader) Complete(id string) bool {
-	held := l.of(id)
+	held := l.leases[id]
 	if held == nil {
 		return false
 	}
@@ -93,7 +148,7 @@ func (l *Loader) Complete(id string) bool {
 
 // PutBack ends a lease; its task is the next. It reports whether the lease stood.
 func (l *Loader) PutBack(id string) bool {
-	held := l.of(id)
+	held := l.leases[id]
 	if held == nil {
 		return false
 	}
@@ -102,14 +157,16 @@ func (l *Loader) PutBack(id string) bool {
 	return true
 }
 
-// Renew keeps the lease of a worker, and reports whether it has one.
-func (l *Loader) Renew(worker, incarnation string, now time.Time) bool {
-	held := l.leases[worker]
-	if held == nil || held.Incarnation != incarnation {
-		return false
+// Renew keeps the leases of one incarnation of a worker, and returns how many it has.
+func (l *Loader) Renew(worker, incarnation string, now time.Time) int {
+	of := l.of(worker)
+	if len(of) == 0 || of[0].Incarnation != incarnation {
+		return 0
 	}
-	held.Renewed = now
-	return true
+	for _, held := range of {
+		held.Renewed = now
+	}
+	return len(of)
 }
 
 // ReleaseWorker ends the leases of a worker that has died, and returns how many there were. Incarnation "" is any.

@@ -113,10 +113,11 @@ type State struct {
 type Loader struct {
 	cfg    Config
 	state  State             // without the leases
-	leases map[string]*lease // by worker
-	holder map[string]string // the worker of a lease's ID
-	order  []int             // of the source's items in pass; nil: not known
-	pass   int
+	leases map[string]*lease // by ID
+	// workers are the leases of each worker, in the order in which they were given: all of one incarnation.
+	workers map[string][]*lease
+	order   []int // of the source's items in pass; nil: not known
+	pass    int
 }
 
 // New returns a loader at the beginning of its data.
@@ -125,7 +126,7 @@ func New(cfg Config) (*Loader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("data loader: %w", err)
 	}
-	l := &Loader{cfg: cfg, leases: map[string]*lease{}, holder: map[string]string{}}
+	l := &Loader{cfg: cfg, leases: map[string]*lease{}, workers: map[string][]*lease{}}
 	l.state = State{Length: cfg.Length, Seed: cfg.Seed, Instance: cfg.Instance}
 	return l, nil
 }
@@ -242,7 +243,7 @@ func (l *Loader) Unlock() {
 func (l *Loader) Reset() {
 	l.state.Buffer = nil
 	clear(l.leases)
-	clear(l.holder)
+	clear(l.workers)
 	l.state.Position, l.state.Locked, l.state.Started, l.state.Begun = rl.Position{}, false, false, false
 }
 
@@ -329,7 +330,7 @@ func (l *Loader) Restore(state State) error {
 	l.state.Leases = nil
 	l.state.Seed = l.cfg.Seed
 	clear(l.leases)
-	clear(l.holder)
+	clear(l.workers)
 	for _, held := range state.Leases {
 		l.hold(&held)
 	}

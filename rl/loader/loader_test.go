@@ -187,7 +187,7 @@ func TestN43_DeadWorkersTaskGoesToAnother(t *testing.T) {
 	if n := l.ReleaseWorker("two", "1"); n != 1 {
 		t.Errorf("%d leases of a worker that died, want 1", n)
 	}
-	if l.Renew("two", "1", begin()) || l.Complete(two.Lease.ID) || l.PutBack(two.Lease.ID) {
+	if l.Renew("two", "1", begin()) > 0 || l.Complete(two.Lease.ID) || l.PutBack(two.Lease.ID) {
 		t.Error("a lease that ended stands")
 	}
 	if got := all(l); !slices.Equal(got, []string{"0/1/0", "0/0/0", "0/2/0", "0/3/0"}) {

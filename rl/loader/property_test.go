@@ -59,17 +59,18 @@ func (r *run) fresh(t *rapid.T) *loader.Loader {
 func (r *run) step(t *rapid.T) {
 	worker := rapid.SampledFrom([]string{"u", "v", "w"}).Draw(t, "worker")
 	incarnation := rapid.SampledFrom([]string{"1", "2"}).Draw(t, "incarnation")
-	switch rapid.SampledFrom([]string{"next", "next", "next", "complete", "put back", "renew", "release", "expire", "unlock", "add", "restart"}).Draw(t, "step") {
+	switch rapid.SampledFrom([]string{"next", "next", "exchange", "exchange", "complete", "put back", "renew", "release", "expire", "unlock", "add", "restart"}).Draw(t, "step") {
 	case "next":
 		r.next(t, worker, incarnation)
+	case "exchange":
+		r.exchange(t, worker, incarnation)
 	case "complete":
 		r.end(t, worker, func(id string) bool { return r.loader.Complete(id) }, func(h held) { r.done[h.task]++ })
 	case "put back":
 		r.end(t, worker, func(id string) bool { return r.loader.PutBack(id) }, func(h held) { r.front = slices.Insert(r.front, 0, h.task) })
 	case "renew":
-		_, ok := r.of(worker, incarnation)
-		if got := r.loader.Renew(worker, incarnation, r.now); got != ok {
-			t.Fatalf("%s/%s renewed: %t, want %t", worker, incarnation, got, ok)
+		if got, want := r.loader.Renew(worker, incarnation, r.now), len(r.all(worker, incarnation)); got != want {
+			t.Fatalf("%s/%s renewed %d, want %d", worker, incarnation, got, want)
 		}
 		for id, h := range r.leases {
 			if h.worker == worker && h.incarnation == incarnation {
@@ -97,20 +98,28 @@ func (r *run) step(t *rapid.T) {
 	}
 }
 
+// all are the leases of a worker, in the order in which they were given; incarnation "" is any.
+func (r *run) all(worker, incarnation string) []string {
+	return slices.DeleteFunc(r.loaderOrder(), func(id string) bool {
+		h := r.leases[id]
+		return h.worker != worker || incarnation != "" && h.incarnation != incarnation
+	})
+}
+
 func (r *run) of(worker, incarnation string) (string, bool) {
-	for id, h := range r.leases {
-		if h.worker == worker && (incarnation == "" || h.incarnation == incarnation) {
-			return id, true
-		}
+	if all := r.all(worker, incarnation); len(all) > 0 {
+		return all[0], true
 	}
 	return "", false
 }
 
+// endFormer puts back what other incarnations of a worker have.
+func (r *run) endFormer(worker, incarnation string) {
+	r.drop(func(h held) bool { return h.worker == worker && h.incarnation != incarnation })
+}
+
 func (r *run) next(t *rapid.T, worker, incarnation string) {
-	if id, ok := r.of(worker, ""); ok && r.leases[id].incarnation != incarnation {
-		r.front = slices.Insert(r.front, 0, r.leases[id].task)
-		delete(r.leases, id)
-	}
+	r.endFormer(worker, incarnation)
 	grant, ok := r.loader.Next(worker, incarnation, r.now)
 	if !ok {
 		if len(r.front) > 0 {
@@ -118,16 +127,67 @@ func (r *run) next(t *rapid.T, worker, incarnation string) {
 		}
 		return
 	}
-	task := grant.Lease.TaskID
+	r.renew(worker, incarnation)
 	if id, ok := r.of(worker, incarnation); ok {
-		if grant.IsNew || grant.Lease.ID != id || task != r.leases[id].task {
-			t.Fatalf("%s gets %+v, want its lease %s again", worker, grant, id)
-		}
-		again := r.leases[id]
-		again.renewed = r.now
-		r.leases[id] = again
+		r.isAgain(t, grant, id)
 		return
 	}
+	r.isNew(t, worker, incarnation, grant)
+}
+
+// exchange completes some leases, and forgets some others, as where an answer was lost: these come again before new ones.
+func (r *run) exchange(t *rapid.T, worker, incarnation string) {
+	r.endFormer(worker, incarnation)
+	x := loader.Exchange{Worker: worker, Incarnation: incarnation, Want: rapid.IntRange(0, 3).Draw(t, "want")}
+	var lost []string
+	for _, id := range r.all(worker, incarnation) {
+		switch rapid.SampledFrom([]string{"done", "held", "lost"}).Draw(t, "lease") {
+		case "done":
+			x.Done = append(x.Done, id)
+			r.done[r.leases[id].task]++
+			delete(r.leases, id)
+		case "held":
+			x.Held = append(x.Held, id)
+		case "lost":
+			lost = append(lost, id)
+		}
+	}
+	grants, changed := r.loader.Exchange(x, r.now)
+	r.renew(worker, incarnation)
+	if again := len(x.Done) > 0; len(grants) > x.Want || len(grants) < x.Want && r.loader.CanReturnItem() || again && !changed {
+		t.Fatalf("%+v: %d grants, changed %t, %+v", x, len(grants), changed, r.loader.Status())
+	}
+	for i, grant := range grants {
+		if i < len(lost) {
+			r.isAgain(t, grant, lost[i])
+			continue
+		}
+		if !changed {
+			t.Fatalf("%+v: a new lease, and the loader has not changed", x)
+		}
+		r.isNew(t, worker, incarnation, grant)
+	}
+	if len(grants) < x.Want && len(r.front) > 0 {
+		t.Fatalf("%d tasks, want %s, too, which was put back", len(grants), r.front[0])
+	}
+}
+
+func (r *run) renew(worker, incarnation string) {
+	for _, id := range r.all(worker, incarnation) {
+		h := r.leases[id]
+		h.renewed = r.now
+		r.leases[id] = h
+	}
+}
+
+func (r *run) isAgain(t *rapid.T, grant loader.Grant, id string) {
+	if grant.IsNew || grant.Lease.ID != id || grant.Lease.TaskID != r.leases[id].task {
+		t.Fatalf("got %+v, want lease %s again", grant, id)
+	}
+}
+
+func (r *run) isNew(t *rapid.T, worker, incarnation string, grant loader.Grant) {
+	task := grant.Lease.TaskID
 	for id, h := range r.leases {
 		if h.task == task || id == grant.Lease.ID {
 			t.Fatalf("task %s is leased to %s and %s", task, h.worker, worker)

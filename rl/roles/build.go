@@ -233,6 +233,7 @@ func (b *builder) controller(ctx context.Context, a *actor) error {
 		Machine: run.Config{
 			TotalSteps: int64(cfg.TrainWorker.TotalTrainSteps), ValidateBeforeTrain: cfg.Validate.ValidateBeforeTrain && cfg.Validates(), Resume: cfg.Resume.Mode,
 			ValidateFreq: validateFreq(cfg), ResumePath: cfg.Resume.ResumePath, Policy: exceptions.Policy, Recovery: cfg.Recovery,
+			RolloutWorkers: cfg.Count(rl.RolloutWorker),
 		},
 		Run: ended.RunOf(cfg), End: ended.Path(cfg), Cast: castOf(cfg), Peers: b.peers, Checkpoints: absolute(cfg.Checkpoints()), SyncWeights: absolute(cfg.SyncWeights()),
 		Seeds:   map[string]int64{"run": int64(cfg.Seed), "data": int64(cfg.DataSeed(cfg.Data))},

@@ -14,6 +14,7 @@ import (
 	"github.com/fray-ml/fray/rl"
 	"github.com/fray-ml/fray/rl/checkpoint"
 	"github.com/fray-ml/fray/rl/ended"
+	"github.com/fray-ml/fray/rl/record"
 	"github.com/fray-ml/fray/rl/run"
 	"github.com/fray-ml/fray/sleep"
 )
@@ -46,7 +47,7 @@ type ControllerConfig struct {
 	Seeds                    map[string]int64 // kept in checkpoints
 	Health, Errors           time.Duration    // between checks; 0: none
 	HealthTimeout            time.Duration
-	Journal                  Journal // nil: nothing outlives the process
+	Journal                  record.Journal // nil: nothing outlives the process
 	Records                  [][]byte
 	Now                      func() time.Time
 	Log                      *slog.Logger
@@ -55,7 +56,7 @@ type ControllerConfig struct {
 // Controller is the actor that leads a run. Its exported methods are what can be called.
 type Controller struct {
 	cfg  ControllerConfig
-	keep keeper
+	keep record.Keeper
 
 	mu      sync.Mutex
 	machine *run.Machine
@@ -64,10 +65,11 @@ type Controller struct {
 	loader  rl.LoaderStatus // likewise
 	changed signal
 	ordered run.Order
-	problem string        // why the present order failed
-	running []string      // workers that did not stop
-	abandon func()        // ends the present order, as the run is to be stopped; nil: none is carried out
-	left    chan struct{} // closed once Run has returned: callers that wait get their answers
+	problem string               // why the present order failed
+	running []string             // workers that did not stop
+	late    map[string]time.Time // when to ask rollout workers again that did not answer
+	abandon func()               // ends the present order, as the run is to be stopped; nil: none is carried out
+	left    chan struct{}        // closed once Run has returned: callers that wait get their answers
 }
 
 // controllerRecord is what a controller keeps.
@@ -86,8 +88,8 @@ type controllerRecord struct {
 // NewController returns the actor, in the state that its journal has. Where another run has ended before, as End records, this
 // one begins: at the newest checkpoint or, by its configuration, afresh.
 func NewController(cfg ControllerConfig) (*Controller, error) {
-	c := &Controller{cfg: cfg, keep: keeper{cfg.Journal}, machine: run.New(cfg.Machine, cfg.Now()), changed: newSignal(), left: make(chan struct{})}
-	if _, err := kept(cfg.Records, &c.record); err != nil {
+	c := &Controller{cfg: cfg, keep: record.Keeper{Journal: cfg.Journal}, machine: run.New(cfg.Machine, cfg.Now()), changed: newSignal(), late: map[string]time.Time{}, left: make(chan struct{})}
+	if _, err := record.Kept(cfg.Records, &c.record); err != nil {
 		return nil, fmt.Errorf("controller: %w", err)
 	}
 	if c.record.Known == nil {
@@ -385,5 +387,5 @@ func isFinal(order run.Order, err error) bool {
 // save keeps the record; c.mu is held.
 func (c *Controller) save() error {
 	c.record.State = c.machine.State()
-	return c.keep.save(c.record)
+	return c.keep.Save(c.record)
 }

@@ -199,14 +199,11 @@ func (r *rollout) work(ctx context.Context) {
 		if _, ok := r.validating.Load(0); ok {
 			loader, pool = "validate_dataloader", "validator"
 		}
-		task, _ := again(ctx, r.s.peers, loader, "get_next_item", r.name, r.life).(map[string]any)
-		if task == nil {
-			select {
-			case <-ctx.Done():
-			case <-time.After(2 * time.Millisecond):
-			}
+		tasks, _ := again(ctx, r.s.peers, loader, "exchange_leases", r.name, r.life, map[string]any{"want": 1, "wait": 0.05}).([]any)
+		if len(tasks) == 0 {
 			continue
 		}
+		task := tasks[0].(map[string]any)
 		lease := task["lease"].(map[string]any)
 		item := task["item"].(map[string]any)
 		again(ctx, r.s.peers, "weight_sync_controller", "wait_rollout_service", "default", 10.0)
@@ -225,7 +222,8 @@ func (r *rollout) work(ctx context.Context) {
 			again(context.WithoutCancel(ctx), r.s.peers, loader, "put_back", lease["id"])
 			continue
 		}
-		again(context.WithoutCancel(ctx), r.s.peers, loader, "complete", lease["id"], "success")
+		done := []any{map[string]any{"lease": lease["id"], "outcome": "success"}}
+		again(context.WithoutCancel(ctx), r.s.peers, loader, "exchange_leases", r.name, r.life, map[string]any{"done": done})
 	}
 }
 
@@ -261,12 +259,8 @@ func (p *processor) LoadCheckpoint(path string) {
 
 func (p *processor) work(ctx context.Context) {
 	for ctx.Err() == nil {
-		batch, _ := again(ctx, p.s.peers, "trajectory_pool", "get_batch", nil, nil, "algorithm_processor_0").(map[string]any)
+		batch, _ := again(ctx, p.s.peers, "trajectory_pool", "get_batch", nil, nil, "algorithm_processor_0", 1.0).(map[string]any)
 		if batch == nil {
-			select {
-			case <-ctx.Done():
-			case <-time.After(2 * time.Millisecond):
-			}
 			continue
 		}
 		text := ""

@@ -12,7 +12,7 @@ func (c *Controller) restarted(now map[string]string) []string {
 	defer c.mu.Unlock()
 	var names []string
 	for name, incarnation := range now {
-		if known, ok := c.record.Known[name]; ok && known != incarnation {
+		if known, ok := c.record.Known[name]; ok && known != incarnation && !isLate(c, name) {
 			names = append(names, name)
 		}
 	}

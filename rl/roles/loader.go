@@ -15,6 +15,8 @@ import (
 	"github.com/fray-ml/fray/rl"
 	"github.com/fray-ml/fray/rl/journal"
 	"github.com/fray-ml/fray/rl/loader"
+	"github.com/fray-ml/fray/rl/optional"
+	"github.com/fray-ml/fray/rl/record"
 	"github.com/fray-ml/fray/rl/source"
 )
 
@@ -22,8 +24,8 @@ import (
 type LoaderConfig struct {
 	Loader  loader.Config // Length is the source's
 	Source  source.Source
-	Journal Journal  // nil: nothing outlives the process
-	Records [][]byte // of the journal, as it was opened
+	Journal record.Journal // nil: nothing outlives the process
+	Records [][]byte       // of the journal, as it was opened
 	Now     func() time.Time
 	Log     *slog.Logger
 }
@@ -37,7 +39,9 @@ type Loader struct {
 
 	mu      sync.Mutex
 	machine *loader.Loader
-	record  recorder
+	record  record.Recorder
+	// Callers wait for a task to be there, or for the loader to be quiet.
+	available, quiet signal
 }
 
 // loaderCommand is a change of a loader, as its journal has it.
@@ -52,6 +56,7 @@ type loaderCommand struct {
 	// Source is a pool that has Tasks rolled out again.
 	Source string         `json:"source,omitempty"`
 	Tasks  []rl.TaskAgain `json:"tasks,omitempty"`
+	Held   []string       `json:"held,omitempty"` // leases that an exchange keeps; N is how many more it wants
 	Now    time.Time      `json:"now,omitzero"`
 }
 
@@ -60,6 +65,7 @@ type loaderOp string
 
 const (
 	opNext     loaderOp = "next"
+	opExchange loaderOp = "exchange"
 	opComplete loaderOp = "complete"
 	opPutBack  loaderOp = "put_back"
 	opRelease  loaderOp = "release"
@@ -81,11 +87,11 @@ func NewLoader(cfg LoaderConfig) (*Loader, error) {
 		return nil, err
 	}
 	l := &Loader{
-		source: cfg.Source, now: cfg.Now, log: cfg.Log, leased: make(chan struct{}, 1), machine: machine,
-		record: recorder{journal: cfg.Journal, slack: 8 << 20},
+		source: cfg.Source, now: cfg.Now, log: cfg.Log, leased: make(chan struct{}, 1), machine: machine, available: newSignal(), quiet: newSignal(),
+		record: record.Recorder{Journal: cfg.Journal, Slack: 8 << 20},
 	}
 	restore := func(state loader.State, _ [][]byte) error { return l.machine.Restore(state) }
-	if err := replay(cfg.Records, restore, l.apply); err != nil {
+	if err := record.Replay(cfg.Records, restore, l.apply); err != nil {
 		return nil, fmt.Errorf("data loader: %w", err)
 	}
 	l.machine.RenewAll(l.now()) // while there was no loader no worker could
@@ -94,11 +100,11 @@ func NewLoader(cfg LoaderConfig) (*Loader, error) {
 
 // compact replaces the journal by a snapshot.
 func (l *Loader) compact() error {
-	records, err := snapshotRecords(l.machine.Snapshot(), nil)
+	records, err := record.Snapshot(l.machine.Snapshot(), nil)
 	if err != nil {
 		return err
 	}
-	l.record.rewrite(records)
+	l.record.Rewrite(records)
 	return nil
 }
 
@@ -107,6 +113,8 @@ func (l *Loader) apply(c loaderCommand, item []byte) error {
 	switch c.Op {
 	case opNext:
 		l.machine.Next(c.Worker, c.Incarnation, c.Now)
+	case opExchange:
+		l.machine.Exchange(loader.Exchange{Worker: c.Worker, Incarnation: c.Incarnation, Done: c.IDs, Held: c.Held, Want: c.N}, c.Now)
 	case opComplete:
 		for _, id := range c.IDs {
 			l.machine.Complete(id)
@@ -134,22 +142,27 @@ func (l *Loader) apply(c loaderCommand, item []byte) error {
 	return nil
 }
 
-// note records a change that was carried out.
+// note records a change that was carried out. Callers that wait for what it has led to check again.
 func (l *Loader) note(c loaderCommand, item []byte) (journal.Position, error) {
-	if l.record.journal == nil {
+	if status := l.machine.Status(); !status.Drained {
+		l.available.notify()
+	} else if status.Quiet() {
+		l.quiet.notify()
+	}
+	if l.record.Journal == nil {
 		return 0, nil
 	}
-	record, err := commandRecord(c, item)
+	record, err := record.Command(c, item)
 	if err != nil {
 		return 0, err
 	}
-	l.record.add(record)
-	if l.record.isLong(0) {
+	l.record.Add(record)
+	if l.record.IsLong(0) {
 		if err := l.compact(); err != nil {
 			return 0, err
 		}
 	}
-	return l.record.last, nil
+	return l.record.Last, nil
 }
 
 // change carries a change out, records it and waits until it is durable.
@@ -164,7 +177,7 @@ func (l *Loader) change(c loaderCommand, item []byte) error {
 	if err != nil {
 		return err
 	}
-	return l.record.wait(at)
+	return l.record.Wait(at)
 }
 
 // GetNextItem leases the next task to a worker; nil: there is none now. The lease is the worker's activity.
@@ -174,7 +187,7 @@ func (l *Loader) GetNextItem(worker, incarnation string) (*rl.Task, error) {
 	}
 	grant, at, err := l.next(worker, incarnation)
 	if err == nil {
-		err = l.record.wait(at)
+		err = l.record.Wait(at)
 	}
 	if err != nil || grant == nil {
 		return nil, err
@@ -190,21 +203,28 @@ func (l *Loader) next(worker, incarnation string) (*loader.Grant, journal.Positi
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.now()
-	grant, ok := l.machine.Next(worker, incarnation, now)
-	if !ok || !grant.IsNew {
-		if !ok {
-			return nil, l.record.last, nil
-		}
-		return &grant, l.record.last, nil
+	grants, changed := l.machine.Exchange(loader.Exchange{Worker: worker, Incarnation: incarnation, Want: 1}, now)
+	at := l.record.Last
+	var err error
+	if changed {
+		l.expectExpiry()
+		at, err = l.note(loaderCommand{Op: opNext, Worker: worker, Incarnation: incarnation, Now: now}, nil)
 	}
-	if l.machine.Status().Leased == 1 { // with more, another one is due earlier
-		select {
-		case l.leased <- struct{}{}:
-		default:
-		}
+	if len(grants) == 0 {
+		return nil, at, err
 	}
-	at, err := l.note(loaderCommand{Op: opNext, Worker: worker, Incarnation: incarnation, Now: now}, nil)
-	return &grant, at, err
+	return &grants[0], at, err
+}
+
+// expectExpiry has the loader wait for the end of the first lease. With several another one is due earlier.
+func (l *Loader) expectExpiry() {
+	if l.machine.Status().Leased == 0 {
+		return
+	}
+	select {
+	case l.leased <- struct{}{}:
+	default:
+	}
 }
 
 // Complete ends a lease with its task, and reports whether the lease stood.
@@ -224,7 +244,7 @@ func (l *Loader) PutBack(lease string) (bool, error) {
 func (l *Loader) changeIf(holds func() bool, c loaderCommand) (bool, error) {
 	l.mu.Lock()
 	ok := holds()
-	at := l.record.last
+	at := l.record.Last
 	var err error
 	if ok {
 		if err = l.apply(c, nil); err == nil {
@@ -235,17 +255,14 @@ func (l *Loader) changeIf(holds func() bool, c loaderCommand) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return ok, l.record.wait(at)
+	return ok, l.record.Wait(at)
 }
 
-// Renew keeps the lease of a worker, and returns how many it has: 0 if it has lost it.
+// Renew keeps the leases of a worker, and returns how many it has: 0 if it has lost them.
 func (l *Loader) Renew(worker, incarnation string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.machine.Renew(worker, incarnation, l.now()) {
-		return 1
-	}
-	return 0
+	return l.machine.Renew(worker, incarnation, l.now())
 }
 
 // ReleaseWorker has the task of a worker that died given to another. Incarnation "" is any.
@@ -262,8 +279,8 @@ func (l *Loader) AddItemBack(item rl.Item, more ...any) error { return l.add(ite
 // AddItemFront has an item come next; an ID may follow as for AddItem.
 func (l *Loader) AddItemFront(item rl.Item, more ...any) error { return l.add(item, opAddFront, more) }
 
-func (l *Loader) add(item rl.Item, op loaderOp, more optional) error {
-	id, err := more.text(0, "id")
+func (l *Loader) add(item rl.Item, op loaderOp, more optional.Arguments) error {
+	id, err := more.Text(0, "id")
 	if err != nil {
 		return err
 	}
@@ -308,7 +325,7 @@ func (l *Loader) SkipBatches(n int) (int, error) {
 	if skipped < n {
 		l.log.Warn("the data have fewer batches than are to be skipped: nothing is left to roll out", "skip", n, "batches", skipped)
 	}
-	return skipped, l.record.wait(at)
+	return skipped, l.record.Wait(at)
 }
 
 // UnlockForNextBatch lets the next batch begin. A position may follow, that of the status in which the caller has seen the
@@ -327,9 +344,9 @@ func (l *Loader) Status() rl.LoaderStatus {
 // Snapshot is the loader's state, for a checkpoint.
 func (l *Loader) Snapshot() ([]byte, error) {
 	l.mu.Lock()
-	state, at := l.machine.Snapshot(), l.record.last
+	state, at := l.machine.Snapshot(), l.record.Last
 	l.mu.Unlock()
-	if err := l.record.wait(at); err != nil {
+	if err := l.record.Wait(at); err != nil {
 		return nil, err
 	}
 	return json.Marshal(state)
@@ -338,7 +355,7 @@ func (l *Loader) Snapshot() ([]byte, error) {
 // Restore makes the loader what it was at a snapshot. Its leases do not stand any more: their tasks come next. An epoch
 // may follow, that of the run from now on.
 func (l *Loader) Restore(snapshot []byte, more ...any) error {
-	epoch, err := optional(more).number(0, "epoch")
+	epoch, err := optional.Arguments(more).Number(0, "epoch")
 	if err != nil {
 		return err
 	}
@@ -352,8 +369,9 @@ func (l *Loader) Restore(snapshot []byte, more ...any) error {
 // LoaderOptions are how the actor is served.
 func LoaderOptions() host.Options {
 	return host.Options{MaxConcurrency: concurrency, Methods: map[string]host.MethodOptions{
-		"get_next_item": {Idempotent: true}, // while its lease stands a worker gets the same task
-		"complete":      {Idempotent: true}, "renew": {Idempotent: true}, "status": {Idempotent: true}, "size": {Idempotent: true},
+		"get_next_item":   {Idempotent: true},                                   // while its lease stands a worker gets the same task
+		"exchange_leases": {Idempotent: true}, "wait_quiet": {Idempotent: true}, // a lease that the worker does not know comes again
+		"complete": {Idempotent: true}, "renew": {Idempotent: true}, "status": {Idempotent: true}, "size": {Idempotent: true},
 		"is_finished": {Idempotent: true}, "can_return_item": {Idempotent: true}, "release_worker": {Idempotent: true},
 		"get_item": {Idempotent: true}, "snapshot": {Idempotent: true}, "put_back": {Idempotent: true}, "health_check": {Idempotent: true},
 		"roll_out_again": {Idempotent: true}, // their numbers tell which are had already
@@ -386,7 +404,7 @@ const idle = time.Hour
 func (l *Loader) expire() (time.Duration, error) {
 	l.mu.Lock()
 	ids := l.machine.Expired(l.now())
-	at := l.record.last
+	at := l.record.Last
 	var err error
 	if len(ids) > 0 {
 		l.log.Warn("leases were not renewed: their tasks go to other workers", "leases", len(ids), "first", ids[0])
@@ -401,5 +419,5 @@ func (l *Loader) expire() (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	return wait, l.record.wait(at)
+	return wait, l.record.Wait(at)
 }

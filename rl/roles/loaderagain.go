@@ -14,5 +14,5 @@ func (l *Loader) RollOutAgain(pool string, epoch int, tasks []rl.TaskAgain) ([]s
 	if err != nil {
 		return nil, err
 	}
-	return lost, l.record.wait(at)
+	return lost, l.record.Wait(at)
 }

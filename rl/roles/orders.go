@@ -199,7 +199,7 @@ func (c *Controller) startValidation(ctx context.Context) error {
 	if err := c.call(ctx, rl.ValidateDataLoader, "reset"); err != nil {
 		return err
 	}
-	if err := c.all(ctx, c.cfg.Cast.RolloutWorkers, "begin_validate"); err != nil {
+	if err := callRollouts(ctx, c, c.cfg.Cast.RolloutWorkers, "begin_validate"); err != nil {
 		return err
 	}
 	c.mu.Lock()
@@ -212,8 +212,11 @@ func (c *Controller) startValidation(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.know(now, c.cfg.Cast.RolloutWorkers)
-	return c.start(ctx, c.cfg.Cast.RolloutWorkers)
+	if err := callRollouts(ctx, c, c.cfg.Cast.RolloutWorkers, "stop", "run"); err != nil {
+		return err
+	}
+	forgetLate(c, now, c.cfg.Cast.RolloutWorkers)
+	return nil
 }
 
 // endValidation has metrics logged, and then leads workers back, unlocks and resets, in this order.
@@ -222,9 +225,10 @@ func (c *Controller) endValidation(ctx context.Context, order run.Order) error {
 		if err := c.measure(ctx); err != nil {
 			return err
 		}
-		if err := c.all(ctx, c.cfg.Cast.RolloutWorkers, "end_validate"); err != nil {
+		if err := callRollouts(ctx, c, c.cfg.Cast.RolloutWorkers, "end_validate"); err != nil {
 			return err
 		}
+		noteLate(c)
 	}
 	if err := c.call(ctx, rl.WeightSyncController, "end_validate", order.Tag, validationOf(c)); err != nil {
 		return err
@@ -282,9 +286,13 @@ func (c *Controller) startWorkers(ctx context.Context, order run.Order) error {
 	}
 	cast := c.cfg.Cast
 	if len(order.Modules) == 0 {
-		workers := slices.Concat(cast.RolloutWorkers, cast.Processors, cast.TrainWorkers)
+		workers := slices.Concat(cast.Processors, cast.TrainWorkers)
 		c.know(now, workers)
 		c.knowNew(now)
+		if err := callRollouts(ctx, c, cast.RolloutWorkers, "stop", "run"); err != nil {
+			return err
+		}
+		forgetLate(c, now, cast.RolloutWorkers)
 		return c.start(ctx, workers)
 	}
 	for _, name := range order.Modules {
@@ -293,7 +301,7 @@ func (c *Controller) startWorkers(ctx context.Context, order run.Order) error {
 		}
 		c.cfg.Log.Info("an actor was restarted and goes on", "actor", name)
 	}
-	c.know(now, order.Modules)
+	forgetLate(c, now, order.Modules)
 	return nil
 }
 
@@ -302,12 +310,14 @@ func (c *Controller) restart(ctx context.Context, name string) error {
 	one := []string{name}
 	switch run.RoleOf(name) {
 	case rl.RolloutWorker:
+		where := "end_validate" // it may have missed that
 		if c.isValidating() {
-			if err := c.all(ctx, one, "begin_validate"); err != nil {
-				return err
-			}
+			where = "begin_validate"
 		}
-		return c.start(ctx, one)
+		if !c.cfg.Cast.Validates {
+			return callRollouts(ctx, c, one, "health_check", "stop", "run")
+		}
+		return callRollouts(ctx, c, one, "health_check", where, "stop", "run")
 	case rl.AlgorithmProcessor:
 		return c.start(ctx, one)
 	case rl.TrainWorker:

@@ -10,12 +10,16 @@ import (
 	"github.com/fray-ml/fray/actorrpc/host"
 	"github.com/fray-ml/fray/rl"
 	"github.com/fray-ml/fray/rl/journal"
+	"github.com/fray-ml/fray/rl/optional"
+	"github.com/fray-ml/fray/rl/record"
 	"github.com/fray-ml/fray/rl/trajectory"
 )
 
 // LoaderStatus reads the data loader of which a pool's or a validator's trajectories come.
 type LoaderStatus interface {
 	Status(ctx context.Context) (rl.LoaderStatus, error)
+	// WaitQuiet returns the status as soon as nothing is rolled out and nothing is to be, or after so many seconds.
+	WaitQuiet(ctx context.Context, seconds float64) (rl.LoaderStatus, error)
 }
 
 // TaskReturner has the data loader give tasks again. Calls may be repeated.
@@ -36,8 +40,8 @@ type PoolConfig struct {
 	Loader  LoaderStatus
 	Tasks   TaskReturner // of the same loader; nil: weight sync bounds no staleness
 	Weights BatchNotifier
-	Journal Journal  // nil: nothing outlives the process
-	Records [][]byte // of the journal, as it was opened
+	Journal record.Journal // nil: nothing outlives the process
+	Records [][]byte       // of the journal, as it was opened
 	Now     func() time.Time
 	Log     *slog.Logger
 }
@@ -55,9 +59,10 @@ type Pool struct {
 
 	mu      sync.Mutex
 	machine *trajectory.Pool
-	record  recorder
+	record  record.Recorder
 	puts    int           // trajectories that were stored
 	changed chan struct{} // closed once a trajectory that waits should be tried again
+	stored  signal        // a trajectory was
 }
 
 // poolCommand is a change of a pool, as its journal has it.
@@ -102,9 +107,9 @@ func NewPool(cfg PoolConfig) (*Pool, error) {
 	}
 	p := &Pool{
 		name: cfg.Pool.Name, loader: cfg.Loader, tasks: cfg.Tasks, weights: cfg.Weights, now: cfg.Now, log: cfg.Log, taking: make(chan struct{}, 1), evicted: make(chan struct{}, 1),
-		machine: machine, changed: make(chan struct{}), record: recorder{journal: cfg.Journal, slack: 128 << 20},
+		machine: machine, changed: make(chan struct{}), stored: newSignal(), record: record.Recorder{Journal: cfg.Journal, Slack: 128 << 20},
 	}
-	if err := replay(cfg.Records, p.machine.Restore, p.apply); err != nil {
+	if err := record.Replay(cfg.Records, p.machine.Restore, p.apply); err != nil {
 		return nil, fmt.Errorf("trajectory pool: %w", err)
 	}
 	return p, p.compact()
@@ -112,11 +117,11 @@ func NewPool(cfg PoolConfig) (*Pool, error) {
 
 func (p *Pool) compact() error {
 	state, payloads := p.machine.Snapshot()
-	records, err := snapshotRecords(state, payloads)
+	records, err := record.Snapshot(state, payloads)
 	if err != nil {
 		return err
 	}
-	p.record.rewrite(records)
+	p.record.Rewrite(records)
 	return nil
 }
 
@@ -156,24 +161,24 @@ func (p *Pool) apply(c poolCommand, payload []byte) error {
 
 // encode is the record of a change; nil without a journal. A change that no record can have is not to be carried out.
 func (p *Pool) encode(c poolCommand, payload []byte) ([]byte, error) {
-	if p.record.journal == nil {
+	if p.record.Journal == nil {
 		return nil, nil
 	}
-	return commandRecord(c, payload)
+	return record.Command(c, payload)
 }
 
 // append adds the record of a change that was carried out.
 func (p *Pool) append(record []byte) (journal.Position, error) {
-	if p.record.journal == nil {
+	if p.record.Journal == nil {
 		return 0, nil
 	}
-	p.record.add(record)
-	if p.record.isLong(p.machine.Bytes()) {
+	p.record.Add(record)
+	if p.record.IsLong(p.machine.Bytes()) {
 		if err := p.compact(); err != nil {
 			return 0, err
 		}
 	}
-	return p.record.last, nil
+	return p.record.Last, nil
 }
 
 // note carries a change out and records it. Trajectories that wait for room are tried again.
@@ -214,64 +219,13 @@ func (p *Pool) change(c poolCommand) error {
 	if err != nil {
 		return err
 	}
-	return p.record.wait(at)
-}
-
-// PutTrajectory stores a trajectory. It waits while the pool is full, and answers once the trajectory is in the journal.
-func (p *Pool) PutTrajectory(ctx context.Context, header rl.Header, payload []byte) (rl.Outcome, error) {
-	for {
-		done, err := p.put(header, payload)
-		if err != nil {
-			return "", err
-		}
-		if done.wait == nil {
-			return done.outcome, p.record.wait(done.at)
-		}
-		select {
-		case <-ctx.Done():
-			return "", context.Cause(ctx)
-		case <-done.wait:
-		}
-	}
-}
-
-// putResult is an outcome that stands once the journal is written so far, or what to wait for first.
-type putResult struct {
-	outcome rl.Outcome
-	at      journal.Position
-	wait    <-chan struct{}
-}
-
-func (p *Pool) put(header rl.Header, payload []byte) (putResult, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	verdict, err := p.machine.Admit(header, payload)
-	switch {
-	case err != nil:
-		return putResult{}, err
-	case verdict.Wait:
-		return putResult{wait: p.changed}, nil
-	case verdict.Outcome != "":
-		if verdict.Outcome == rl.Fail {
-			p.log.Warn("a trajectory is rejected", "task", header.TaskID, "reason", verdict.Reason)
-		}
-		return putResult{outcome: verdict.Outcome, at: p.record.last}, nil
-	}
-	now := p.now()
-	record, err := p.encode(poolCommand{Op: opPut, Header: &header, Now: now}, payload)
-	if err != nil {
-		return putResult{}, err // nothing is stored that the journal does not have
-	}
-	p.machine.Store(header, payload, now)
-	p.puts++
-	at, err := p.append(record)
-	return putResult{outcome: rl.Success, at: at}, err
+	return p.record.Wait(at)
 }
 
 // Ack forgets a batch that was given, and reports whether there was one of the ID.
 func (p *Pool) Ack(batchID string) (bool, error) {
 	p.mu.Lock()
-	known, at := p.machine.Has(batchID), p.record.last
+	known, at := p.machine.Has(batchID), p.record.Last
 	var err error
 	if known {
 		at, err = p.note(poolCommand{Op: opAck, ID: batchID})
@@ -280,7 +234,7 @@ func (p *Pool) Ack(batchID string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return known, p.record.wait(at)
+	return known, p.record.Wait(at)
 }
 
 // ReleaseConsumer has the batches of a consumer that died given to another.
@@ -291,7 +245,7 @@ func (p *Pool) ReleaseConsumer(consumer string) error {
 // IsEmpty reports whether the pool has nothing of a model, or of any. Incomplete groups, and batches that are not
 // acknowledged, count.
 func (p *Pool) IsEmpty(options ...any) (bool, error) {
-	tag, err := optional(options).text(0, "model_tag")
+	tag, err := optional.Arguments(options).Text(0, "model_tag")
 	if err != nil {
 		return false, err
 	}
@@ -302,7 +256,7 @@ func (p *Pool) IsEmpty(options ...any) (bool, error) {
 
 // Size is how many trajectories of a model, or of any, wait for a batch.
 func (p *Pool) Size(options ...any) (int, error) {
-	tag, err := optional(options).text(0, "model_tag")
+	tag, err := optional.Arguments(options).Text(0, "model_tag")
 	if err != nil {
 		return 0, err
 	}
@@ -313,7 +267,7 @@ func (p *Pool) Size(options ...any) (int, error) {
 
 // Status is how much of a model, or of any, the pool has.
 func (p *Pool) Status(options ...any) (trajectory.Status, error) {
-	tag, err := optional(options).text(0, "model_tag")
+	tag, err := optional.Arguments(options).Text(0, "model_tag")
 	if err != nil {
 		return trajectory.Status{}, err
 	}
@@ -337,7 +291,7 @@ func (p *Pool) NotifyWeightSyncStarting(modelTag string) error {
 // UnlockForWeightSync accepts trajectories of a model again. A version of weights may follow: trajectories of earlier ones
 // are rolled out again.
 func (p *Pool) UnlockForWeightSync(modelTag string, more ...any) error {
-	floor, err := optional(more).number(0, "floor")
+	floor, err := optional.Arguments(more).Number(0, "floor")
 	if err != nil {
 		return err
 	}

@@ -56,6 +56,10 @@ type lateLoader struct {
 	once sync.Once
 }
 
+func (l *lateLoader) WaitQuiet(ctx context.Context, _ float64) (rl.LoaderStatus, error) {
+	return l.Status(ctx)
+}
+
 func (l *lateLoader) Status(ctx context.Context) (rl.LoaderStatus, error) {
 	l.once.Do(func() {
 		_, _ = l.pool.PutTrajectory(ctx, rl.Header{TaskID: rl.TaskID(0, 0, 1)}, []byte("late"))

@@ -7,35 +7,41 @@ import (
 
 	"github.com/fray-ml/fray/rl"
 	"github.com/fray-ml/fray/rl/journal"
+	"github.com/fray-ml/fray/rl/optional"
 	"github.com/fray-ml/fray/rl/trajectory"
 	"github.com/fray-ml/fray/sleep"
 )
 
-// GetBatch gives a batch, or nil if none is ready. Its options are batch_size, model_tag and consumer, in this order.
-// With a consumer the batch stays until Ack, and the same consumer gets it again until then.
+// GetBatch gives a batch, or nil if none is ready. Its options are batch_size, model_tag, consumer and wait, in this order.
+// With a consumer the batch stays until Ack, and the same consumer gets it again until then. Wait is for how many seconds to wait
+// for a batch.
 func (p *Pool) GetBatch(ctx context.Context, options ...any) (*rl.Batch, error) {
-	size, err := optional(options).number(0, "batch_size")
+	size, err := optional.Arguments(options).Number(0, "batch_size")
 	if err != nil {
 		return nil, err
 	}
-	tag, err := optional(options).text(1, "model_tag")
+	tag, err := optional.Arguments(options).Text(1, "model_tag")
 	if err != nil {
 		return nil, err
 	}
-	consumer, err := optional(options).text(2, "consumer")
+	consumer, err := optional.Arguments(options).Text(2, "consumer")
 	if err != nil {
 		return nil, err
 	}
-	return p.take(ctx, trajectory.Query{BatchSize: size, Tag: tag, Consumer: consumer})
+	wait, err := optional.Arguments(options).Seconds(3, "wait")
+	if err != nil {
+		return nil, err
+	}
+	return p.await(ctx, trajectory.Query{BatchSize: size, Tag: tag, Consumer: consumer}, wait)
 }
 
 // GetBatchAny is GetBatch of any model. Its options are batch_size and consumer.
 func (p *Pool) GetBatchAny(ctx context.Context, options ...any) (*rl.Batch, error) {
-	size, err := optional(options).number(0, "batch_size")
+	size, err := optional.Arguments(options).Number(0, "batch_size")
 	if err != nil {
 		return nil, err
 	}
-	consumer, err := optional(options).text(1, "consumer")
+	consumer, err := optional.Arguments(options).Text(1, "consumer")
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +63,7 @@ func (p *Pool) take(ctx context.Context, q trajectory.Query) (*rl.Batch, error) 
 	for {
 		answer, at, err := p.find(ctx, q)
 		if err == nil {
-			err = p.record.wait(at)
+			err = p.record.Wait(at)
 		}
 		if err != nil || answer.Batch == nil {
 			return nil, err
@@ -126,12 +132,12 @@ func (p *Pool) Tend(ctx context.Context) error {
 // quiet.
 func (p *Pool) returnTasks(ctx context.Context) error {
 	p.mu.Lock()
-	tasks, epoch, at := p.machine.Evicted(), p.machine.Epoch(), p.record.last
+	tasks, epoch, at := p.machine.Evicted(), p.machine.Epoch(), p.record.Last
 	p.mu.Unlock()
 	if len(tasks) == 0 {
 		return nil
 	}
-	if err := p.record.wait(at); err != nil {
+	if err := p.record.Wait(at); err != nil {
 		return err
 	}
 	if p.tasks == nil {
@@ -153,7 +159,7 @@ func (p *Pool) find(ctx context.Context, q trajectory.Query) (trajectory.Answer,
 	for {
 		p.mu.Lock()
 		answer, err := p.takeNow(q)
-		puts, at := p.puts, p.record.last
+		puts, at := p.puts, p.record.Last
 		mayAsk := err == nil && answer.Batch == nil && p.machine.Status(q.Tag).Samples > 0
 		p.mu.Unlock()
 		if !mayAsk {
@@ -174,7 +180,7 @@ func (p *Pool) find(ctx context.Context, q trajectory.Query) (trajectory.Answer,
 			continue
 		}
 		answer, err = p.takeNow(quiet)
-		at = p.record.last
+		at = p.record.Last
 		p.mu.Unlock()
 		return answer, at, err
 	}

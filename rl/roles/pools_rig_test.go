@@ -111,10 +111,21 @@ type direct struct{ loader *roles.Loader }
 
 func (d direct) Status(context.Context) (rl.LoaderStatus, error) { return d.loader.Status(), nil }
 
+func (d direct) WaitQuiet(ctx context.Context, seconds float64) (rl.LoaderStatus, error) {
+	return d.loader.WaitQuiet(ctx, seconds), nil
+}
+
 // fixed is a status that does not change.
 type fixed rl.LoaderStatus
 
 func (f fixed) Status(context.Context) (rl.LoaderStatus, error) { return rl.LoaderStatus(f), nil }
+
+func (f fixed) WaitQuiet(ctx context.Context, _ float64) (rl.LoaderStatus, error) {
+	if !rl.LoaderStatus(f).Quiet() {
+		<-ctx.Done()
+	}
+	return rl.LoaderStatus(f), nil
+}
 
 // notified are the batches that were reported.
 type notified struct {

@@ -21,6 +21,10 @@ func (l remoteLoader) Status(ctx context.Context) (rl.LoaderStatus, error) {
 	return ask[rl.LoaderStatus](ctx, l.peers, string(l.name), "status")
 }
 
+func (l remoteLoader) WaitQuiet(ctx context.Context, seconds float64) (rl.LoaderStatus, error) {
+	return ask[rl.LoaderStatus](ctx, l.peers, string(l.name), "wait_quiet", seconds)
+}
+
 func (l remoteLoader) RollOutAgain(ctx context.Context, pool string, epoch int, tasks []rl.TaskAgain) ([]string, error) {
 	return ask[[]string](ctx, l.peers, string(l.name), "roll_out_again", pool, epoch, tasks)
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/fray-ml/fray/rl/config"
 	"github.com/fray-ml/fray/rl/ended"
 	"github.com/fray-ml/fray/rl/journal"
+	"github.com/fray-ml/fray/rl/record"
 	"github.com/fray-ml/fray/sleep"
 	"github.com/fray-ml/fray/state/store"
 )
@@ -208,7 +209,7 @@ func (b *builder) close() error {
 }
 
 // journal opens the journal of an actor; nil if the run keeps none of it.
-func (b *builder) journal(ctx context.Context, name string, always bool) (Journal, [][]byte, error) {
+func (b *builder) journal(ctx context.Context, name string, always bool) (record.Journal, [][]byte, error) {
 	place := b.cfg.Journals()
 	if place == "" || !always && b.cfg.Recovery != rl.RecoverJournal {
 		return nil, nil, nil
@@ -246,16 +247,3 @@ func (b *builder) open(ctx context.Context, place, name string) (*journal.Journa
 
 // instance is a name for this life of an actor.
 func instance() string { return strings.ToLower(rand.Text()[:12]) }
-
-func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
-
-// longest is the longest time that callers may name, in seconds.
-const longest = 366 * 24 * 3600
-
-// within ends a context after so many seconds, as a caller has named them.
-func within(ctx context.Context, limit float64) (context.Context, context.CancelFunc) {
-	if !(limit > 0) { // as NaN is not
-		limit = 0
-	}
-	return context.WithTimeout(ctx, seconds(min(limit, longest)))
-}

@@ -12,6 +12,8 @@ import (
 	"github.com/fray-ml/fray/actorrpc/host"
 	"github.com/fray-ml/fray/rl"
 	"github.com/fray-ml/fray/rl/activity"
+	"github.com/fray-ml/fray/rl/optional"
+	"github.com/fray-ml/fray/rl/record"
 )
 
 // TrackerConfig is of the actor activity_tracker.
@@ -21,7 +23,7 @@ type TrackerConfig struct {
 	Post    func(backend rl.LoggerBackend, fields map[string]any) error // to an experiment logger
 	Flush   func(ctx context.Context) error                             // returns once all posts have reached their loggers; nil: at once
 	Back    func()                                                      // the training step went back; nil: nothing
-	Journal Journal                                                     // nil: nothing outlives the process
+	Journal record.Journal                                              // nil: nothing outlives the process
 	Records [][]byte
 	Now     func() time.Time
 	Log     *slog.Logger
@@ -35,7 +37,7 @@ type Tracker struct {
 	back  func()
 	now   func() time.Time
 	log   *slog.Logger
-	keep  keeper
+	keep  record.Keeper
 
 	mu      sync.Mutex
 	machine *activity.Tracker
@@ -46,11 +48,11 @@ type Tracker struct {
 // NewTracker returns the actor, in the state that its journal has.
 func NewTracker(cfg TrackerConfig) (*Tracker, error) {
 	t := &Tracker{
-		peers: cfg.Peers, post: cfg.Post, flush: cfg.Flush, back: cfg.Back, now: cfg.Now, log: cfg.Log, keep: keeper{cfg.Journal}, machine: activity.New(cfg.Tracker),
+		peers: cfg.Peers, post: cfg.Post, flush: cfg.Flush, back: cfg.Back, now: cfg.Now, log: cfg.Log, keep: record.Keeper{Journal: cfg.Journal}, machine: activity.New(cfg.Tracker),
 		changed: newSignal(), gone: map[string]time.Time{},
 	}
 	var state activity.State
-	found, err := kept(cfg.Records, &state)
+	found, err := record.Kept(cfg.Records, &state)
 	if err != nil {
 		return nil, fmt.Errorf("activity tracker: %w", err)
 	}
@@ -63,11 +65,11 @@ func NewTracker(cfg TrackerConfig) (*Tracker, error) {
 // Start begins an activity of a module, and returns its token. The incarnation of the module's process may follow, and the
 // token if the process chooses it: such a start may be repeated after a lost answer (activity.Tracker.StartAs).
 func (t *Tracker) Start(module, work string, more ...any) (string, error) {
-	incarnation, err := optional(more).text(0, "incarnation")
+	incarnation, err := optional.Arguments(more).Text(0, "incarnation")
 	if err != nil {
 		return "", err
 	}
-	token, err := optional(more).text(1, "token")
+	token, err := optional.Arguments(more).Text(1, "token")
 	if err != nil {
 		return "", err
 	}
@@ -88,7 +90,7 @@ func (t *Tracker) heardOf(module, former string) error {
 	if t.machine.Process(module) == former {
 		return nil
 	}
-	return t.keep.save(t.machine.Snapshot())
+	return t.keep.Save(t.machine.Snapshot())
 }
 
 // End ends an activity. A token that is unknown, or ended before, does nothing.
@@ -102,11 +104,11 @@ func (t *Tracker) End(token string) {
 // Beat is the heartbeat of a module's process; a map from the tokens that it has to their work may follow, and the token
 // that it will choose next: then all that it has chosen before and does not list have ended.
 func (t *Tracker) Beat(module, incarnation string, more ...any) error {
-	open, err := optional(more).texts(0, "open")
+	open, err := optional.Arguments(more).Texts(0, "open")
 	if err != nil {
 		return err
 	}
-	next, err := optional(more).text(1, "next")
+	next, err := optional.Arguments(more).Text(1, "next")
 	if err != nil {
 		return err
 	}
@@ -171,7 +173,7 @@ func (t *Tracker) IsRolloutWorkerQuiescent(ctx context.Context) (bool, error) {
 // RegisterModule has a module's health checked, under its actor's name; its address and whether it is a rollout worker
 // may follow.
 func (t *Tracker) RegisterModule(module string, more ...any) error {
-	address, err := optional(more).text(0, "address")
+	address, err := optional.Arguments(more).Text(0, "address")
 	if err != nil {
 		return err
 	}
@@ -179,7 +181,7 @@ func (t *Tracker) RegisterModule(module string, more ...any) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.machine.Register(module, address, rollout)
-	return t.keep.save(t.machine.Snapshot())
+	return t.keep.Save(t.machine.Snapshot())
 }
 
 // defaultLiveness is how many seconds a module has to answer.
@@ -263,7 +265,7 @@ type reported struct {
 // ReportException keeps an exception of a module with its traceback, and returns its ID; its severity may follow:
 // "info", "warning" or "error", which is the default.
 func (t *Tracker) ReportException(module, work string, exception map[string]any, more ...any) (string, error) {
-	word, err := optional(more).text(0, "severity")
+	word, err := optional.Arguments(more).Text(0, "severity")
 	if err != nil {
 		return "", err
 	}
@@ -316,7 +318,7 @@ func (t *Tracker) SetTrainingStep(step int64) error {
 		t.back()
 	}
 	t.machine.SetStep(step)
-	return t.keep.save(t.machine.Snapshot())
+	return t.keep.Save(t.machine.Snapshot())
 }
 
 // GetTrainingStep is the training step.

@@ -11,14 +11,16 @@ import (
 	"github.com/fray-ml/fray/actorrpc/host"
 	"github.com/fray-ml/fray/rl"
 	"github.com/fray-ml/fray/rl/journal"
+	"github.com/fray-ml/fray/rl/optional"
+	"github.com/fray-ml/fray/rl/record"
 	"github.com/fray-ml/fray/rl/trainbatch"
 )
 
 // TrainBatchesConfig is of the actor train_batch_pool.
 type TrainBatchesConfig struct {
 	Pool    trainbatch.Config
-	Journal Journal  // nil: nothing outlives the process
-	Records [][]byte // of the journal, as it was opened
+	Journal record.Journal // nil: nothing outlives the process
+	Records [][]byte       // of the journal, as it was opened
 	Log     *slog.Logger
 }
 
@@ -26,11 +28,13 @@ type TrainBatchesConfig struct {
 type TrainBatches struct {
 	mu      sync.Mutex
 	machine *trainbatch.Pool
-	record  recorder
+	record  record.Recorder
 	rewound int           // how often the pool was emptied
 	changed chan struct{} // closed once a batch that waits should be tried again
-	log     *slog.Logger
-	warned  bool // that consumers have much that they do not acknowledge
+	// A batch may be had that could not be before.
+	available signal
+	log       *slog.Logger
+	warned    bool // that consumers have much that they do not acknowledge
 }
 
 // trainCommand is a change of a train batch pool, as its journal has it.
@@ -60,9 +64,9 @@ func NewTrainBatches(cfg TrainBatchesConfig) (*TrainBatches, error) {
 		return nil, err
 	}
 	t := &TrainBatches{
-		machine: machine, changed: make(chan struct{}), record: recorder{journal: cfg.Journal, slack: 128 << 20}, log: cmp.Or(cfg.Log, slog.New(slog.DiscardHandler)),
+		machine: machine, changed: make(chan struct{}), available: newSignal(), record: record.Recorder{Journal: cfg.Journal, Slack: 128 << 20}, log: cmp.Or(cfg.Log, slog.New(slog.DiscardHandler)),
 	}
-	if err := replay(cfg.Records, t.machine.Restore, t.apply); err != nil {
+	if err := record.Replay(cfg.Records, t.machine.Restore, t.apply); err != nil {
 		return nil, fmt.Errorf("train batch pool: %w", err)
 	}
 	return t, t.compact()
@@ -70,11 +74,11 @@ func NewTrainBatches(cfg TrainBatchesConfig) (*TrainBatches, error) {
 
 func (t *TrainBatches) compact() error {
 	state, payloads := t.machine.Snapshot()
-	records, err := snapshotRecords(state, payloads)
+	records, err := record.Snapshot(state, payloads)
 	if err != nil {
 		return err
 	}
-	t.record.rewrite(records)
+	t.record.Rewrite(records)
 	return nil
 }
 
@@ -104,20 +108,23 @@ func (t *TrainBatches) note(c trainCommand, payload []byte) (journal.Position, e
 		close(t.changed)
 		t.changed = make(chan struct{})
 	}
-	if t.record.journal == nil {
+	if c.Op != trainGet {
+		t.available.notify()
+	}
+	if t.record.Journal == nil {
 		return 0, nil
 	}
-	record, err := commandRecord(c, payload)
+	record, err := record.Command(c, payload)
 	if err != nil {
 		return 0, err
 	}
-	t.record.add(record)
-	if t.record.isLong(t.machine.Bytes()) {
+	t.record.Add(record)
+	if t.record.IsLong(t.machine.Bytes()) {
 		if err := t.compact(); err != nil {
 			return 0, err
 		}
 	}
-	return t.record.last, nil
+	return t.record.Last, nil
 }
 
 func (t *TrainBatches) change(c trainCommand) error {
@@ -131,7 +138,7 @@ func (t *TrainBatches) change(c trainCommand) error {
 	if err != nil {
 		return err
 	}
-	return t.record.wait(at)
+	return t.record.Wait(at)
 }
 
 // PutBatch stores a batch: true, also for an ID that was stored before. It waits while the pool is full. If the run goes back
@@ -152,7 +159,7 @@ func (t *TrainBatches) PutBatch(ctx context.Context, header rl.TrainHeader, payl
 			return false, err
 		}
 		if wait == nil {
-			return true, t.record.wait(at)
+			return true, t.record.Wait(at)
 		}
 		select {
 		case <-ctx.Done():
@@ -172,7 +179,7 @@ func (t *TrainBatches) put(header rl.TrainHeader, payload []byte, rewound int) (
 		return 0, nil, errRewound
 	}
 	if t.machine.Seen(header.ID) {
-		return t.record.last, nil, nil
+		return t.record.Last, nil, nil
 	}
 	if !t.machine.Fits(payload) {
 		return 0, t.changed, nil
@@ -182,29 +189,52 @@ func (t *TrainBatches) put(header rl.TrainHeader, payload []byte, rewound int) (
 	return at, nil, err
 }
 
-// GetBatch gives the oldest batch of a model, or nil. Its options are model ("default" if it is missing) and consumer. With
-// a consumer the batch stays until Ack, and the same consumer gets it again until then.
-func (t *TrainBatches) GetBatch(options ...any) (*rl.TrainBatch, error) {
-	model, err := optional(options).text(0, "model")
+// GetBatch gives the oldest batch of a model, or nil. Its options are model ("default" if it is missing), consumer and wait. With
+// a consumer the batch stays until Ack, and the same consumer gets it again until then. Wait is for how many seconds to wait for a
+// batch.
+func (t *TrainBatches) GetBatch(ctx context.Context, options ...any) (*rl.TrainBatch, error) {
+	model, err := optional.Arguments(options).Text(0, "model")
 	if err != nil {
 		return nil, err
 	}
-	consumer, err := optional(options).text(1, "consumer")
+	consumer, err := optional.Arguments(options).Text(1, "consumer")
 	if err != nil {
 		return nil, err
 	}
+	seconds, err := optional.Arguments(options).Seconds(2, "wait")
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := within(ctx, seconds)
+	defer cancel()
+	for {
+		batch, at, put, err := t.get(model, consumer)
+		if err != nil {
+			return nil, err
+		}
+		if batch != nil || seconds <= 0 {
+			return batch, t.record.Wait(at)
+		}
+		select {
+		case <-put:
+		case <-ctx.Done():
+			return nil, t.record.Wait(at)
+		}
+	}
+}
+
+// get gives a batch, and returns what to wait for where there is none.
+func (t *TrainBatches) get(model rl.ModelTag, consumer string) (*rl.TrainBatch, journal.Position, <-chan struct{}, error) {
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	batch, changed := t.machine.Get(model, consumer)
-	at := t.record.last
+	at := t.record.Last
+	var err error
 	if changed {
 		at, err = t.note(trainCommand{Op: trainGet, Model: model, Consumer: consumer}, nil)
 		t.warn()
 	}
-	t.mu.Unlock()
-	if err != nil {
-		return nil, err
-	}
-	return batch, t.record.wait(at)
+	return batch, at, t.available.changed, err
 }
 
 // warn notes once that consumers have more than the pool may hold beside it.
@@ -220,7 +250,7 @@ func (t *TrainBatches) warn() {
 func (t *TrainBatches) Ack(id string) (bool, error) {
 	t.mu.Lock()
 	known := t.machine.Ack(id)
-	at := t.record.last
+	at := t.record.Last
 	var err error
 	if known {
 		at, err = t.note(trainCommand{Op: trainAck, ID: id}, nil)
@@ -229,7 +259,7 @@ func (t *TrainBatches) Ack(id string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return known, t.record.wait(at)
+	return known, t.record.Wait(at)
 }
 
 // ReleaseConsumer has the batches of a consumer that died given to another.

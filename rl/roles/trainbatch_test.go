@@ -78,7 +78,7 @@ func TestTrainBatchesContinueTheirJournal(t *testing.T) {
 		}
 	}
 	for range 2 { // 1 is acknowledged, 2 is given
-		if b, err := pool.GetBatch(nil, "w"); b == nil || err != nil {
+		if b, err := pool.GetBatch(t.Context(), nil, "w"); b == nil || err != nil {
 			t.Fatal(b, err)
 		}
 		if _, err := pool.Ack("1"); err != nil {
@@ -94,7 +94,7 @@ func TestTrainBatchesContinueTheirJournal(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"2", "3", ""} {
-		b, err := pool.GetBatch(nil, "w")
+		b, err := pool.GetBatch(t.Context(), nil, "w")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,8 @@ import (
 	"github.com/fray-ml/fray/actorrpc/host"
 	"github.com/fray-ml/fray/rl"
 	"github.com/fray-ml/fray/rl/journal"
+	"github.com/fray-ml/fray/rl/optional"
+	"github.com/fray-ml/fray/rl/record"
 	"github.com/fray-ml/fray/rl/validation"
 )
 
@@ -20,8 +22,8 @@ type MetricLogger interface {
 type ValidatorConfig struct {
 	Loader  LoaderStatus // validate_dataloader
 	Metrics MetricLogger
-	Journal Journal  // nil: nothing outlives the process
-	Records [][]byte // of the journal, as it was opened
+	Journal record.Journal // nil: nothing outlives the process
+	Records [][]byte       // of the journal, as it was opened
 }
 
 // Validator is the actor of a validator. Its exported methods are what can be called.
@@ -32,7 +34,7 @@ type Validator struct {
 
 	mu      sync.Mutex
 	machine validation.Validator
-	record  recorder
+	record  record.Recorder
 }
 
 // validatorCommand is a change of a validator, as its journal has it: a trajectory, a validation that was measured, or
@@ -45,24 +47,24 @@ type validatorCommand struct {
 // NewValidator returns the actor, in the state that its journal has.
 func NewValidator(cfg ValidatorConfig) (*Validator, error) {
 	v := &Validator{
-		loader: cfg.Loader, metrics: cfg.Metrics, measuring: make(chan struct{}, 1), record: recorder{journal: cfg.Journal, slack: 8 << 20},
+		loader: cfg.Loader, metrics: cfg.Metrics, measuring: make(chan struct{}, 1), record: record.Recorder{Journal: cfg.Journal, Slack: 8 << 20},
 	}
 	restore := func(state validation.State, _ [][]byte) error {
 		v.machine.Restore(state)
 		return nil
 	}
-	if err := replay(cfg.Records, restore, v.apply); err != nil {
+	if err := record.Replay(cfg.Records, restore, v.apply); err != nil {
 		return nil, fmt.Errorf("validator: %w", err)
 	}
 	return v, v.compact()
 }
 
 func (v *Validator) compact() error {
-	records, err := snapshotRecords(v.machine.Snapshot(), nil)
+	records, err := record.Snapshot(v.machine.Snapshot(), nil)
 	if err != nil {
 		return err
 	}
-	v.record.rewrite(records)
+	v.record.Rewrite(records)
 	return nil
 }
 
@@ -91,24 +93,24 @@ func (v *Validator) change(c validatorCommand) error {
 	if err != nil {
 		return err
 	}
-	return v.record.wait(at)
+	return v.record.Wait(at)
 }
 
 func (v *Validator) note(c validatorCommand) (journal.Position, error) {
-	if v.record.journal == nil {
+	if v.record.Journal == nil {
 		return 0, nil
 	}
-	record, err := commandRecord(c, nil)
+	record, err := record.Command(c, nil)
 	if err != nil {
 		return 0, err
 	}
-	v.record.add(record)
-	if v.record.isLong(0) {
+	v.record.Add(record)
+	if v.record.IsLong(0) {
 		if err := v.compact(); err != nil {
 			return 0, err
 		}
 	}
-	return v.record.last, nil
+	return v.record.Last, nil
 }
 
 // PutTrajectory keeps a trajectory's scores: always "success". The payload is not kept. Of the header,
@@ -130,7 +132,7 @@ func (v *Validator) IsComplete(ctx context.Context) (bool, error) {
 // ComputeAndLogMetrics returns the means of the scores, logs them and clears the trajectories. A name of the validation may
 // follow: asked again by it, since an answer was lost, the metrics are the same, until Clear or the next validation.
 func (v *Validator) ComputeAndLogMetrics(ctx context.Context, more ...any) (map[string]float64, error) {
-	id, err := optional(more).text(0, "validation")
+	id, err := optional.Arguments(more).Text(0, "validation")
 	if err != nil {
 		return nil, err
 	}
@@ -140,13 +142,13 @@ func (v *Validator) ComputeAndLogMetrics(ctx context.Context, more ...any) (map[
 	defer v.measured()
 	v.mu.Lock()
 	result, isSettled, err := v.machine.Measure(id)
-	at := v.record.last
+	at := v.record.Last
 	v.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
 	if isSettled {
-		return result.Metrics, v.record.wait(at)
+		return result.Metrics, v.record.Wait(at)
 	}
 	if err := v.metrics.LogMetrics(ctx, result); err != nil {
 		return nil, fmt.Errorf("log the metrics of the validation: %w", err)

@@ -11,6 +11,8 @@ import (
 	"github.com/fray-ml/fray/actorrpc/host"
 	"github.com/fray-ml/fray/rl"
 	"github.com/fray-ml/fray/rl/journal"
+	"github.com/fray-ml/fray/rl/optional"
+	"github.com/fray-ml/fray/rl/record"
 	"github.com/fray-ml/fray/rl/weights"
 )
 
@@ -25,9 +27,9 @@ type WeightsConfig struct {
 	Machine weights.Config
 	Peers   Peers
 	Copier  Copier
-	Pools   []string // actors of the trajectory pools
-	Journal Journal  // nil: nothing outlives the process
-	Records [][]byte // of the journal, as it was opened
+	Pools   []string       // actors of the trajectory pools
+	Journal record.Journal // nil: nothing outlives the process
+	Records [][]byte       // of the journal, as it was opened
 	Log     *slog.Logger
 }
 
@@ -37,7 +39,7 @@ type Weights struct {
 	copier Copier
 	pools  []string
 	log    *slog.Logger
-	keep   keeper
+	keep   record.Keeper
 
 	mu      sync.Mutex
 	machine *weights.Machine
@@ -60,10 +62,10 @@ func NewWeights(cfg WeightsConfig) (*Weights, error) {
 		return nil, err
 	}
 	w := &Weights{
-		peers: cfg.Peers, copier: cfg.Copier, pools: cfg.Pools, log: cfg.Log, keep: keeper{cfg.Journal}, machine: machine, changed: newSignal(),
+		peers: cfg.Peers, copier: cfg.Copier, pools: cfg.Pools, log: cfg.Log, keep: record.Keeper{Journal: cfg.Journal}, machine: machine, changed: newSignal(),
 	}
 	var models map[rl.ModelTag]weights.Model
-	found, err := kept(cfg.Records, &models)
+	found, err := record.Kept(cfg.Records, &models)
 	if err != nil {
 		return nil, fmt.Errorf("weight sync controller: %w", err)
 	}
@@ -105,7 +107,7 @@ func (w *Weights) decide(change func(*weights.Machine) []weights.Action, done ch
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	actions := change(w.machine)
-	at, err := w.keep.put(w.machine.Models())
+	at, err := w.keep.Put(w.machine.Models())
 	if err != nil {
 		return 0, err
 	}
@@ -120,7 +122,7 @@ func (w *Weights) change(ctx context.Context, decide func(*weights.Machine) []we
 	done := make(chan struct{})
 	at, err := w.decide(decide, done)
 	if err == nil {
-		err = w.keep.wait(at)
+		err = w.keep.Wait(at)
 	}
 	if err != nil {
 		return err
@@ -176,15 +178,32 @@ func (w *Weights) WaitRolloutService(ctx context.Context, tag string, seconds fl
 	return rl.Continue
 }
 
+// RolloutService is whether rollouts of a model may ask its inference service, and of which version of weights its answers are.
+type RolloutService struct {
+	Status  rl.RolloutStatus `json:"status"`
+	Version int64            `json:"version"`
+}
+
+// RolloutService answers as soon as rollouts may go on, or after so many seconds, of one moment.
+func (w *Weights) RolloutService(ctx context.Context, tag string, seconds float64) RolloutService {
+	status := w.WaitRolloutService(ctx, tag, seconds)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if status == rl.Continue { // it may have been locked again
+		status = w.rolloutStatus(tag)
+	}
+	return RolloutService{Status: status, Version: w.machine.Of(tag).Rollout}
+}
+
 // TrajectoryPoolNotifyBatchReady is called by a pool before it gives a batch; its ID may follow, and the first of the versions
 // of weights that its trajectories are of. A batch that is too old for its update is not counted. When it returns the pools
 // are locked, if they are to be.
 func (w *Weights) TrajectoryPoolNotifyBatchReady(ctx context.Context, tag string, more ...any) (rl.BatchVerdict, error) {
-	id, err := optional(more).text(0, "batch_id")
+	id, err := optional.Arguments(more).Text(0, "batch_id")
 	if err != nil {
 		return rl.BatchVerdict{}, err
 	}
-	oldest, err := optional(more).version(1, "oldest")
+	oldest, err := optional.Arguments(more).Version(1, "oldest")
 	if err != nil {
 		return rl.BatchVerdict{}, err
 	}
@@ -203,7 +222,7 @@ func (w *Weights) TrajectoryPoolNotifyBatchReady(ctx context.Context, tag string
 // follow. It returns once rollouts have these weights, if they are to have them before the next update: the buffer may be
 // written again then.
 func (w *Weights) TrainWorkerNotifyWeightUpdate(ctx context.Context, worker, tag string, more ...any) error {
-	id, err := optional(more).text(0, "update_id")
+	id, err := optional.Arguments(more).Text(0, "update_id")
 	if err != nil {
 		return err
 	}
@@ -217,7 +236,7 @@ func (w *Weights) TrainWorkerNotifyWeightUpdate(ctx context.Context, worker, tag
 	w.mu.Lock()
 	at := w.saved
 	w.mu.Unlock()
-	return w.keep.wait(at) // else the next process may copy from the buffer again
+	return w.keep.Wait(at) // else the next process may copy from the buffer again
 }
 
 // SyncWeightToRolloutService copies the newest weights. Its error is that not all inference services have them; rollouts
@@ -266,7 +285,7 @@ func (w *Weights) IsWaitingForValidation() bool {
 // EndValidate ends a validation: training goes on. A name of the validation may follow, by which it ends once: asked again
 // since an answer was lost, it does not end the next one.
 func (w *Weights) EndValidate(ctx context.Context, tag string, more ...any) error {
-	name, err := optional(more).text(0, "validation")
+	name, err := optional.Arguments(more).Text(0, "validation")
 	if err != nil {
 		return err
 	}
@@ -310,7 +329,7 @@ func (w *Weights) HealthCheck() bool { return true }
 func WeightsOptions() host.Options {
 	once := host.MethodOptions{Idempotent: true}
 	return host.Options{MaxConcurrency: concurrency, Methods: map[string]host.MethodOptions{
-		"check_rollout_service_status": once, "wait_rollout_service": once, "get_rollout_model_version": once, "get_train_model_version": once,
+		"check_rollout_service_status": once, "wait_rollout_service": once, "rollout_service": once, "get_rollout_model_version": once, "get_train_model_version": once,
 		"is_waiting_for_validation": once, "status": once, "health_check": once, "sync_weight_to_rollout_service": once, "end_validate": once,
 	}}
 }

@@ -3,7 +3,6 @@ package roles
 import (
 	"context"
 	"sync"
-	"time"
 
 	"github.com/fray-ml/fray/rl"
 	"github.com/fray-ml/fray/rl/weights"
@@ -29,7 +28,7 @@ func (w *Weights) Tend(ctx context.Context) error {
 		}
 		next := w.queue[0]
 		w.mu.Unlock()
-		if err := w.keep.wait(next.at); err != nil {
+		if err := w.keep.Wait(next.at); err != nil {
 			return err
 		}
 		if next.Verb == weights.Copy {
@@ -46,12 +45,6 @@ func (w *Weights) Tend(ctx context.Context) error {
 		}
 	}
 }
-
-// The waits between attempts.
-const (
-	firstWait   = 100 * time.Millisecond
-	longestWait = 5 * time.Second
-)
 
 // carryOut locks or unlocks, as often as it takes: a pool that is being restarted is there again some time. It
 // reports whether that was done before ctx ended.
@@ -117,7 +110,7 @@ func (w *Weights) keepChange(change func(*weights.Machine)) error {
 	if err != nil {
 		return err
 	}
-	return w.keep.wait(at)
+	return w.keep.Wait(at)
 }
 
 // copy copies a version, and tries again until all inference services have the newest one.

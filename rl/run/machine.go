@@ -21,6 +21,8 @@ type Config struct {
 	Policy rl.ErrorPolicy
 	// Recovery is what the restart of a stateful role does; "": RecoverJournal.
 	Recovery rl.Recovery
+	// RolloutWorkers is how many there are: the run ends once all of them are gone for Patience.
+	RolloutWorkers int
 	// Patience is how long orders may fail, observations be incomplete, and a module be gone, before the run ends; 0: 10 min.
 	Patience time.Duration
 	// StopTimeout is how long a stop waits for activities; 0: 30 s.
@@ -239,10 +241,18 @@ func (m *Machine) ends(o Observation) (why string, stop bool) {
 	if m.cfg.Policy == rl.ContinueOnAny {
 		return "", false
 	}
+	var rollouts []string
 	for _, name := range slices.Sorted(keys(o.Gone)) {
-		if gone := o.Gone[name]; gone >= m.cfg.Patience {
-			return fmt.Sprintf("%s has not answered for %s", name, gone.Round(time.Second)), true
+		gone := o.Gone[name]
+		switch {
+		case gone < m.cfg.Patience:
+			continue
+		case RoleOf(name) == rl.RolloutWorker: // others roll out what was its
+			if rollouts = append(rollouts, name); len(rollouts) < m.cfg.RolloutWorkers {
+				continue
+			}
 		}
+		return fmt.Sprintf("%s has not answered for %s", name, gone.Round(time.Second)), true
 	}
 	if o.Critical > 0 {
 		return "critical error: " + o.Message, true

@@ -214,6 +214,24 @@ func TestN80_AModuleThatStaysGoneEndsTheRun(t *testing.T) {
 	}
 }
 
+// Others roll out what was the tasks of a worker that is gone, such as one that waits for another host. Without any the run ends.
+func TestN80_TheRunGoesOnWhileARolloutWorkerIsLeft(t *testing.T) {
+	m := running(t, run.Config{Patience: time.Minute, RolloutWorkers: 2})
+	o := busy()
+	o.Gone = map[string]time.Duration{"rollout_worker_0": time.Hour, "rollout_worker_1": 59 * time.Second}
+	wantVerbs(t, lead(m, o))
+	o.Gone["rollout_worker_1"] = time.Minute
+	m.Next(start, o)
+	if s := m.State(); !s.Failed || s.Reason != "rollout_worker_1 has not answered for 1m0s" {
+		t.Errorf("with none left: got %+v", s)
+	}
+	m = running(t, run.Config{Patience: time.Minute, RolloutWorkers: 2})
+	o.Gone = map[string]time.Duration{"trajectory_pool": time.Minute}
+	if m.Next(start, o); !m.State().Failed {
+		t.Error("the run goes on without its pool")
+	}
+}
+
 func TestN83_StopWaitsThirtySecondsAndNamesWhatIsLeft(t *testing.T) {
 	m := running(t, run.Config{})
 	m.Stop(start, "asked to")

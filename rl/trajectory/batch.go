@@ -80,6 +80,19 @@ func (p *Pool) Take(q Query) (Answer, error) {
 	return Answer{Changed: changed}, nil
 }
 
+// Reaches reports whether a batch of a query may be had without the loader being quiet.
+func (p *Pool) Reaches(q Query) bool {
+	if p.cfg.Ready != rl.BatchSizeReached {
+		return false
+	}
+	for _, tag := range p.tags {
+		if s := p.stores[tag]; (q.Tag == "" || q.Tag == tag) && !p.holdsBack(tag) && p.ready(s, q) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // again is the oldest batch that the consumer has, or that has none.
 func (p *Pool) again(q Query) (b *given, changed bool) {
 	for _, owner := range []string{q.Consumer, ""} {

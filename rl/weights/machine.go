@@ -123,7 +123,7 @@ func (m *Machine) Floor(tag rl.ModelTag) int64 {
 		return 0
 	}
 	model := m.Of(tag)
-	return max(0, model.Train+model.Outstanding-m.cfg.StalenessThreshold)
+	return max(0, model.Train+m.rounds(model)-m.cfg.StalenessThreshold)
 }
 
 // Takes reports whether a batch may be given, if oldest is the first of the versions that its trajectories are of; nil: of
@@ -157,8 +157,11 @@ func (m *Machine) BatchReady(tag rl.ModelTag, id string) []Action {
 // tooStale reports whether the last batch that was given would be trained on by weights that are further from
 // those of its rollouts than allowed. With one batch outstanding that is train + 1 - rollout > threshold.
 func (m *Machine) tooStale(model *Model) bool {
-	return model.Train+model.Outstanding-model.Rollout > m.cfg.StalenessThreshold
+	return model.Train+m.rounds(*model)-model.Rollout > m.cfg.StalenessThreshold
 }
+
+// rounds is how many versions the batches will have made that were given: each is made of a batch of every train worker.
+func (m *Machine) rounds(model Model) int64 { return model.Outstanding / int64(m.cfg.TrainWorkers) }
 
 func (m *Machine) lock(tag rl.ModelTag, model *Model) []Action {
 	if model.Locked {
@@ -175,7 +178,7 @@ func (m *Machine) Updated(tag rl.ModelTag, worker, id string) []Action {
 	if id != "" && !remember(&model.Updates, worker+" "+id) {
 		return nil
 	}
-	if !slices.Contains(model.Reported, worker) {
+	if id != "" || !slices.Contains(model.Reported, worker) { // one worker may have trained on the batch that was another's
 		model.Reported = append(model.Reported, worker)
 	}
 	if len(model.Reported) < m.cfg.TrainWorkers {
@@ -183,7 +186,7 @@ func (m *Machine) Updated(tag rl.ModelTag, worker, id string) []Action {
 	}
 	model.Reported = nil
 	model.Train++
-	model.Outstanding = max(0, model.Outstanding-1)
+	model.Outstanding = max(0, model.Outstanding-int64(m.cfg.TrainWorkers))
 	switch {
 	case m.cfg.Mode == rl.FullyAsync && model.InCopy:
 		model.Again = true

@@ -2,6 +2,7 @@ package weights_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -156,10 +157,33 @@ func TestN67_ValidationKeepsTheLocks(t *testing.T) {
 // With several train workers a version is there once each has its part.
 func TestN66_AVersionNeedsAllWorkers(t *testing.T) {
 	m := machine(t, weights.Config{TrainWorkers: 2})
-	m.BatchReady(tag, "")
+	wantVerbs(t, "a batch of the first", m.BatchReady(tag, ""), weights.UnlockLoader)
+	wantVerbs(t, "a batch of each", m.BatchReady(tag, ""), weights.LockPools)
 	wantVerbs(t, "one", m.Updated(tag, "train_worker_0", ""))
 	wantVerbs(t, "the same again", m.Updated(tag, "train_worker_0", ""))
 	wantVerbs(t, "the other", m.Updated(tag, "train_worker_1", ""), weights.Copy)
+}
+
+// With several train workers the batches that were given and not trained on stay bounded, whichever of them trains.
+func TestN61_SeveralTrainWorkersKeepTheBound(t *testing.T) {
+	const threshold, workers = 2, 3
+	m := machine(t, weights.Config{Mode: rl.BatchAsync, StalenessThreshold: threshold, TrainWorkers: workers})
+	update := 0
+	for batch := range 60 {
+		if m.RolloutStatus(tag) == rl.Block {
+			t.Fatalf("batch %d: rollouts are blocked though all that was given is trained on", batch)
+		}
+		m.BatchReady(tag, fmt.Sprint(batch))
+		update++
+		for _, action := range m.Updated(tag, fmt.Sprintf("train_worker_%d", update%2), fmt.Sprint(update)) { // the third is slow
+			if action.Verb == weights.Copy {
+				m.Copied(tag, action.Version)
+			}
+		}
+		if model := m.Of(tag); model.Outstanding >= workers || model.Train != int64(update/workers) {
+			t.Fatalf("after %d updates %+v", update, model)
+		}
+	}
 }
 
 func TestN34_ABatchCountsOnce(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 	"github.com/fray-ml/fray/rl"
 	"github.com/fray-ml/fray/rl/journal"
 	"github.com/fray-ml/fray/rl/loader"
+	"github.com/fray-ml/fray/rl/record"
 	"github.com/fray-ml/fray/rl/roles"
 	"github.com/fray-ml/fray/rl/source"
 	"github.com/fray-ml/fray/rl/trajectory"
@@ -117,6 +118,10 @@ type direct struct {
 
 func (d direct) Status(context.Context) (rl.LoaderStatus, error) { return d.loader.Status(), nil }
 
+func (d direct) WaitQuiet(ctx context.Context, seconds float64) (rl.LoaderStatus, error) {
+	return d.loader.WaitQuiet(ctx, seconds), nil
+}
+
 func (d direct) RollOutAgain(_ context.Context, pool string, epoch int, tasks []rl.TaskAgain) ([]string, error) {
 	lost, err := d.loader.RollOutAgain(pool, epoch, tasks)
 	d.killer.step() // the answer is lost
@@ -154,7 +159,7 @@ func child(text string) error {
 
 func (o orders) actors(ctx context.Context) (map[string]any, error) {
 	m := &killer{dieAt: o.DieAt}
-	open := func(name string) (roles.Journal, [][]byte, error) {
+	open := func(name string) (record.Journal, [][]byte, error) {
 		j, records, err := journal.OpenDir(ctx, journal.DirConfig{Path: filepath.Join(o.Dir, name), NoSync: true})
 		return dying{j, m}, records, err
 	}

@@ -27,6 +27,18 @@ in task 0 only, and in the others what computes for it, as examples/nexrl/train_
 """
 
 
+def reject(why: str) -> int:
+    """Report why each further attempt of this process would fail, so that none is made; return its status.
+
+    For the program of a role with a command, where a package or a value of the configuration is missing.
+    """
+    from fray.cluster.types import TerminationCause
+
+    sys.stderr.write(f"fray.rl: {why}\n")
+    record(TerminationCause.FINAL, why)
+    return 2
+
+
 def main(arguments: Sequence[str]) -> int:
     """Host roles until the run has ended, SIGTERM or Ctrl-C, and return the exit status.
 
@@ -49,7 +61,6 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write(_OF_A_GANG.format(task=task, roles=" ".join(given.roles)))
         return 2
     from fray.cluster.current import current_cluster
-    from fray.cluster.types import TerminationCause
     from fray.rl.hosting import Hosting, places_of
 
     try:
@@ -60,9 +71,7 @@ def main(arguments: Sequence[str]) -> int:
             return 0
         hosting = Hosting(config, places, current_cluster())
     except (ConfigError, ImportError) as err:
-        sys.stderr.write(f"fray.rl: {err}\n")
-        record(TerminationCause.FINAL, str(err))
-        return 2
+        return reject(str(err))
     signals: list[int] = []
 
     def interrupted(number: int, _: object) -> None:

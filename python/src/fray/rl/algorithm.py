@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
+import time
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
 
 from fray.rl import references
 from fray.rl.batch_states import BatchStates, ReplacedError, State, as_json, state_in, with_state
+from fray.rl.combined import LongPoll
 from fray.rl.config import setting
 from fray.rl.module import NexRLModule
 from fray.rl.nexrl_types import Batch
@@ -20,7 +22,8 @@ from fray.rl.wire import PoolBatch
 _log = logging.getLogger("fray.rl")
 
 DEFAULT_UPDATE_FN = "update_actor"
-_FIRST_IDLE, _LONGEST_IDLE = 0.01, 0.05  # seconds between two questions for a batch
+_IDLE = 0.05  # seconds between two questions for a batch that were answered at once
+_LONG = 5.0  # seconds of one call that waits for a batch
 _LONGEST_PAUSE = 1.0  # seconds before what failed is tried again
 _JOIN = 25.0  # seconds that stop waits for the current batch
 _TRIES = 3  # of a batch for which _fit raises
@@ -59,6 +62,7 @@ class BaseAlgorithmProcessor(NexRLModule):
         self._model_tag: str | None = setting(config, "model_tag")
         self._update_fn: str = setting(config, "update_fn", DEFAULT_UPDATE_FN)
         self._stopping = threading.Event()
+        self._poll = LongPoll()
         self._thread: threading.Thread | None = None
         self._taken: PoolBatch | None = None
         self._put = 0
@@ -102,6 +106,7 @@ class BaseAlgorithmProcessor(NexRLModule):
     def stop(self) -> None:
         """Process no more batches; returns when the current one is done."""
         self._stopping.set()
+        self._poll.interrupt()
         thread = self._thread
         if thread is not None and thread is not threading.current_thread():
             thread.join(_JOIN)
@@ -146,13 +151,12 @@ class BaseAlgorithmProcessor(NexRLModule):
         Raises:
             NoBatchError: the processor was stopped before.
         """
-        idle = _FIRST_IDLE
         while not self._stopping.is_set():
+            began = time.monotonic()
             found = self._take(batch_size)
             if found is not None:
                 return found
-            self._stopping.wait(idle)
-            idle = min(_LONGEST_IDLE, idle * 1.5)
+            self._stopping.wait(max(0.0, began + _IDLE - time.monotonic()))
         raise NoBatchError(f"{self._module_name} was stopped before there was a batch")
 
     def _put_batch(self, batch: Batch, update_fn: str) -> bool:
@@ -289,14 +293,30 @@ class BaseAlgorithmProcessor(NexRLModule):
         if not isinstance(pool, references.TrajectoryPool):
             found: Batch | None = pool.get_batch(batch_size, self._model_tag)
             return found
-        self._taken = self._reach(lambda: pool.take(batch_size, self._model_tag, self._module_name))
+        self._taken = self._reach(self._take_of(pool, batch_size))
         return None if self._taken is None else self._taken.batch
 
+    def _take_of(
+        self, pool: references.TrajectoryPool, batch_size: int | None
+    ) -> Callable[[], PoolBatch | None]:
+        def take() -> PoolBatch | None:
+            wait = 0.0 if self._stopping.is_set() else _LONG
+            return pool.take(batch_size, self._model_tag, self._module_name, wait, self._poll)
+
+        return take
+
     def _acknowledge(self) -> None:
+        """Acknowledge the present batch, as often as it takes: else the pool would give it again."""
         taken, self._taken = self._taken, None
         pool = self._trajectory_pool
-        if taken is not None and isinstance(pool, references.TrajectoryPool):
-            self._reach(lambda: pool.ack(taken.id))
+        while taken is not None and isinstance(pool, references.TrajectoryPool):
+            try:
+                self._reach(lambda: pool.ack(taken.id))
+                return
+            except Exception as err:
+                self._report("acknowledging a batch", err)
+                if self._stopping.wait(_LONGEST_PAUSE):
+                    return
 
     def _release(self) -> None:
         """Have batches come again that an earlier life of this processor took."""

@@ -125,10 +125,27 @@ class TrajectoryPoolHost(_Host):
                 self._seen.add(task)
             return outcome
 
+    def put_trajectories(
+        self, headers: Sequence[Mapping[str, Any]], payloads: Sequence[bytes]
+    ) -> list[dict[str, str]]:
+        """Store trajectories; return the outcome of each, or the error."""
+        answers: list[dict[str, str]] = []
+        for header, payload in zip(headers, payloads, strict=True):
+            try:
+                answers.append({"outcome": self.put_trajectory(header, payload)})
+            except Exception as err:
+                answers.append({"error": f"{type(err).__name__}: {err}"})
+        return answers
+
     def get_batch(
-        self, batch_size: int | None = None, model_tag: ModelTag | None = None, consumer: str = ""
+        self,
+        batch_size: int | None = None,
+        model_tag: ModelTag | None = None,
+        consumer: str = "",
+        wait: float = 0.0,
     ) -> dict[str, Any] | None:
-        """Return a batch that stays the pool's until `ack`."""
+        """Return a batch that stays the pool's until `ack`; at once, as the object cannot be waited for."""
+        del wait
         return self._give(model_tag, consumer, lambda: self._object.get_batch(batch_size, model_tag))
 
     def get_batch_any(self, batch_size: int | None = None, consumer: str = "") -> dict[str, Any] | None:
@@ -209,8 +226,11 @@ class TrainBatchPoolHost(_Host):
                 self._seen.add(known)
             return stored
 
-    def get_batch(self, model: ModelTag | None = "default", consumer: str = "") -> dict[str, Any] | None:
-        """Return the next batch of a model, which stays the pool's until `ack`."""
+    def get_batch(
+        self, model: ModelTag | None = "default", consumer: str = "", wait: float = 0.0
+    ) -> dict[str, Any] | None:
+        """Return the next batch of a model, which stays the pool's until `ack`; at once."""
+        del wait
         with self._lock:
             found = self._taken.next(model, consumer)
             if found is None:
@@ -347,6 +367,13 @@ class WeightSyncControllerHost(_Host):
             with self._lock:
                 self._known.add(known)
                 self._running.pop(known, None)
+
+    def rollout_service(self, model_tag: ModelTag, timeout_s: float) -> dict[str, Any]:
+        """Return whether rollouts of a model may go on, as soon as they may, and its weights' version."""
+        status = self._object.check_rollout_service_status(model_tag)
+        if status != "continue":
+            status = self.wait_rollout_service(model_tag, timeout_s)
+        return {"status": str(status), "version": int(self._object.get_rollout_model_version(model_tag))}
 
     def wait_rollout_service(self, model_tag: ModelTag, timeout_s: float) -> str:
         """Return "continue" as soon as rollouts of a model may go on, "block" after so many seconds."""

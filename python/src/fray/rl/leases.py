@@ -19,8 +19,10 @@ from typing import Any
 
 from fray.rl.config import DEFAULT_LEASE_TTL
 from fray.rl.data import BaseDataLoader, Item
-from fray.rl.wire import Lease, Route, Task, TaskOutcome
+from fray.rl.wire import Exchange, Lease, Route, Task, TaskOutcome
 
+_POLL = 0.02  # seconds between two readings of a loader that is waited for
+_LONGEST_WAIT = 10.0  # seconds of one wait
 _KEPT = 16_384  # tasks that were done, whose items are known still
 
 
@@ -75,19 +77,52 @@ class LeasedLoader:
             self._expire()
             for given in self._given.values():
                 if given.worker == worker:
-                    return {"item": copy.deepcopy(given.item), "lease": given.lease.to_wire()}
-            taken = self._take()
-            if taken is None:
-                return None
-            item, task_id = taken
-            self._count += 1
-            lease = Lease(f"{self._instance}-{self._count}", self._route, self._epoch, task_id)
-            self._given[lease.id] = _Given(item, lease, worker, incarnation)
-            return {"item": copy.deepcopy(item), "lease": lease.to_wire()}
+                    return self._written(given)
+            leased = self._lease_next(worker, incarnation)
+            return None if leased is None else self._written(leased)
 
     def lease(self, worker: str, incarnation: str) -> Task | None:
         """Lease the next item to a worker of this process."""
         return Task.of(self.get_next_item(worker, incarnation))
+
+    def exchange_leases(
+        self, worker: str, incarnation: str, asked: Mapping[str, Any]
+    ) -> list[dict[str, Any]]:
+        """End leases of a worker with their tasks, and lease items to it; see `fray.rl.wire.Exchange`.
+
+        Leases that the worker does not name are of an answer that it did not get, and come first.
+        It answers at once: the object that gives items cannot be waited for.
+        """
+        with self._lock:
+            self._hear(worker, incarnation)
+            for done in asked.get("done") or ():
+                self.complete(str(done["lease"]), done["outcome"])
+            self._expire()
+            held, want = set(asked.get("held") or ()), int(asked.get("want") or 0)
+            lost = [
+                each for each in self._given.values() if each.worker == worker and each.lease.id not in held
+            ]
+            found = [self._written(each) for each in lost[:want]]
+            while len(found) < want and (given := self._lease_next(worker, incarnation)) is not None:
+                found.append(self._written(given))
+            return found
+
+    def exchange(
+        self, worker: str, incarnation: str, asked: Exchange, poll: Any = None, since: int | None = None
+    ) -> list[Task]:
+        """Do the same for a worker of this process."""
+        del poll, since
+        found = self.exchange_leases(worker, incarnation, asked.to_wire())
+        return [task for each in found if (task := Task.of(each)) is not None]
+
+    def wait_quiet(self, seconds: float) -> dict[str, Any]:
+        """Return the status as soon as no item is leased or can be, or after so many seconds."""
+        until = self._clock() + min(seconds, _LONGEST_WAIT)
+        while True:
+            status = self.status()
+            if (status["drained"] and not status["leased"]) or self._clock() >= until:
+                return status
+            time.sleep(_POLL)
 
     def complete(self, lease_id: str, outcome: TaskOutcome) -> None:
         """End a lease with its task. One that is over changes nothing."""
@@ -286,6 +321,20 @@ class LeasedLoader:
                 each.again = True
                 return True
         return any(known == task for _, known in self._returned)
+
+    def _lease_next(self, worker: str, incarnation: str) -> _Given | None:
+        taken = self._take()
+        if taken is None:
+            return None
+        item, task_id = taken
+        self._count += 1
+        lease = Lease(f"{self._instance}-{self._count}", self._route, self._epoch, task_id)
+        given = self._given[lease.id] = _Given(item, lease, worker, incarnation)
+        return given
+
+    @staticmethod
+    def _written(given: _Given) -> dict[str, Any]:
+        return {"item": copy.deepcopy(given.item), "lease": given.lease.to_wire()}
 
     def _take(self) -> tuple[Item, str] | None:
         return self._returned.popleft() if self._returned else self._next()

@@ -16,9 +16,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from fray.rl.combined import Combined
 from fray.rl.config import ConfigError, class_of, setting
 from fray.rl.nexrl_types import DEFAULT_MODEL
-from fray.rl.references import weight_sync_controller_of
+from fray.rl.references import RolloutService, rollout_service_of, weight_sync_controller_of
 
 _log = logging.getLogger("fray.rl")
 
@@ -89,6 +90,7 @@ class LLMServiceClient:
         self._weight_sync_controller: Any = None
         self._stopped = threading.Event()
         self._task = threading.local()
+        self._services: Combined[float, RolloutService] = Combined(self._ask_controller)
 
     def _connect(self, service: Any) -> Any:
         """Return what makes the requests."""
@@ -183,10 +185,9 @@ class LLMServiceClient:
         request = {"model": self._model, **self._defaults, **kwargs, **what}
         turn = self._next_turn()
         for attempt in range(self._max_retries + 1):
-            self._wait_for_weights()  # which may have begun to change since the try before
+            version = self._wait_for_weights()  # which may have begun to change since the try before
             if self._stopped.is_set():
                 raise StoppedError("the client was stopped")
-            version = self._version_of_weights()
             seed = self._seed_of(version, turn)
             try:
                 answer = create(**({} if seed is None else {"seed": seed}) | request)
@@ -209,27 +210,30 @@ class LLMServiceClient:
         kind = LLMServiceAwayError if _is_away(err) else LLMServiceError
         return kind(f"no answer of {self._model} after {counted}: {err}")
 
-    def _wait_for_weights(self) -> None:
-        """Return once the weights are those that rollouts are to have."""
-        controller = self._weight_sync_controller
-        if controller is None or not self._freeze_for_weight_sync:
-            return
-        until = time.monotonic() + self._sync_timeout
-        while controller.check_rollout_service_status(self._model_tag) != "continue":
-            while not self._stopped.is_set() and (left := until - time.monotonic()) > 0:
-                if controller.wait_rollout_service(self._model_tag, min(left, _POLL)) == "continue":
-                    return
-            if self._stopped.is_set():
-                raise StoppedError("the client was stopped while weights were being synced")
-            raise WeightSyncTimeoutError(
-                f'weights of model "{self._model_tag}" were not synced within {self._sync_timeout:g} s; '
-                "the weight_sync_controller's status has why"
-            )
-
-    def _version_of_weights(self) -> int | None:
+    def _wait_for_weights(self) -> int | None:
+        """Return once the weights are those that rollouts are to have: with their version, if it is known."""
         if self._weight_sync_controller is None:
             return None
-        return int(self._weight_sync_controller.get_rollout_model_version(self._model_tag))
+        if not self._freeze_for_weight_sync:
+            return int(self._weight_sync_controller.get_rollout_model_version(self._model_tag))
+        until = time.monotonic() + self._sync_timeout
+        while True:
+            left = max(0.0, until - time.monotonic())
+            service = self._services.ask(left)
+            if service.status == "continue":
+                return service.version
+            if self._stopped.is_set():
+                raise StoppedError("the client was stopped while weights were being synced")
+            if time.monotonic() >= until:
+                raise WeightSyncTimeoutError(
+                    f'weights of model "{self._model_tag}" were not synced within {self._sync_timeout:g} s; '
+                    "the weight_sync_controller's status has why"
+                )
+
+    def _ask_controller(self, seconds: list[float]) -> list[RolloutService]:
+        """Ask once for all threads that ask now."""
+        wait = 0.0 if self._stopped.is_set() else min(*seconds, _POLL)
+        return [rollout_service_of(self._weight_sync_controller, self._model_tag, wait)] * len(seconds)
 
     def _next_turn(self) -> int:
         turn: int = getattr(self._task, "turn", 0)

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
+from fray.rl.combined import LongPoll
 from fray.rl.execution import is_actor
 from fray.rl.nexrl_types import Batch, ModelTag, Trajectory
 from fray.rl.wire import (
+    Exchange,
     Origin,
     Outcome,
+    PayloadError,
     PoolBatch,
     Task,
     TaskOutcome,
@@ -82,6 +85,30 @@ class RemoteDataLoader(Reference):
     def lease(self, worker: str, incarnation: str) -> Task | None:
         """Lease the next item to one life of a worker, which has one lease at a time; None: there is none."""
         return Task.of(self._again.get_next_item(worker, incarnation))
+
+    def exchange(
+        self,
+        worker: str,
+        incarnation: str,
+        asked: Exchange,
+        poll: LongPoll | None = None,
+        since: int | None = None,
+    ) -> list[Task]:
+        """End leases with their tasks, and lease further ones to one life of a worker.
+
+        Args:
+            worker: The worker.
+            incarnation: Its life.
+            asked: What it asks for.
+            poll: Makes the call where it may wait, so that it can be interrupted; see LongPoll.
+            since: See LongPoll.call.
+        """
+        method, given = self._again.exchange_leases, asked.to_wire()
+        if asked.wait and poll is not None:
+            answer = poll.call(method, worker, incarnation, given, since=since)
+        else:
+            answer = method(worker, incarnation, given)
+        return [task for each in answer or () if (task := Task.of(each)) is not None]
 
     def complete(self, lease_id: str, outcome: TaskOutcome) -> None:
         """End a lease with its task."""
@@ -155,8 +182,33 @@ class TrajectoryPool:
         target = shard._again if header.get("task_id") else shard.actor
         return cast("Outcome", target.put_trajectory(header, payload))
 
+    def put_trajectories(self, puts: Sequence[tuple[Trajectory, Origin]]) -> list[Outcome | Exception]:
+        """Store trajectories of tasks by one call of each pool.
+
+        Returns what became of each: its outcome, or why there is none.
+        """
+        answers: list[Outcome | Exception] = [PayloadError("it was not put")] * len(puts)
+        shards: dict[int, list[tuple[int, dict[str, Any], bytes]]] = {}
+        for place, (trajectory, origin) in enumerate(puts):
+            try:
+                header, payload = header_of(trajectory, self.key_list, origin), pack(trajectory)
+            except PayloadError as err:
+                answers[place] = err
+                continue
+            keys = list(header["keys"].values()) or [header.get("task_id", "")]
+            shards.setdefault(shard_of(keys, len(self._shards)), []).append((place, header, payload))
+        for index, group in shards.items():
+            for (place, _, _), answer in zip(group, _put_all(self._shards[index]._again, group), strict=True):
+                answers[place] = answer
+        return answers
+
     def take(
-        self, batch_size: int | None = None, model_tag: ModelTag | None = None, consumer: str = NO_CONSUMER
+        self,
+        batch_size: int | None = None,
+        model_tag: ModelTag | None = None,
+        consumer: str = NO_CONSUMER,
+        wait: float = 0.0,
+        poll: LongPoll | None = None,
     ) -> PoolBatch | None:
         """Return a batch that stays the pool's until `ack`, None if none is ready.
 
@@ -164,7 +216,12 @@ class TrajectoryPool:
             batch_size: How many trajectories; None: as the pool is configured.
             model_tag: Of which model; None: of any.
             consumer: Who takes it: after `release_consumer` it comes again, with the same id.
+            wait: For how many seconds to wait for a batch; of several pools none waits.
+            poll: Makes the call, so that it can be interrupted.
         """
+        if wait and poll is not None and len(self._shards) == 1:
+            method = self._shards[0]._again.get_batch
+            return pool_batch_of(poll.call(method, batch_size, model_tag, consumer, wait))
         for index, shard in self._in_turn():
             found = pool_batch_of(shard._again.get_batch(batch_size, model_tag, consumer))
             if found is not None:
@@ -256,13 +313,26 @@ class TrainBatchPool(Reference):
         return bool(self._again.put_batch(header, pack_batch(batch)))
 
     def take(
-        self, model: ModelTag | None = "default", consumer: str = NO_CONSUMER
+        self,
+        model: ModelTag | None = "default",
+        consumer: str = NO_CONSUMER,
+        wait: float = 0.0,
+        poll: LongPoll | None = None,
     ) -> tuple[str, Batch, str] | None:
         """Return id, batch and update function of the next batch of a model, None if there is none.
 
         It stays the pool's until `ack`, and comes again after `release_consumer`.
+
+        Args:
+            model: The model's tag.
+            consumer: Who takes it.
+            wait: For how many seconds to wait for a batch.
+            poll: Makes the call, so that it can be interrupted.
         """
-        answer = self._again.get_batch(model, consumer)
+        if wait and poll is not None:
+            answer = poll.call(self._again.get_batch, model, consumer, wait)
+        else:
+            answer = self._again.get_batch(model, consumer)
         if answer is None:
             return None
         return (
@@ -292,6 +362,14 @@ class TrainBatchPool(Reference):
         return bool(self._again.is_empty())
 
 
+class RolloutService(NamedTuple):
+    """What rollouts of a model meet at its inference service."""
+
+    status: Literal["continue", "block"]
+    version: int
+    """Of the weights by which it answers."""
+
+
 class WeightSyncController(Reference):
     """Which weights rollouts and training have, and when rollouts wait for newer ones."""
 
@@ -303,6 +381,14 @@ class WeightSyncController(Reference):
         """Return "continue" as soon as rollouts of a model may, "block" after so many seconds."""
         return cast('Literal["continue", "block"]', self._again.wait_rollout_service(model_tag, timeout_s))
 
+    def rollout_service(self, model_tag: ModelTag, timeout_s: float) -> RolloutService:
+        """Return whether rollouts of a model may ask its inference service, and the version of its weights.
+
+        It answers as soon as they may, or after so many seconds.
+        """
+        answer = self._again.rollout_service(model_tag, timeout_s)
+        return RolloutService(cast("Any", answer["status"]), int(answer["version"]))
+
     def get_rollout_model_version(self, model_tag: ModelTag) -> int:
         """Return the version of the weights by which rollouts are made."""
         return int(self._again.get_rollout_model_version(model_tag))
@@ -310,6 +396,18 @@ class WeightSyncController(Reference):
     def train_worker_notify_weight_update(self, worker_name: str, model_tag: ModelTag) -> None:
         """Note that a worker trained a model; returns when weights that are to be synced are."""
         self._actor.train_worker_notify_weight_update(worker_name, model_tag)
+
+
+def _put_all(pool: Any, group: Sequence[tuple[int, dict[str, Any], bytes]]) -> list[Outcome | Exception]:
+    """Return what became of trajectories of a pool."""
+    if len(group) == 1:
+        return [pool.put_trajectory(*group[0][1:])]
+    found = pool.put_trajectories([header for _, header, _ in group], [payload for _, _, payload in group])
+    return [each["outcome"] if each.get("outcome") else PutError(each["error"]) for each in found]
+
+
+class PutError(RuntimeError):
+    """A pool has not stored a trajectory; the message is the pool's."""
 
 
 class RemoteValidator(Reference):
@@ -321,6 +419,15 @@ class RemoteValidator(Reference):
         header = {name: known[name] for name in _OF_VALIDATION if name in known}
         target = self._again if header.get("task_id") else self._actor
         return cast("Outcome", target.put_trajectory(header, pack(trajectory)))
+
+    def put_trajectories(self, puts: Sequence[tuple[Trajectory, Origin]]) -> list[Outcome | Exception]:
+        """Keep trajectories of tasks; see TrajectoryPool.put_trajectories."""
+        futures: list[Any] = []
+        for trajectory, origin in puts:
+            known = header_of(trajectory, (), origin)
+            header = {name: known[name] for name in _OF_VALIDATION if name in known}
+            futures.append(self._again.put_trajectory.remote(header, pack(trajectory)))
+        return [future.result() for future in futures]
 
     def compute_and_log_metrics(self) -> dict[str, float]:
         """Return the mean of each score with prefix "val/", post them, and forget the trajectories."""
@@ -357,6 +464,16 @@ def train_batch_pool_of(given: Any) -> Any:
 def weight_sync_controller_of(given: Any) -> Any:
     """Return the controller of weights: of an actor, or an object of this process."""
     return WeightSyncController(given) if is_actor(given) else given
+
+
+def rollout_service_of(controller: Any, model_tag: ModelTag, timeout_s: float) -> RolloutService:
+    """Return what WeightSyncController.rollout_service does, also of an object of this process."""
+    if isinstance(controller, WeightSyncController):
+        return controller.rollout_service(model_tag, timeout_s)
+    status = controller.check_rollout_service_status(model_tag)
+    if status != "continue" and timeout_s > 0:
+        status = controller.wait_rollout_service(model_tag, timeout_s)
+    return RolloutService(status, int(controller.get_rollout_model_version(model_tag)))
 
 
 def validator_of(given: Any) -> Any:

@@ -13,9 +13,10 @@ import time
 import uuid
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from fray.rl import references
+from fray.rl.combined import Combined
 from fray.rl.config import DEFAULT_LEASE_TTL, setting
 from fray.rl.errors import ErrorSeverity
 from fray.rl.execution import execute
@@ -30,13 +31,14 @@ from fray.rl.llm import (
 from fray.rl.module import NexRLModule
 from fray.rl.nexrl_types import Trajectory
 from fray.rl.reaching import reach
+from fray.rl.slots import LINGER, Slot, Slots
 from fray.rl.tracking import new_incarnation
 from fray.rl.wire import Origin, Outcome, Task, TaskOutcome
 
 _log = logging.getLogger("fray.rl")
 _T = TypeVar("_T")
 
-_FIRST_IDLE, _LONGEST_IDLE = 0.01, 0.05  # seconds between two questions for a task
+_IDLE = 0.01  # seconds that a step waits which finds no further task
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0  # seconds before a task is rolled out again
 _NOT_OF_THE_TASK: tuple[type[Exception], ...] = (
     WeightSyncTimeoutError,
@@ -51,12 +53,21 @@ class OverLengthError(ValueError):
     """A trajectory has more tokens than `max_length` allows."""
 
 
+class _Put(NamedTuple):
+    """A trajectory of a task on its way."""
+
+    pool: Any
+    trajectory: Trajectory
+    origin: Origin
+
+
 class BaseRolloutWorker(NexRLModule):
     """Rolls tasks out; subclasses define `step`.
 
     Keys of section `rollout_worker`, besides those of the subclass: `max_length` is the most tokens that a
     trajectory may have, of prompt and response, and `step_timeout` the seconds after which a task that is
     still being rolled out is another worker's, and this one unhealthy. Neither is limited by default.
+    `concurrency` (1) is how many tasks are rolled out at once, each in a thread: `step` runs in all of them.
     """
 
     def __init__(self, config: Any) -> None:
@@ -69,11 +80,12 @@ class BaseRolloutWorker(NexRLModule):
         self._lease_ttl = float(setting(config, "lease_ttl", DEFAULT_LEASE_TTL))
         self._incarnation = new_incarnation()
         self._stopping = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._threads: list[threading.Thread] = []
         self._validating = threading.Event()
-        self._task: Task | None = None
-        self._since = 0.0
-        self._stored = False
+        count = int(setting(config, "concurrency", 1))
+        self._slots = Slots(count, lambda: self._module_name, self._incarnation, self._reach)
+        self._puts: Combined[_Put, Outcome | Exception] = Combined(self._put_all, LINGER, self._to_put)
+        self._ended = threading.Event()
 
     def _make_client(self, config: Any) -> LLMServiceClient:
         """Return the client that the worker asks for completions, see `client_of`."""
@@ -124,7 +136,7 @@ class BaseRolloutWorker(NexRLModule):
             RuntimeError: module references or activity tracker were not set, or the task has not ended yet
                 during which it was stopped.
         """
-        if self._thread is not None and self._thread.is_alive():
+        if any(thread.is_alive() for thread in self._threads):
             if self._stopping.is_set():
                 raise RuntimeError(f"{self._module_name} still ends its last task; run it again later")
             return
@@ -134,12 +146,14 @@ class BaseRolloutWorker(NexRLModule):
             raise RuntimeError(f"{self._module_name}: call set_activity_tracker before run")
         self._stopping.clear()
         self._llm_client.begin()
-        ended = threading.Event()
-        for work in (self._work, self._renew):
-            name = f"{self._module_name} {work.__name__.strip('_')}"
-            thread = threading.Thread(target=work, args=[ended], name=name, daemon=True)
-            if work == self._work:
-                self._thread = thread
+        ended = self._ended = threading.Event()
+        name = self._module_name
+        self._threads = [
+            threading.Thread(target=self._work, args=[slot, ended], name=f"{name} work {i}", daemon=True)
+            for i, slot in enumerate(self._slots.all)
+        ]
+        renewing = threading.Thread(target=self._renew, args=[ended], name=f"{name} renew", daemon=True)
+        for thread in (*self._threads, renewing):
             thread.start()
 
     def stop(self) -> None:
@@ -149,23 +163,37 @@ class BaseRolloutWorker(NexRLModule):
         """
         self._stopping.set()
         self._llm_client.stop()
-        thread = self._thread
-        if thread is not None and thread is not threading.current_thread():
-            thread.join(_JOIN)
+        self._slots.interrupt()
+        until = time.monotonic() + _JOIN
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join(max(0.0, until - time.monotonic()))
 
     def begin_validate(self) -> None:
         """Take tasks of validation from now on; the current task goes where it would have gone."""
         self._validating.set()
+        self._slots.interrupt()
 
     def end_validate(self) -> None:
         """Take tasks of training again."""
         self._validating.clear()
+        self._slots.interrupt()
 
     def health_check(self) -> bool:
         """Return whether tasks are rolled out, after `run`, and none for longer than `step_timeout`."""
-        if self._thread is None or self._stopping.is_set():
+        if not self._threads or self._stopping.is_set():
             return True
-        return self._thread.is_alive() and not self._hangs()
+        return all(thread.is_alive() for thread in self._threads) and not self._hangs()
+
+    @property
+    def _task(self) -> Task | None:
+        """The task that this thread rolls out."""
+        return self._slots.own.task
+
+    @property
+    def _thread(self) -> threading.Thread | None:
+        """The thread of the first task, after `run`."""
+        return self._threads[0] if self._threads else None
 
     @property
     def _is_running_validate(self) -> bool:
@@ -222,24 +250,18 @@ class BaseRolloutWorker(NexRLModule):
 
         It waits a moment then, so that asking again does no harm. The task that was rolled out has ended.
         """
-        self._leave()
-        task = self._lease()
+        task = self._next_within(self._chosen_loader)
         if task is None:
-            self._stopping.wait(_FIRST_IDLE)
+            self._stopping.wait(_IDLE)
             return None
-        self._take(task)
         return copy.deepcopy(task.item)
 
     def _get_validate_task(self) -> dict[str, Any] | None:
         """Return the task of validation that is being rolled out, else lease one; None: there is none now."""
-        if self._task is not None and self._task.lease.route == "validate":
-            return copy.deepcopy(self._task.item)
-        self._leave()
-        task = self._leased_from(self._validate_dataloader)
-        if task is None:
-            return None
-        self._take(task)
-        return copy.deepcopy(task.item)
+        task = self._task
+        if task is None or task.lease.route != "validate":
+            task = self._next_within(lambda: self._validate_dataloader)
+        return None if task is None else copy.deepcopy(task.item)
 
     def _put_rollout_task(self, task: dict[str, Any]) -> bool:
         """Return a task, to be rolled out by any worker; whether that was possible.
@@ -255,39 +277,40 @@ class BaseRolloutWorker(NexRLModule):
 
     # The loop.
 
-    def _work(self, ended: threading.Event) -> None:
-        idle = _FIRST_IDLE
+    def _work(self, slot: Slot, ended: threading.Event) -> None:
+        self._slots.begin(slot)
         try:
             while not self._stopping.is_set():
                 try:
-                    task = self._lease()
+                    task = self._slots.next(slot, self._chosen_loader)
                 except Exception as err:
                     self._report("taking a task", err)
                     self._stopping.wait(_LONGEST_PAUSE)
                     continue
-                if task is None:
-                    self._stopping.wait(idle)
-                    idle = min(_LONGEST_IDLE, idle * 1.5)
-                    continue
-                idle = _FIRST_IDLE
-                self._roll_out(task)
+                if task is not None:
+                    self._roll_out(task)
+            try:
+                self._slots.end(slot)
+            except Exception as err:
+                self._report("ending a task", err)
         finally:
-            ended.set()
+            if not self._stopping.is_set() or not self._slots.rolling:
+                ended.set()
 
     def _roll_out(self, task: Task) -> None:
-        """Roll a task out until it has an outcome, and end its lease."""
-        pause = _FIRST_PAUSE
+        """Roll a task out until it has an outcome. Its lease ends as the next task is taken."""
+        pause, slot = _FIRST_PAUSE, self._slots.own
         while True:
             self._take(task)
             outcome = self._stepped(task)
-            if self._task is None:  # the step ended it by itself
+            if slot.task is None:  # the step ended it by itself
                 return
-            task = self._task  # or took another one instead
+            task = slot.task  # or took another one instead
             if outcome is not None and outcome != "re-rollout":
-                self._complete(task, outcome)
+                slot.leave(outcome)
                 return
             if outcome is None or self._stopping.wait(pause) or self._is_misplaced(task):
-                self._put_back(task)
+                self._return(task)
                 return
             pause = min(_LONGEST_PAUSE, pause * 2)
 
@@ -317,31 +340,37 @@ class BaseRolloutWorker(NexRLModule):
         """Return whether a task of training is in the way of validation, whose weights stay as they are."""
         return task.lease.route == "train" and self._validating.is_set()
 
-    def _lease(self) -> Task | None:
-        loader = self._validate_dataloader if self._validating.is_set() else self._dataloader
-        return None if loader is None else self._leased_from(loader)
+    def _chosen_loader(self) -> Any:
+        return self._validate_dataloader if self._validating.is_set() else self._dataloader
 
-    def _leased_from(self, loader: Any) -> Task | None:
-        task: Task | None = self._reach(lambda: loader.lease(self._module_name, self._incarnation))
+    def _next_within(self, choose: Callable[[], Any]) -> Task | None:
+        """Lease another task within a step: the one that was rolled out has ended."""
+        slot = self._slots.own
+        slot.leave("success" if slot.stored else "none")
+        task = self._slots.take(slot, choose)
+        if task is not None:
+            self._take(task)
         return task
 
     def _take(self, task: Task) -> None:
-        self._task, self._since, self._stored = task, time.monotonic(), False
+        self._slots.own.take(task)
         self._llm_client.begin_task(task.lease.task_id)
 
-    def _leave(self) -> None:
-        """End the current task where a step goes on to another one: a worker has one lease at a time."""
-        if self._task is not None:
-            self._complete(self._task, "success" if self._stored else "none")
-
-    def _complete(self, task: Task, outcome: TaskOutcome | str) -> None:
-        self._reach(lambda: self._loader_of(task).complete(task.lease.id, outcome) or True)
-        self._task = None
+    def _return(self, task: Task) -> None:
+        """Put a task back. Where that is not possible it comes to this worker again, as one that it lost."""
+        try:
+            self._put_back(task)
+        except Exception as err:
+            self._report("putting a task back", err)
+            self._stopping.wait(_LONGEST_PAUSE)
 
     def _put_back(self, task: Task) -> bool:
-        done = self._reach(lambda: bool(self._loader_of(task).put_back(task.lease.id)))
-        self._task = None
-        return bool(done)
+        slot = self._slots.own
+        try:
+            return bool(self._reach(lambda: bool(self._loader_of(task).put_back(task.lease.id))))
+        finally:
+            self._slots.forget(task)
+            slot.task = None
 
     def _loader_of(self, task: Task) -> Any:
         return self._validate_dataloader if task.lease.route == "validate" else self._dataloader
@@ -352,7 +381,7 @@ class BaseRolloutWorker(NexRLModule):
             for key in ("group_id", "run_id", *setting(self._config, "key_list", ())):
                 if key in task.item:
                     trajectory.setdefault(key, task.item[key])
-        outcome: Outcome | None
+        outcome: Outcome
         tokens = trajectory.get("tokens")
         if self._max_length is not None and tokens is not None and len(tokens) > self._max_length:
             raise OverLengthError(
@@ -364,13 +393,30 @@ class BaseRolloutWorker(NexRLModule):
             if origin is None:  # it cannot be recognized, so that it is put once at most
                 outcome = pool.put_trajectory(trajectory)
             else:
-                outcome = self._reach(lambda: pool.put_trajectory(trajectory, origin))
-            if outcome is None:
-                raise StoppedError("the worker was stopped before its trajectory was stored")
+                answer = self._puts.ask(_Put(pool, trajectory, origin))
+                if isinstance(answer, Exception):
+                    raise answer
+                outcome = answer
         else:
             outcome = execute(pool.put_trajectory, trajectory)
-        self._stored = outcome == "success"
+        self._slots.own.stored = outcome == "success"
         return outcome
+
+    def _put_all(self, puts: list[_Put]) -> list[Outcome | Exception]:
+        """Put what slots have ready at the same time."""
+        answers: dict[int, Outcome | Exception] = {}
+        for pool in {id(each.pool): each.pool for each in puts}.values():
+            of = [each for each in puts if each.pool is pool]
+            found = self._reach(lambda: pool.put_trajectories([each[1:] for each in of]))  # noqa: B023
+            if found is None:
+                stopped = StoppedError("the worker was stopped before its trajectory was stored")
+                found = [stopped] * len(of)
+            answers.update(zip(map(id, of), found, strict=True))
+        return [answers[id(each)] for each in puts]
+
+    def _to_put(self) -> int:
+        """Return how many slots may put something soon."""
+        return max(0, self._slots.rolling - len(self._puts)) if len(self._slots.all) > 1 else 0
 
     def _reach(self, call: Callable[[], _T]) -> _T | None:
         """Make a call that may be repeated until its actor answers; None: the worker is to stop before."""
@@ -389,8 +435,10 @@ class BaseRolloutWorker(NexRLModule):
                         _log.warning("%s: leases could not be renewed: %s", self._module_name, err)
 
     def _hangs(self) -> bool:
-        busy = self._task is not None
-        return busy and self._step_timeout is not None and time.monotonic() - self._since > self._step_timeout
+        limit, now = self._step_timeout, time.monotonic()
+        return limit is not None and any(
+            s.task is not None and now - s.since > limit for s in self._slots.all
+        )
 
     def _report(self, work: str, err: Exception, severity: ErrorSeverity = ErrorSeverity.ERROR) -> None:
         _log.warning("%s: %s: %s", self._module_name, work, err, exc_info=err)

@@ -70,6 +70,25 @@ class Task:
 
 
 @dataclass(frozen=True)
+class Exchange:
+    """What a worker asks of a loader at once."""
+
+    done: Sequence[tuple[str, str]] = ()
+    """Leases whose tasks have ended, and how."""
+    held: Sequence[str] = ()
+    """Further leases that the worker knows to have."""
+    want: int = 0
+    """How many tasks it can begin. Leases that it has and does not name come first."""
+    wait: float = 0.0
+    """Seconds to wait for a task where there is none."""
+
+    def to_wire(self) -> dict[str, Any]:
+        """Return it as a loader takes it."""
+        done = [{"lease": lease, "outcome": outcome} for lease, outcome in self.done]
+        return {"done": done, "held": list(self.held), "want": self.want, "wait": self.wait}
+
+
+@dataclass(frozen=True)
 class Origin:
     """What is known of how a trajectory came to be, beside its fields."""
 

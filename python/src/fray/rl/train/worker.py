@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from fray.rl.batch_states import STATES, State, states_in, take_state
+from fray.rl.combined import LongPoll
 from fray.rl.config import json_like, setting
 from fray.rl.execution import execute
 from fray.rl.module import NexRLModule
@@ -27,6 +28,7 @@ from fray.rl.nexrl_types import Batch
 from fray.rl.references import (
     RESOLVE_TIMEOUT,
     UNREACHABLE,
+    TrainBatchPool,
     WeightSyncController,
     train_batch_pool_of,
     weight_sync_controller_of,
@@ -39,7 +41,9 @@ from fray.rl.train.service import TrainOutcome
 BATCHES = "batches.json"
 """The file of a checkpoint that has the ids of the batches since the checkpoint before it."""
 POLL = 0.01
-"""Seconds between two requests for a batch."""
+"""Seconds between two requests for a batch that were answered at once."""
+WAIT = 5.0
+"""Seconds of one request that waits for a batch."""
 JOIN = 25.0
 """Seconds that `stop` waits for the present batch."""
 AGAIN = 0.2
@@ -100,6 +104,7 @@ class TrainWorker(NexRLModule):
         self._initialized = False  # in this process; else it goes on where an earlier one was
         self._took_over = False  # updates of an earlier process, whose last batch may not be acknowledged
         self._stop_event = threading.Event()
+        self._poll = LongPoll()
         self._thread: threading.Thread | None = None
         self._failure: Exception | None = None
 
@@ -199,6 +204,7 @@ class TrainWorker(NexRLModule):
         It waits for 25 seconds at most: weights that are not synced may hold the batch up.
         """
         self._stop_event.set()
+        self._poll.interrupt()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(JOIN)
 
@@ -233,7 +239,10 @@ class TrainWorker(NexRLModule):
                     self._notify()
                 idle_since = time.monotonic()
                 while self._train_step < self._total and not self._stop_event.is_set():
-                    taken = self._take(self._train_step + (0 if self._took_over else 1))
+                    began = time.monotonic()
+                    # What is not acknowledged may have to be settled before another batch comes.
+                    wait = SETTLE_AFTER if self._unacknowledged else WAIT
+                    taken = self._take(self._train_step + (0 if self._took_over else 1), wait)
                     if taken is not None:
                         self._took_over = False
                         with self._tracked("batch"):
@@ -243,7 +252,7 @@ class TrainWorker(NexRLModule):
                     if self._unacknowledged and time.monotonic() - idle_since >= SETTLE_AFTER:
                         self._settle()
                         idle_since = time.monotonic()
-                    self._stop_event.wait(POLL)
+                    self._stop_event.wait(max(0.0, began + POLL - time.monotonic()))
                 if self._train_step >= self._total:
                     self._acknowledge()
         except Exception as err:  # reported by the tracker's context; what remains is to be seen as unhealthy
@@ -365,12 +374,15 @@ class TrainWorker(NexRLModule):
         taken = self._take(self._train_step + 1)
         return None if taken is None else taken.batch
 
-    def _take(self, step: int) -> Taken | None:
+    def _take(self, step: int, wait: float = 0.0) -> Taken | None:
         take = getattr(self._pool, "take", None)
         if take is None:
             batch = execute(self._pool.get_batch, self._model_tag)
             return None if batch is None else Taken("", batch)
-        found = self._call(lambda: take(self._model_tag, f"{self._module_name}/{step}"))
+        if isinstance(self._pool, TrainBatchPool):
+            found = self._call(lambda: take(self._model_tag, f"{self._module_name}/{step}", wait, self._poll))
+        else:
+            found = self._call(lambda: take(self._model_tag, f"{self._module_name}/{step}"))
         return None if found is None else Taken(found[0], found[1])
 
     def _version(self) -> int:

@@ -1,4 +1,4 @@
-package roles
+package record
 
 import (
 	"bytes"
@@ -20,48 +20,45 @@ type Journal interface {
 
 var _ Journal = (*journal.Journal)(nil)
 
-// concurrency is how many calls of an actor run at once: all of its workers may wait for the journal, or for room.
-const concurrency = 1 << 14
-
-// recorder writes the commands that have changed a machine, for the role that has the machine's lock. Without a
+// Recorder writes the commands that have changed a machine, for the role that has the machine's lock. Without a
 // journal it does nothing.
-type recorder struct {
-	journal Journal
-	last    journal.Position
+type Recorder struct {
+	Journal Journal
+	Last    journal.Position
+	Slack   int64 // so many bytes beyond twice what lives are replaced by a snapshot
 	base    int64 // bytes of the last snapshot
-	slack   int64 // so many bytes beyond twice what lives are replaced by a snapshot
 }
 
-// add appends a record.
-func (r *recorder) add(record []byte) {
-	if r.journal != nil {
-		r.last = r.journal.Append(record)
+// Add appends a record.
+func (r *Recorder) Add(record []byte) {
+	if r.Journal != nil {
+		r.Last = r.Journal.Append(record)
 	}
 }
 
-// isLong reports whether a snapshot is due, if the state has so many bytes.
-func (r *recorder) isLong(live int64) bool {
-	return r.journal != nil && r.journal.Size() > r.slack+2*max(live, r.base)
+// IsLong reports whether a snapshot is due, if the state has so many bytes.
+func (r *Recorder) IsLong(live int64) bool {
+	return r.Journal != nil && r.Journal.Size() > r.Slack+2*max(live, r.base)
 }
 
-// rewrite replaces all records by those of a snapshot.
-func (r *recorder) rewrite(records [][]byte) {
-	if r.journal == nil {
+// Rewrite replaces all records by those of a snapshot.
+func (r *Recorder) Rewrite(records [][]byte) {
+	if r.Journal == nil {
 		return
 	}
 	r.base = 0
 	for _, record := range records {
 		r.base += int64(len(record))
 	}
-	r.last = r.journal.Rewrite(records)
+	r.Last = r.Journal.Rewrite(records)
 }
 
-// wait waits, without the machine's lock, until what was recorded up to a position is durable.
-func (r *recorder) wait(at journal.Position) error {
-	if r.journal == nil {
+// Wait waits, without the machine's lock, until what was recorded up to a position is durable.
+func (r *Recorder) Wait(at journal.Position) error {
+	if r.Journal == nil {
 		return nil
 	}
-	return r.journal.Wait(at)
+	return r.Journal.Wait(at)
 }
 
 // The first byte of a record is its kind. The payloads of a snapshot follow it as they are, so that it is made without a
@@ -71,19 +68,19 @@ const (
 	recordSnapshot = 's' // a varint, and the JSON of a state; so many records that follow are its payloads
 )
 
-// RecordError is a record of a journal that does not fit its role.
-type RecordError struct {
+// Error is a record of a journal that does not fit its role.
+type Error struct {
 	Number int
 	Err    error
 }
 
-func (e *RecordError) Error() string {
+func (e *Error) Error() string {
 	return fmt.Sprintf("replay record %d of the journal: %v", e.Number, e.Err)
 }
 
-func (e *RecordError) Unwrap() error { return e.Err }
+func (e *Error) Unwrap() error { return e.Err }
 
-func commandRecord(command any, payload []byte) ([]byte, error) {
+func Command(command any, payload []byte) ([]byte, error) {
 	text, err := json.Marshal(command)
 	if err != nil {
 		return nil, fmt.Errorf("record: %w", err)
@@ -95,7 +92,7 @@ func commandRecord(command any, payload []byte) ([]byte, error) {
 	return append(out, payload...), nil
 }
 
-func snapshotRecords(state any, payloads [][]byte) ([][]byte, error) {
+func Snapshot(state any, payloads [][]byte) ([][]byte, error) {
 	text, err := json.Marshal(state)
 	if err != nil {
 		return nil, fmt.Errorf("record a snapshot: %w", err)
@@ -104,12 +101,12 @@ func snapshotRecords(state any, payloads [][]byte) ([][]byte, error) {
 	return slices.Concat([][]byte{append(first, text...)}, payloads), nil
 }
 
-// replay reads records: a state of type S with its payloads, commands of type C with theirs.
-func replay[S, C any](records [][]byte, restore func(S, [][]byte) error, apply func(C, []byte) error) error {
+// Replay reads records: a state of type S with its payloads, commands of type C with theirs.
+func Replay[S, C any](records [][]byte, restore func(S, [][]byte) error, apply func(C, []byte) error) error {
 	for i := 0; i < len(records); i++ {
 		record, at := records[i], i
 		if len(record) == 0 {
-			return &RecordError{Number: at, Err: journal.ErrDamaged}
+			return &Error{Number: at, Err: journal.ErrDamaged}
 		}
 		var err error
 		switch record[0] {
@@ -143,7 +140,7 @@ func replay[S, C any](records [][]byte, restore func(S, [][]byte) error, apply f
 			err = journal.ErrDamaged
 		}
 		if err != nil {
-			return &RecordError{Number: at, Err: err}
+			return &Error{Number: at, Err: err}
 		}
 	}
 	return nil
