@@ -12,6 +12,14 @@ import (
 	"github.com/fray-ml/fray/state/store"
 )
 
+// Notices are what receivers are to be told of what happens to a stack.
+type Notices interface {
+	// Note decides what a plan and the document that it leads to give reason to tell. It is fast.
+	Note(p *plan.Plan, doc *state.Document, now time.Time)
+	// Save keeps what was decided and is not kept yet.
+	Save(ctx context.Context) error
+}
+
 // Sizes of what is kept of the past.
 const (
 	chunkEvents = 500 // in a chunk

@@ -63,14 +63,6 @@ type Config struct {
 	Refine func(doc *state.Document) (*schema.Desired, error)
 }
 
-// Notices are what receivers are to be told of what happens to a stack.
-type Notices interface {
-	// Note decides what a plan and the document that it leads to give reason to tell. It is fast.
-	Note(p *plan.Plan, doc *state.Document, now time.Time)
-	// Save keeps what was decided and is not kept yet.
-	Save(ctx context.Context) error
-}
-
 // Timing is how long the parts of a step took.
 type Timing struct {
 	Observe, Plan, Save time.Duration
@@ -199,6 +191,7 @@ func (s *Stepper) Preview(ctx context.Context, desired *schema.Desired, doc *sta
 		return nil, err
 	}
 	p.Costs, p.MoneyBudgets = change.Costs(desired, p, obs), accounting.Outlook(desired, p, s.cfg.Now())
+	p.Schedules = change.Schedules(desired, p, s.cfg.Now())
 	return p, nil
 }
 

@@ -66,7 +66,7 @@ func TestMergedNamesWhoMergedWhat(t *testing.T) {
 		}
 	}
 	for range 30 {
-		last = commit("Bob", "again")
+		commit("Bob", "again")
 		_ = os.Remove(filepath.Join(dir, "fray.hcl"))
 		last = commit("Bob", "once more")
 	}

@@ -3,7 +3,6 @@ package pipeline
 import (
 	"crypto/rand"
 	"fmt"
-	"io"
 
 	"github.com/fray-ml/fray/terminal"
 )
@@ -23,18 +22,4 @@ func quiet(a *terminal.Terminal, commands bool) (loud func()) {
 		fmt.Fprintf(a.Stdout, "\n::%s::\n", word)
 		a.Stderr = errors
 	}
-}
-
-// masking writes without a secret.
-type masking struct {
-	to  io.Writer
-	env Environment
-}
-
-// Write implements io.Writer. A secret that two writes share is not found: fray writes lines.
-func (m masking) Write(p []byte) (int, error) {
-	if _, err := io.WriteString(m.to, m.env.Masked(string(p))); err != nil {
-		return 0, err
-	}
-	return len(p), nil
 }

@@ -114,11 +114,12 @@ func (p *Planner) report(ctx context.Context) *review.Report {
 			return report
 		}
 	}
-	switch {
-	case p.Environment.Fork == OriginFork:
+	switch p.Environment.Fork {
+	case OriginFork:
 		report.Skipped = review.SkippedFork
-	case p.Environment.Fork == OriginUnknown:
+	case OriginUnknown:
 		report.Skipped = review.SkippedUnknown
+	case OriginHere:
 	}
 	if diags.HasErrors() || report.Skipped != "" {
 		if err := p.Terminal.Diagnostics(terminal.FilesOf(judged.Source), diags); err != nil && !errors.Is(err, terminal.ErrReported) {

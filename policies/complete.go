@@ -164,6 +164,8 @@ func (c *completer) spec(given cty.Value, at string, kind schema.Kind) cty.Value
 		whole = &schema.Namespace{Addr: addr}
 	case schema.KindJobGroup:
 		whole = &schema.JobGroup{Addr: addr}
+	case schema.KindNotification:
+		return given
 	default:
 		return given
 	}

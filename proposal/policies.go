@@ -30,7 +30,7 @@ func (c *Change) named() []schema.Address {
 	return c.Targets
 }
 
-// DeniedError: policies deny the plan.
+// DeniedError reports that policies deny the plan.
 type DeniedError struct{ policies []*plan.PolicyResult }
 
 // Error names the policies, and how those can be overridden that may be.

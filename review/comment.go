@@ -91,11 +91,12 @@ func (r *Report) validated() string {
 	case SkippedUnknown:
 		why = "it is not known whether this pull request comes from a fork, whose jobs get no secrets"
 	}
-	text := "## Plan for " + r.Target.Markdown() + ": skipped\n\nThe files are valid. **The plan is skipped:** " + why + ".\n\n" + r.footer()
+	var b strings.Builder
+	b.WriteString("## Plan for " + r.Target.Markdown() + ": skipped\n\nThe files are valid. **The plan is skipped:** " + why + ".\n\n" + r.footer())
 	for _, p := range r.Problems {
-		text += "\n- " + Code(strings.TrimPrefix(p.Place()+": "+p.Title+": "+p.Text, ": "))
+		b.WriteString("\n- " + Code(strings.TrimPrefix(p.Place()+": "+p.Title+": "+p.Text, ": ")))
 	}
-	return strings.TrimRight(text, "\n") + "\n"
+	return strings.TrimRight(b.String(), "\n") + "\n"
 }
 
 // footer says which commit and run it comes from.

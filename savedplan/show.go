@@ -17,19 +17,20 @@ import (
 
 // shownBesides is what fray plan shows besides changes, for fray show.
 type shownBesides struct {
-	Time     time.Time            `json:"time"`
-	Blocked  []plan.BlockedChange `json:"blocked,omitempty"`
-	Drift    []plan.Drift         `json:"drift,omitempty"`
-	Pending  []plan.Pending       `json:"pending,omitempty"`
-	Capacity []plan.Capacity      `json:"capacity,omitempty"`
-	Expiries []plan.Expiry        `json:"expiries,omitempty"`
-	Costs    []plan.Cost          `json:"costs,omitempty"`
-	Running  []plan.Running       `json:"running,omitempty"`
-	Warnings []markdown.Problem   `json:"warnings,omitempty"` // of the files
-	Policies []plan.PolicyResult  `json:"policies,omitempty"`
-	Budgets  []plan.MoneyBudget   `json:"money_budgets,omitempty"`
-	Actions  []shownAction        `json:"actions,omitempty"`
-	Wake     time.Time            `json:"wake,omitzero"`
+	Time      time.Time            `json:"time"`
+	Blocked   []plan.BlockedChange `json:"blocked,omitempty"`
+	Drift     []plan.Drift         `json:"drift,omitempty"`
+	Pending   []plan.Pending       `json:"pending,omitempty"`
+	Capacity  []plan.Capacity      `json:"capacity,omitempty"`
+	Expiries  []plan.Expiry        `json:"expiries,omitempty"`
+	Costs     []plan.Cost          `json:"costs,omitempty"`
+	Running   []plan.Running       `json:"running,omitempty"`
+	Warnings  []markdown.Problem   `json:"warnings,omitempty"` // of the files
+	Policies  []plan.PolicyResult  `json:"policies,omitempty"`
+	Budgets   []plan.MoneyBudget   `json:"money_budgets,omitempty"`
+	Schedules []plan.ScheduledRuns `json:"schedules,omitempty"`
+	Actions   []shownAction        `json:"actions,omitempty"`
+	Wake      time.Time            `json:"wake,omitzero"`
 }
 
 type shownAction struct {
@@ -39,7 +40,7 @@ type shownAction struct {
 }
 
 func besidesOf(l *configuration.Loaded, p *plan.Plan) shownBesides {
-	b := shownBesides{Time: time.Now().UTC(), Blocked: p.Blocked, Drift: p.Drift, Pending: p.Pending, Capacity: p.Capacity, Expiries: p.Expiries, Costs: p.Costs, Running: p.Running, Budgets: p.MoneyBudgets, Policies: p.Policies, Warnings: proposal.Warnings(l), Wake: p.Wake}
+	b := shownBesides{Time: time.Now().UTC(), Blocked: p.Blocked, Drift: p.Drift, Pending: p.Pending, Capacity: p.Capacity, Expiries: p.Expiries, Costs: p.Costs, Running: p.Running, Budgets: p.MoneyBudgets, Schedules: p.Schedules, Policies: p.Policies, Warnings: proposal.Warnings(l), Wake: p.Wake}
 	for i := range p.Actions {
 		b.Actions = append(b.Actions, shownAction{p.Actions[i].Verb, p.Actions[i].Addr, p.Actions[i].Slice.Name})
 	}
@@ -50,7 +51,7 @@ func besidesOf(l *configuration.Loaded, p *plan.Plan) shownBesides {
 func (sp *Plan) plan() *plan.Plan {
 	p := &plan.Plan{
 		Mode: sp.Mode, Outputs: sp.Outputs, Blocked: sp.Shown.Blocked, Amendments: sp.Amendments,
-		Drift: sp.Shown.Drift, Pending: sp.Shown.Pending, Capacity: sp.Shown.Capacity, Expiries: sp.Shown.Expiries, Costs: sp.Shown.Costs, Running: sp.Shown.Running, MoneyBudgets: sp.Shown.Budgets, Policies: sp.Shown.Policies, Wake: sp.Shown.Wake,
+		Drift: sp.Shown.Drift, Pending: sp.Shown.Pending, Capacity: sp.Shown.Capacity, Expiries: sp.Shown.Expiries, Costs: sp.Shown.Costs, Running: sp.Shown.Running, MoneyBudgets: sp.Shown.Budgets, Schedules: sp.Shown.Schedules, Policies: sp.Shown.Policies, Wake: sp.Shown.Wake,
 	}
 	for _, a := range sp.Shown.Actions {
 		p.Actions = append(p.Actions, plan.Action{Verb: a.Verb, Addr: a.Addr, Slice: schema.SliceSpec{Name: a.Slice}})

@@ -340,7 +340,7 @@ func eventMood(kind state.EventKind) mood {
 	switch kind {
 	case state.EventEnded, state.EventDrift, state.EventProvider, state.EventBudget:
 		return moodWaiting
-	case state.EventLease, state.EventConfig:
+	case state.EventLease, state.EventConfig, state.EventNotice:
 		return moodQuiet
 	case state.EventReady:
 		return moodGood

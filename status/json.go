@@ -87,8 +87,8 @@ func (v *View) Document() *Document {
 	out := &Document{
 		FormatVersion: "1.0", Workspace: cmp.Or(v.workspace, schema.DefaultWorkspace), Lineage: v.Doc.Lineage, Serial: v.Doc.Serial, Revision: v.Doc.Revision,
 		Paused: v.Doc.Paused, Conditions: v.conditions(), Jobs: []jobJSON{}, Slices: []sliceJSON{}, Pending: v.plan.Pending, Blocked: v.plan.Blocked, Drift: v.plan.Drift,
-		Notices: v.receivers(),
-		MoneyBudgets: v.moneyBudgets(),
+		Notices:      v.receivers(),
+		MoneyBudgets: moneyBudgets(v),
 	}
 	if v.led {
 		out.Lease = &v.lease

@@ -9,14 +9,14 @@ import (
 )
 
 // moneyBudgets are how the cost blocks of namespaces stand.
-func (v *View) moneyBudgets() []plan.MoneyBudget {
+func moneyBudgets(v *View) []plan.MoneyBudget {
 	return accounting.Budgets(&v.Doc.Desired, v.Doc.Metering, v.now)
 }
 
 // budgetTexts say it for people.
-func (v *View) budgetTexts() []string {
+func budgetTexts(v *View) []string {
 	var texts []string
-	for _, b := range v.moneyBudgets() {
+	for _, b := range moneyBudgets(v) {
 		text := render.MoneyBudget(&b)
 		texts = append(texts, strings.ToUpper(text[:1])+text[1:])
 	}

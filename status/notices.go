@@ -62,7 +62,7 @@ func (v *View) receivers() []receiverJSON {
 }
 
 // receiverTexts say which receivers cannot be told, and why.
-func (v *View) receiverTexts() []string {
+func receiverTexts(v *View) []string {
 	var texts []string
 	for _, r := range v.receivers() {
 		if r.Dropped > 0 {

@@ -55,11 +55,11 @@ func (v *View) scheduleNote(j *state.Job) string {
 		parts = append(parts, "suspended")
 	case runs.Due.IsZero():
 	case !v.acts():
-		parts = append(parts, "next run at "+v.clock(runs.Due)+", once a controller serves: fray watch")
+		parts = append(parts, "next run at "+clock(runs.Due)+", once a controller serves: fray watch")
 	case runs.Due.After(v.now):
-		parts = append(parts, "next run in "+coarseAge(runs.Due.Sub(v.now))+", at "+v.clock(runs.Due))
+		parts = append(parts, "next run in "+coarseAge(runs.Due.Sub(v.now))+", at "+clock(runs.Due))
 	default:
-		parts = append(parts, "a run is due since "+v.clock(runs.Due))
+		parts = append(parts, "a run is due since "+clock(runs.Due))
 	}
 	if n := len(runs.Queued); n > 0 {
 		parts = append(parts, fmt.Sprintf("%d more queued", n))
@@ -77,4 +77,4 @@ func (v *View) scheduleNote(j *state.Job) string {
 }
 
 // clock is a time to a minute, in the zone of who reads it.
-func (v *View) clock(at time.Time) string { return at.Local().Format("2006-01-02 15:04") }
+func clock(at time.Time) string { return at.Local().Format("2006-01-02 15:04") }

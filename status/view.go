@@ -101,7 +101,7 @@ func (v *View) Text(a *terminal.Terminal) error {
 	}
 	fmt.Fprintln(a.Stdout)
 	fmt.Fprintln(a.Stdout, v.leader())
-	for _, text := range slices.Concat(v.conditionTexts(), v.receiverTexts(), v.budgetTexts()) {
+	for _, text := range slices.Concat(v.conditionTexts(), receiverTexts(v), budgetTexts(v)) {
 		fmt.Fprintln(a.Stdout, text)
 	}
 	if v.Doc.Paused != nil {

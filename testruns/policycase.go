@@ -91,7 +91,7 @@ func (c *policyCase) status() testStatus {
 	return testPassed
 }
 
-func (c *policyCase) fail(at hcl.Range, summary, detail string) {
+func (c *policyCase) failAt(at hcl.Range, summary, detail string) {
 	c.diags = append(c.diags, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: summary, Detail: detail, Subject: &at})
 }
 
@@ -100,14 +100,14 @@ func (c *policyCase) run() {
 	for _, name := range slices.Concat(c.Policies, c.Denied.Names, c.Warned.Names) {
 		if !slices.Contains(names, name) {
 			c.broken = true
-			c.fail(c.Range, "No such policy", fmt.Sprintf("There is no policy %q: there are %s.", name, strings.Join(names, ", ")))
+			c.failAt(c.Range, "No such policy", fmt.Sprintf("There is no policy %q: there are %s.", name, strings.Join(names, ", ")))
 			return
 		}
 	}
 	value, err := c.planned()
 	if err != nil {
 		c.broken = true
-		c.fail(c.PlanRange, "No plan to hold", configuration.DetailOf(err))
+		c.failAt(c.PlanRange, "No plan to hold", configuration.DetailOf(err))
 		return
 	}
 	found, diags := c.held.With(c.Inputs, c.Policies).Findings(value)
@@ -118,13 +118,13 @@ func (c *policyCase) run() {
 	results, err := policy.Judge(found, nil, policy.Who{})
 	if err != nil {
 		c.broken = true
-		c.fail(c.Range, "No plan to hold", configuration.DetailOf(err))
+		c.failAt(c.Range, "No plan to hold", configuration.DetailOf(err))
 		return
 	}
 	for i := range results {
 		if at := slices.IndexFunc(results[i].Violations, func(v plan.PolicyViolation) bool { return v.Broken }); at >= 0 {
 			v := &results[i].Violations[at]
-			c.fail(c.Range, "Rule without a result", fmt.Sprintf("%s, %s line %d: %s", results[i].Name, v.File, v.Line, v.Message))
+			c.failAt(c.Range, "Rule without a result", fmt.Sprintf("%s, %s line %d: %s", results[i].Name, v.File, v.Line, v.Message))
 		}
 	}
 	_ = render.Policies(&c.details, results, render.Options{Verbose: true})
@@ -175,12 +175,12 @@ func (c *policyCase) expect(results []plan.PolicyResult, want policyfile.Expecte
 		}
 		got = append(got, r.Name)
 		if !slices.Contains(want.Names, r.Name) {
-			c.fail(want.Range, fmt.Sprintf("Unexpectedly %s", status), fmt.Sprintf("The plan is %s by %s: %s", status, r.Name, firstMessages(r)))
+			c.failAt(want.Range, fmt.Sprintf("Unexpectedly %s", status), fmt.Sprintf("The plan is %s by %s: %s", status, r.Name, firstMessages(r)))
 		}
 	}
 	for _, name := range want.Names {
 		if !slices.Contains(got, name) {
-			c.fail(want.Range, fmt.Sprintf("Not %s", status), fmt.Sprintf("The plan is not %s by %s, as is expected.", status, name))
+			c.failAt(want.Range, fmt.Sprintf("Not %s", status), fmt.Sprintf("The plan is not %s by %s, as is expected.", status, name))
 		}
 	}
 }
@@ -203,7 +203,7 @@ func (c *policyCase) messages(results []plan.PolicyResult) {
 			if i >= 0 && len(results[i].Violations) > 0 {
 				said = "Its messages: " + firstMessages(&results[i])
 			}
-			c.fail(m.Range, "Another message", fmt.Sprintf("No message of %s has this text. %s", m.Policy, said))
+			c.failAt(m.Range, "Another message", fmt.Sprintf("No message of %s has this text. %s", m.Policy, said))
 		}
 	}
 }

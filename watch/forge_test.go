@@ -60,8 +60,8 @@ func TestCommitsAreReportedToTheForge(t *testing.T) {
 	t.Cleanup(server.Close)
 	var out bytes.Buffer
 	a := &terminal.Terminal{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out}
-	f, err := newFollowed(t.Context(), a, "git "+repo+"@main", Options{
-		Options: configuration.Options{}, Forge: gitops.Options{Kind: forge.GitHub, API: server.URL, Repository: forgetest.Owner + "/" + forgetest.Name},
+	f, err := newFollowed(t.Context(), a, Options{
+		Options: configuration.Options{}, Config: "git " + repo + "@main", Forge: gitops.Options{Kind: forge.GitHub, API: server.URL, Repository: forgetest.Owner + "/" + forgetest.Name},
 	})
 	if err != nil {
 		t.Fatal(err)

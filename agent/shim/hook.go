@@ -151,6 +151,8 @@ func (s *shim) finishHook(h *runningHook, timedOut bool) {
 // went. What hides from that ends with the task.
 func (s *shim) killHook(h *runningHook) {
 	const rounds = 50
+	again := time.NewTicker(2 * time.Millisecond)
+	defer again.Stop()
 	for range rounds {
 		all, err := process.List()
 		if err != nil {
@@ -168,7 +170,7 @@ func (s *shim) killHook(h *runningHook) {
 		if !found {
 			return
 		}
-		time.Sleep(2 * time.Millisecond)
+		<-again.C
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/pem"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -235,9 +236,7 @@ func TestGitLabTemplate(t *testing.T) {
 		t.Fatalf("exit code %d, log:\n%s", code, log)
 	}
 	r.forge.SetPull(forge.Pull{Number: 7, Head: "aaaa1111", Merged: true, Merge: "bbbb2222"})
-	for name, value := range r.dotenv(t) {
-		push[name] = value
-	}
+	maps.Copy(push, r.dotenv(t))
 	if log, code = r.template(t, ".fray-apply", push); code != 0 || !strings.Contains(log, "Apply complete: 1 created") {
 		t.Fatalf("exit code %d, log:\n%s", code, log)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -105,9 +106,7 @@ func (r *ciRepository) event(t *testing.T, run int, pull *forge.Pull, commit str
 func (r *ciRepository) action(t *testing.T, inputs map[string]string) ended {
 	t.Helper()
 	all := map[string]string{"program": fray, "directory": "stacks/train", "age-identity": r.identity}
-	for name, value := range inputs {
-		all[name] = value
-	}
+	maps.Copy(all, inputs)
 	got := r.run(t, all)
 	if shown := got.log + got.summary + fmt.Sprint(got.outputs, r.forge.Comments(7)); strings.Contains(shown, ciToken) || strings.Contains(shown, r.identity) {
 		t.Errorf("a secret is shown:\n%s", shown)

@@ -31,7 +31,7 @@ func checkedBy() map[string]map[string]string {
 			"    fray watch": "not run: it needs a repository, or serves without end; TestReadme starts a watch", "    pip install": "not run as written: TestWheel installs the wheel",
 			"```python": "TestClusterGuide", "```hcl": "TestClusterGuide", "    fray run": "TestClusterGuide",
 		},
-		"cost.md": {"    fray cost": "TestScript/cost", "```hcl": "TestScript/cost"},
+		"cost.md":      {"    fray cost": "TestScript/cost", "```hcl": "TestScript/cost"},
 		"debugging.md": {"    fray": "TestDebuggingGuide", "```go": "not run: a fragment of a program; TestProfileGo runs one like it"},
 		"editors.md": {
 			"    cd editors": "not run: it needs Node and VS Code", "```": "not run as written: settings of editors; test_lsp.py and TestScript/lsp speak the protocol",

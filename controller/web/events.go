@@ -149,7 +149,7 @@ func levelOf(e state.Event) Level {
 	case state.EventDrift, state.EventProvider, state.EventBudget:
 		return LevelWarn
 	case state.EventLaunched, state.EventStarted, state.EventEnded, state.EventJob, state.EventSlice, state.EventPending,
-		state.EventLease, state.EventConfig:
+		state.EventLease, state.EventConfig, state.EventNotice:
 	}
 	return LevelInfo
 }

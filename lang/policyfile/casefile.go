@@ -127,7 +127,7 @@ func (r *caseReader) decode(b *configs.Block) *Case {
 		c.PlanRange = x.Expr.Range()
 		switch name {
 		case "plan":
-			val, diags := r.value(x, nil)
+			val, diags := r.value(x)
 			r.Extend(diags)
 			c.Plan = val
 		case "plan_file":
@@ -141,7 +141,7 @@ func (r *caseReader) decode(b *configs.Block) *Case {
 	}
 	c.Policies = r.list(b.Attr("policies"))
 	if x := b.Attr("inputs"); x != nil {
-		val, diags := r.value(x, nil)
+		val, diags := r.value(x)
 		r.Extend(diags)
 		if plain, _ := val.Unmark(); !diags.HasErrors() && plain.IsKnown() && !plain.IsNull() && (plain.Type().IsObjectType() || plain.Type().IsMapType()) {
 			for it := plain.ElementIterator(); it.Next(); {
@@ -177,7 +177,7 @@ func (r *caseReader) list(x *configs.Expression) []string {
 
 // word is an attribute that is a string.
 func (r *caseReader) word(x *configs.Expression) string {
-	val, diags := r.value(x, nil)
+	val, diags := r.value(x)
 	r.Extend(diags)
 	if diags.HasErrors() || !isText(val) {
 		r.ErrorAt(x.Expr.Range(), "Invalid value for "+x.Name, "Want a string.")

@@ -192,7 +192,7 @@ func (e *evaluator) local(name string, at hcl.Range) *local {
 	}
 	l := &local{underway: true}
 	e.locals[name] = l
-	l.value, l.diags = e.value(x, nil)
+	l.value, l.diags = e.value(x)
 	l.underway = false
 	if e.report != nil {
 		e.report.Extend(l.diags)
@@ -205,8 +205,8 @@ func failedLocal(d *hcl.Diagnostic) *local {
 }
 
 // value evaluates an expression with the locals that it needs.
-func (e *evaluator) value(x *configs.Expression, each map[string]cty.Value) (cty.Value, hcl.Diagnostics) {
-	ctx, diags := e.scope(each, x)
+func (e *evaluator) value(x *configs.Expression) (cty.Value, hcl.Diagnostics) {
+	ctx, diags := e.scope(nil, x)
 	if diags.HasErrors() {
 		return cty.DynamicVal, diags
 	}
@@ -227,7 +227,7 @@ func (e *evaluator) call(c *Call) (Inputs, []string, hcl.Diagnostics) {
 	inputs := Inputs{}
 	var diags hcl.Diagnostics
 	if c.inputs != nil {
-		val, more := e.value(c.inputs, nil)
+		val, more := e.value(c.inputs)
 		rng := c.inputs.Expr.Range()
 		diags = append(diags, more...)
 		switch plain, _ := val.Unmark(); {
@@ -250,7 +250,7 @@ func (e *evaluator) texts(x *configs.Expression) ([]string, hcl.Diagnostics) {
 	if x == nil {
 		return nil, nil
 	}
-	val, diags := e.value(x, nil)
+	val, diags := e.value(x)
 	if diags.HasErrors() {
 		return nil, diags
 	}

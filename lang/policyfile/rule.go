@@ -42,7 +42,7 @@ func (e *evaluator) policy(p *Policy) Outcome {
 
 // text evaluates an attribute that is a string, "" if it has no value.
 func (e *evaluator) text(o *Outcome, x *configs.Expression) string {
-	val, diags := e.value(x, nil)
+	val, diags := e.value(x)
 	switch {
 	case diags.HasErrors():
 		e.broken(o, x.Expr.Range(), diags...)
@@ -88,7 +88,7 @@ func (e *evaluator) rule(o *Outcome, b *configs.Block) {
 		r.check(nil, "")
 		return
 	}
-	all, diags := e.value(forEach, nil)
+	all, diags := e.value(forEach)
 	if diags.HasErrors() {
 		e.broken(o, condition.Expr.Range(), diags...)
 		return

@@ -1,6 +1,7 @@
 package accounting
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -59,15 +60,10 @@ func (m *meter) intervalOf(s *state.Slice) state.UsageInterval {
 
 // lastOn is the last attempt of a job if that has a slice, else nil.
 func lastOn(j *state.Job, slice string) *state.Attempt {
-	if j == nil || j.Last() == nil {
+	if j == nil || j.Last() == nil || !slices.Contains(j.Last().Slices, slice) {
 		return nil
 	}
-	for _, name := range j.Last().Slices {
-		if name == slice {
-			return j.Last()
-		}
-	}
-	return nil
+	return j.Last()
 }
 
 func (m *meter) useOf(s *state.Slice, j *state.Job) state.SliceUse {

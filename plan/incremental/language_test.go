@@ -79,5 +79,5 @@ func TestLanguageSnippetsArePlanned(t *testing.T) {
 }
 
 func declaredDeclarations(d *schema.Desired) int {
-	return len(d.Namespaces) + len(d.Reservations) + len(d.Groups) + len(d.Jobs)
+	return len(d.Namespaces) + len(d.Reservations) + len(d.Groups) + len(d.Jobs) + len(d.Notifications)
 }

@@ -36,7 +36,6 @@ type Planner struct {
 
 	removed map[*schema.Job][]plan.AttrChange // what plans show of jobs that are being deleted
 
-	launches
 	premises
 
 	conditions   []condition   // of desired.Jobs
@@ -57,6 +56,7 @@ type Planner struct {
 
 // premises are what else the last plan holds for.
 type premises struct {
+	launches
 	money []moneyLevel // how budgets of money stood
 }
 

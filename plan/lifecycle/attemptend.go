@@ -188,7 +188,8 @@ func stopOf(why state.Cause) schema.StopReason {
 	case state.CausePreempted, state.CauseNotice, state.CauseHostBad, state.CauseDead, state.CauseHostLost, state.CauseHostGone:
 		return schema.StopPreemption
 	case state.CauseNone, state.CauseBoot, state.CauseQueue, state.CauseIdleUnwell, state.CauseUnknown, state.CauseStopped,
-		state.CauseEnded, state.CauseNotPlaced, state.CauseYielded, state.CauseMakesRoom, state.CauseIdle, state.CausePlacedAgain:
+		state.CauseEnded, state.CauseNotPlaced, state.CauseYielded, state.CauseMakesRoom, state.CauseIdle, state.CausePlacedAgain,
+		state.CauseBudget:
 	}
 	return schema.StopRequest
 }

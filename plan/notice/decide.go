@@ -145,7 +145,7 @@ func (d *decision) notification(n *schema.Notification, since time.Time, found *
 			due = found.of(n, kind, told.Since)
 		}
 		opened, closed := differences(open, due, func(key string, c Condition) bool {
-			return c.Kind == kind && !(slices.Contains(n.On, kind) && found.holds(key, c, n))
+			return c.Kind == kind && (!slices.Contains(n.On, kind) || !found.holds(key, c, n))
 		})
 		if len(opened)+len(closed) == 0 {
 			continue

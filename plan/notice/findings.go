@@ -90,6 +90,12 @@ func (f *findings) job(addr schema.Address, j *state.Job, why *plan.Pending) {
 			item.Text = change.WithCause(fmt.Sprintf("attempt %d was the last one", last.Number), j.Reason)
 		}
 		f.failed[fmt.Sprintf("%s %d", j.ID, j.Attempt)] = Condition{schema.NoticeJobFailed, item}
+	case schema.JobScheduled:
+		if r := j.Scheduled; r != nil && r.Outcome == schema.JobFailed {
+			item.Since, item.Cause = r.EndedAt, string(schema.TaskFailed)
+			item.Text = change.WithCause(fmt.Sprintf("run %d failed", r.Ended), r.Reason)
+			f.failed[fmt.Sprintf("%s run %d", j.ID, r.Ended)] = Condition{schema.NoticeJobFailed, item}
+		}
 	case schema.JobPending:
 		text := cmp.Or(j.Reason, "no reason is known yet")
 		item.Since = pendingSince(j)

@@ -60,7 +60,7 @@ func (u *Usage) count(doc *state.Document, of func(*Taken) *Amount) {
 	}
 	for i := range d.Namespaces {
 		name := d.Namespaces[i].Addr.Name
-		u.ByNamespace[name] = u.ByNamespace[name]
+		u.ByNamespace[name] = Taken{}
 	}
 	for i := range d.Reservations {
 		r := &d.Reservations[i]

@@ -80,6 +80,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
+// Command is the record of a command with a payload.
 func Command(command any, payload []byte) ([]byte, error) {
 	text, err := json.Marshal(command)
 	if err != nil {
@@ -92,6 +93,7 @@ func Command(command any, payload []byte) ([]byte, error) {
 	return append(out, payload...), nil
 }
 
+// Snapshot is the records of a state with payloads, the first of which begins anew.
 func Snapshot(state any, payloads [][]byte) ([][]byte, error) {
 	text, err := json.Marshal(state)
 	if err != nil {
