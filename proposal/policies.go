@@ -2,7 +2,6 @@ package proposal
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -108,10 +107,7 @@ func (c *Change) CheckAccepted(ctx context.Context, l *configuration.Loaded, doc
 	if err := c.Judge(l, p, doc); err != nil {
 		return err
 	}
-	if denied := p.DeniedBy(); len(denied) > 0 {
-		return errors.New((&DeniedError{denied}).Explained())
-	}
-	return nil
+	return CheckPolicies(p)
 }
 
 // FirstInput is what policies see of the first plan of a configuration: nothing was applied yet.

@@ -280,7 +280,7 @@ func (f *followed) proposal(ctx context.Context, commit string) (*loop.Proposal,
 		Denied: func(ctx context.Context, _ *plan.Plan, next *state.Document) (string, error) {
 			err := c.CheckAccepted(ctx, l, before, next)
 			if denied, ok := errors.AsType[*proposal.DeniedError](err); ok {
-				return denied.Error(), nil
+				return denied.Explained(), nil
 			}
 			return "", err
 		},
