@@ -145,7 +145,7 @@ def test_the_resource_manager_hosts_a_run(client: LocalClient) -> None:
         task = worker._get_rollout_task()
         assert task is not None
         assert worker.step(task) == "success"
-    worker._leave()
+    assert worker._get_rollout_task() is None  # the lease of the last one ends
     batch = TrajectoryPool(wrapped[0]).get_batch(2)
     assert batch is not None
     assert batch.values["response"] == ["0 tpmorp kcom", "1 tpmorp kcom"]
