@@ -29,7 +29,7 @@ func TestDeniedPlansChangeNothing(t *testing.T) {
 			d := newDenied(t, watched)
 			defer d.destroy(t)
 			draws := rand.New(rand.NewPCG(propertytest.Seed, 1))
-			for range 16 {
+			for range 6 {
 				d.draw(t, draws)
 			}
 		})
