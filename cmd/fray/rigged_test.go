@@ -31,7 +31,7 @@ var crashRig = []splice{
 	{stackSource, "st.Keys = NewKeys(opened, ", "opened = rigged.Store(opened)\n\tst.Keys = NewKeys(opened, "},
 	{stackSource, "schema.ProviderLocal: p}", "schema.ProviderLocal: rigged.Provider(p)}"},
 	{stackSource, "all[schema.ProviderGCP] = cloud", "all[schema.ProviderGCP] = rigged.Provider(cloud)"},
-	{stackSource, "store.LeaseConfig{\n\t\tCommand:", "store.LeaseConfig{\n\t\tTTL: rigged.leaseTTL, Command:"},
+	{stackSource, "store.LeaseConfig{Wait: wait,", "store.LeaseConfig{TTL: rigged.leaseTTL, Wait: wait,"},
 }
 
 // buildRigged builds fray with files of testdata/rig and splices, to a path.
