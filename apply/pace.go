@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/accounting"
 )
 
 // Pace of the loop: how soon to look again right after a call to a provider, when hosts
@@ -30,6 +31,9 @@ func (s *Stepper) pace(p *plan.Plan) time.Duration {
 	}
 	if s.saver.dirty(s.doc) {
 		next = min(next, max(s.untilSave(p), time.Millisecond))
+	}
+	if due := accounting.DueAt(s.doc, s.cfg.Now()); !due.IsZero() {
+		next = min(next, max(due.Sub(s.cfg.Now()), time.Millisecond))
 	}
 	if !p.Wake.IsZero() {
 		next = min(next, max(p.Wake.Sub(s.cfg.Now()), time.Millisecond))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fray-ml/fray/apply"
 	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/accounting"
 	"github.com/fray-ml/fray/providers"
 	"github.com/fray-ml/fray/providers/gcp/emulator"
 	"github.com/fray-ml/fray/providers/gcp/emulator/cloud"
@@ -204,6 +205,9 @@ func (r *rehearsal) deadline() time.Time {
 	}
 	if r.gate.open || r.cloud.News().Changes != r.gate.listed {
 		wake = earlier(wake, r.tick(now, listedNext(r.gate.listedAt)))
+	}
+	if due := accounting.DueAt(r.stepper.Document(), now); !due.IsZero() {
+		wake = earlier(wake, r.tick(now, due))
 	}
 	if !p.Wake.IsZero() {
 		wake = earlier(wake, r.tick(now, p.Wake))

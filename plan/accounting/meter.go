@@ -326,6 +326,28 @@ func IsDue(doc *state.Document, now time.Time) bool {
 	return false
 }
 
+// DueAt is when IsDue will be true by time alone, zero if that cannot be foreseen.
+func DueAt(doc *state.Document, now time.Time) time.Time {
+	m := doc.Metering
+	if m == nil {
+		return time.Time{}
+	}
+	var due time.Time
+	sooner := func(at time.Time) {
+		if !at.IsZero() && (due.IsZero() || at.Before(due)) {
+			due = at
+		}
+	}
+	if len(m.Open) > 0 {
+		sooner(m.At.Add(Heartbeat))
+		sooner(midnightAfter(m.At))
+	}
+	for _, b := range Budgets(&doc.Desired, m, now) {
+		sooner(b.ChangesAt)
+	}
+	return due
+}
+
 func midnightAfter(at time.Time) time.Time {
 	y, m, d := at.Date()
 	return time.Date(y, m, d+1, 0, 0, 0, 0, time.UTC)

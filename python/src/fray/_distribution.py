@@ -22,7 +22,7 @@ MARK = "__fray_ml__"
 _NAMES = """
 __init__.py __pycache__ _callable.py _distribution.py _host_class.py _host_run.py _host_serve.py _latch.py
 _locks.py _marin _own_package.py _pb _pickling.py _termination.py actor.py client.py cluster
-current_client.py host.py local_backend.py mypy_plugin.py py.typed rl rpc types.py v2
+current_client.py host.py local_backend.py mypy_plugin.py profiles.py py.typed rl rpc types.py v2
 """
 OWN = frozenset(_NAMES.split())
 """All that this distribution has in its directory."""
