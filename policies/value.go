@@ -208,7 +208,7 @@ func amountValue(a policy.Amount) cty.Value {
 	return cty.ObjectVal(map[string]cty.Value{
 		"slices": cty.NumberIntVal(int64(a.Slices)), "chips": cty.NumberIntVal(int64(a.Chips)),
 		"on_demand_chips": cty.NumberIntVal(int64(a.OnDemand)), "spot_chips": cty.NumberIntVal(int64(a.Spot)),
-		"cost_per_hour": priceValue(a.PerHour), "cost_per_month": priceValue(a.PerHour.Times(policy.HoursPerMonth)),
+		"cost_per_hour": priceValue(a.PerHour), "cost_per_month": priceValue(a.PerHour.Times(accelerators.HoursPerMonth)),
 		"unknown_prices": cty.NumberIntVal(int64(a.Unknown)),
 	})
 }

@@ -12,9 +12,6 @@ import (
 // the major one with changed or removed parts.
 const FormatVersion = "1.0"
 
-// HoursPerMonth turns costs per hour into costs per month: 365 days / 12.
-const HoursPerMonth = 730
-
 // Who makes a plan.
 type Who struct {
 	User string // "ada", or the actor of a CI job
