@@ -61,7 +61,11 @@ class WandbLogger(NexRLModule):
         with self._lock:
             run, self._run = self._run, None
             if run is not None:
+                import wandb
+
                 run.finish()
+                # Offline, finish() returns while wandb's own process still writes; this waits for its end.
+                wandb.teardown()
 
     def _named(self, key: str) -> str:
         return str(setting(self._config, key, DEFAULTS[key]))

@@ -81,11 +81,14 @@ class Nodes:
 
 
 def main() -> None:
+    from ray._common.utils import get_default_ray_temp_dir
     from ray.cluster_utils import Cluster
 
     from engines.ray.starting import be_patient, node_options
 
     be_patient()
+    # Where the address of a cluster is written; only a node without a directory of its own makes it.
+    Path(get_default_ray_temp_dir()).mkdir(parents=True, exist_ok=True)
     cluster = Cluster()
     nodes: dict[str, Any] = {}
     directories: list[str] = []
