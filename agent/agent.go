@@ -170,6 +170,9 @@ func serve(ctx context.Context, c Config, dir *hostdir.Dir, at place) error {
 	if link := a.machine.link; link != nil {
 		host := link.Host(live.Identity{Slice: c.Slice, Host: c.Host, Key: keys.Private()}, a.poller)
 		defer host.Close()
+		if at.shared == nil {
+			a.machine.identities.Follow(host.Live)
+		}
 		a.poller.Live, reports.Stream, reports.Durable = host.Live, host, hostlink.Durable
 	}
 	a.reporter = mailbox.NewReporter(reports)

@@ -245,7 +245,8 @@ func openMachine(c Config, dir *hostdir.Dir, memory *hostdir.State, keys *hostdi
 	}
 	if c.Store.WriteInterval() > 0 { // a directory is as fast, and costs nothing
 		m.link = live.Open(live.Config{
-			Store: c.Store, Identity: live.Identity{Slice: c.Slice, Host: c.Host, Key: keys.Private()}, Stack: m.api.Stack, Log: c.Log,
+			Store: c.Store, Identity: live.Identity{Slice: c.Slice, Host: c.Host, Key: keys.Private()}, Stack: m.api.Stack,
+			Authorities: m.identities.Push, Log: c.Log,
 		})
 	}
 	return m

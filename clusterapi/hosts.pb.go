@@ -1199,8 +1199,10 @@ func (x *HostActorUsage) GetP99() float64 {
 
 // ControllerMessages are messages to several hosts in one.
 type ControllerMessages struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Messages      []*ControllerMessage   `protobuf:"bytes,1,rep,name=messages,proto3" json:"messages,omitempty"`
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Messages []*ControllerMessage   `protobuf:"bytes,1,rep,name=messages,proto3" json:"messages,omitempty"`
+	// authorities are for all hosts of the stream, where they have changed.
+	Authorities   *HostAuthorities `protobuf:"bytes,2,opt,name=authorities,proto3" json:"authorities,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1242,6 +1244,66 @@ func (x *ControllerMessages) GetMessages() []*ControllerMessage {
 	return nil
 }
 
+func (x *ControllerMessages) GetAuthorities() *HostAuthorities {
+	if x != nil {
+		return x.Authorities
+	}
+	return nil
+}
+
+// HostAuthorities are which authorities certify actors, as they are in the store.
+type HostAuthorities struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Object        int64                  `protobuf:"varint,1,opt,name=object,proto3" json:"object,omitempty"` // the generation of the object in the store
+	Data          []byte                 `protobuf:"bytes,2,opt,name=data,proto3" json:"data,omitempty"`      // its content
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HostAuthorities) Reset() {
+	*x = HostAuthorities{}
+	mi := &file_clusterapi_hosts_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HostAuthorities) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HostAuthorities) ProtoMessage() {}
+
+func (x *HostAuthorities) ProtoReflect() protoreflect.Message {
+	mi := &file_clusterapi_hosts_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HostAuthorities.ProtoReflect.Descriptor instead.
+func (*HostAuthorities) Descriptor() ([]byte, []int) {
+	return file_clusterapi_hosts_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *HostAuthorities) GetObject() int64 {
+	if x != nil {
+		return x.Object
+	}
+	return 0
+}
+
+func (x *HostAuthorities) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
 // ControllerMessage is to one host.
 type ControllerMessage struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
@@ -1260,7 +1322,7 @@ type ControllerMessage struct {
 
 func (x *ControllerMessage) Reset() {
 	*x = ControllerMessage{}
-	mi := &file_clusterapi_hosts_proto_msgTypes[16]
+	mi := &file_clusterapi_hosts_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1272,7 +1334,7 @@ func (x *ControllerMessage) String() string {
 func (*ControllerMessage) ProtoMessage() {}
 
 func (x *ControllerMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_hosts_proto_msgTypes[16]
+	mi := &file_clusterapi_hosts_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1285,7 +1347,7 @@ func (x *ControllerMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ControllerMessage.ProtoReflect.Descriptor instead.
 func (*ControllerMessage) Descriptor() ([]byte, []int) {
-	return file_clusterapi_hosts_proto_rawDescGZIP(), []int{16}
+	return file_clusterapi_hosts_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ControllerMessage) GetNumber() uint32 {
@@ -1341,7 +1403,7 @@ type HostWelcome struct {
 
 func (x *HostWelcome) Reset() {
 	*x = HostWelcome{}
-	mi := &file_clusterapi_hosts_proto_msgTypes[17]
+	mi := &file_clusterapi_hosts_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1353,7 +1415,7 @@ func (x *HostWelcome) String() string {
 func (*HostWelcome) ProtoMessage() {}
 
 func (x *HostWelcome) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_hosts_proto_msgTypes[17]
+	mi := &file_clusterapi_hosts_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1366,7 +1428,7 @@ func (x *HostWelcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostWelcome.ProtoReflect.Descriptor instead.
 func (*HostWelcome) Descriptor() ([]byte, []int) {
-	return file_clusterapi_hosts_proto_rawDescGZIP(), []int{17}
+	return file_clusterapi_hosts_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *HostWelcome) GetHeartbeat() int64 {
@@ -1394,7 +1456,7 @@ type HostAssignment struct {
 
 func (x *HostAssignment) Reset() {
 	*x = HostAssignment{}
-	mi := &file_clusterapi_hosts_proto_msgTypes[18]
+	mi := &file_clusterapi_hosts_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1406,7 +1468,7 @@ func (x *HostAssignment) String() string {
 func (*HostAssignment) ProtoMessage() {}
 
 func (x *HostAssignment) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_hosts_proto_msgTypes[18]
+	mi := &file_clusterapi_hosts_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1419,7 +1481,7 @@ func (x *HostAssignment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostAssignment.ProtoReflect.Descriptor instead.
 func (*HostAssignment) Descriptor() ([]byte, []int) {
-	return file_clusterapi_hosts_proto_rawDescGZIP(), []int{18}
+	return file_clusterapi_hosts_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *HostAssignment) GetObject() int64 {
@@ -1557,9 +1619,13 @@ const file_clusterapi_hosts_proto_rawDesc = "" +
 	"\apending\x18\x04 \x01(\x03R\apending\x12\x12\n" +
 	"\x04mean\x18\x05 \x01(\x01R\x04mean\x12\x10\n" +
 	"\x03p50\x18\x06 \x01(\x01R\x03p50\x12\x10\n" +
-	"\x03p99\x18\a \x01(\x01R\x03p99\"T\n" +
+	"\x03p99\x18\a \x01(\x01R\x03p99\"\x98\x01\n" +
 	"\x12ControllerMessages\x12>\n" +
-	"\bmessages\x18\x01 \x03(\v2\".fray.cluster.v1.ControllerMessageR\bmessages\"\xf2\x01\n" +
+	"\bmessages\x18\x01 \x03(\v2\".fray.cluster.v1.ControllerMessageR\bmessages\x12B\n" +
+	"\vauthorities\x18\x02 \x01(\v2 .fray.cluster.v1.HostAuthoritiesR\vauthorities\"=\n" +
+	"\x0fHostAuthorities\x12\x16\n" +
+	"\x06object\x18\x01 \x01(\x03R\x06object\x12\x12\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\"\xf2\x01\n" +
 	"\x11ControllerMessage\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\rR\x06number\x126\n" +
 	"\awelcome\x18\x02 \x01(\v2\x1c.fray.cluster.v1.HostWelcomeR\awelcome\x12\x1a\n" +
@@ -1590,7 +1656,7 @@ func file_clusterapi_hosts_proto_rawDescGZIP() []byte {
 	return file_clusterapi_hosts_proto_rawDescData
 }
 
-var file_clusterapi_hosts_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_clusterapi_hosts_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_clusterapi_hosts_proto_goTypes = []any{
 	(*HostMessages)(nil),       // 0: fray.cluster.v1.HostMessages
 	(*HostMessage)(nil),        // 1: fray.cluster.v1.HostMessage
@@ -1608,11 +1674,12 @@ var file_clusterapi_hosts_proto_goTypes = []any{
 	(*TaskUsage)(nil),          // 13: fray.cluster.v1.TaskUsage
 	(*HostActorUsage)(nil),     // 14: fray.cluster.v1.HostActorUsage
 	(*ControllerMessages)(nil), // 15: fray.cluster.v1.ControllerMessages
-	(*ControllerMessage)(nil),  // 16: fray.cluster.v1.ControllerMessage
-	(*HostWelcome)(nil),        // 17: fray.cluster.v1.HostWelcome
-	(*HostAssignment)(nil),     // 18: fray.cluster.v1.HostAssignment
-	nil,                        // 19: fray.cluster.v1.HostTask.PortsEntry
-	nil,                        // 20: fray.cluster.v1.HostUsage.UsageEntry
+	(*HostAuthorities)(nil),    // 16: fray.cluster.v1.HostAuthorities
+	(*ControllerMessage)(nil),  // 17: fray.cluster.v1.ControllerMessage
+	(*HostWelcome)(nil),        // 18: fray.cluster.v1.HostWelcome
+	(*HostAssignment)(nil),     // 19: fray.cluster.v1.HostAssignment
+	nil,                        // 20: fray.cluster.v1.HostTask.PortsEntry
+	nil,                        // 21: fray.cluster.v1.HostUsage.UsageEntry
 }
 var file_clusterapi_hosts_proto_depIdxs = []int32{
 	1,  // 0: fray.cluster.v1.HostMessages.messages:type_name -> fray.cluster.v1.HostMessage
@@ -1624,23 +1691,24 @@ var file_clusterapi_hosts_proto_depIdxs = []int32{
 	8,  // 6: fray.cluster.v1.LiveReport.task:type_name -> fray.cluster.v1.HostTask
 	7,  // 7: fray.cluster.v1.LiveReport.packed_tasks:type_name -> fray.cluster.v1.HostPackedTasks
 	11, // 8: fray.cluster.v1.LiveReport.usage:type_name -> fray.cluster.v1.HostUsage
-	19, // 9: fray.cluster.v1.HostTask.ports:type_name -> fray.cluster.v1.HostTask.PortsEntry
+	20, // 9: fray.cluster.v1.HostTask.ports:type_name -> fray.cluster.v1.HostTask.PortsEntry
 	9,  // 10: fray.cluster.v1.HostTask.termination:type_name -> fray.cluster.v1.HostTermination
 	10, // 11: fray.cluster.v1.HostTask.before_stop:type_name -> fray.cluster.v1.HostHook
-	20, // 12: fray.cluster.v1.HostUsage.usage:type_name -> fray.cluster.v1.HostUsage.UsageEntry
+	21, // 12: fray.cluster.v1.HostUsage.usage:type_name -> fray.cluster.v1.HostUsage.UsageEntry
 	12, // 13: fray.cluster.v1.HostUsage.requests:type_name -> fray.cluster.v1.HostRequests
 	14, // 14: fray.cluster.v1.TaskUsage.actors:type_name -> fray.cluster.v1.HostActorUsage
-	16, // 15: fray.cluster.v1.ControllerMessages.messages:type_name -> fray.cluster.v1.ControllerMessage
-	17, // 16: fray.cluster.v1.ControllerMessage.welcome:type_name -> fray.cluster.v1.HostWelcome
-	18, // 17: fray.cluster.v1.ControllerMessage.assignment:type_name -> fray.cluster.v1.HostAssignment
-	13, // 18: fray.cluster.v1.HostUsage.UsageEntry.value:type_name -> fray.cluster.v1.TaskUsage
-	0,  // 19: fray.cluster.v1.Hosts.Connect:input_type -> fray.cluster.v1.HostMessages
-	15, // 20: fray.cluster.v1.Hosts.Connect:output_type -> fray.cluster.v1.ControllerMessages
-	20, // [20:21] is the sub-list for method output_type
-	19, // [19:20] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	17, // 15: fray.cluster.v1.ControllerMessages.messages:type_name -> fray.cluster.v1.ControllerMessage
+	16, // 16: fray.cluster.v1.ControllerMessages.authorities:type_name -> fray.cluster.v1.HostAuthorities
+	18, // 17: fray.cluster.v1.ControllerMessage.welcome:type_name -> fray.cluster.v1.HostWelcome
+	19, // 18: fray.cluster.v1.ControllerMessage.assignment:type_name -> fray.cluster.v1.HostAssignment
+	13, // 19: fray.cluster.v1.HostUsage.UsageEntry.value:type_name -> fray.cluster.v1.TaskUsage
+	0,  // 20: fray.cluster.v1.Hosts.Connect:input_type -> fray.cluster.v1.HostMessages
+	15, // 21: fray.cluster.v1.Hosts.Connect:output_type -> fray.cluster.v1.ControllerMessages
+	21, // [21:22] is the sub-list for method output_type
+	20, // [20:21] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_clusterapi_hosts_proto_init() }
@@ -1656,7 +1724,7 @@ func file_clusterapi_hosts_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_clusterapi_hosts_proto_rawDesc), len(file_clusterapi_hosts_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   21,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -138,7 +138,7 @@ func Run(ctx context.Context, cfg Config) error {
 			err = cfg.Leading(lease.Context(), lease)
 		}
 		if err == nil {
-			live := served.lead(lease, stack)
+			live := served.lead(lease, stack, cfg.Store)
 			go pruneKeys(lease.Context(), cfg, lease.Epoch())
 			go served.sessions.Reap(lease.Context(), stack, cfg.Log)
 			err = loop.Run(lease.Context(), cfg.loop(seen, live), stack, lease)

@@ -132,15 +132,21 @@ func (s *services) serveAPI(ctx context.Context, cfg Config, stack *access.Seria
 
 // lead has the services answer as long as a lease holds. It returns what hosts report by
 // streams; nil: they cannot.
-func (s *services) lead(lease *store.Held, stack *access.Serializer) apply.Live {
+func (s *services) lead(lease *store.Held, stack *access.Serializer, in store.Store) apply.Live {
 	if s.api == nil {
 		return nil
 	}
 	table := s.hosts.Lead(stack.Wake())
+	if in.WriteInterval() > 0 { // else hosts read them themselves
+		go keys.WatchAuthorities(lease.Context(), in, authoritiesPace, func(o store.Object) { table.Authorities(o.Generation, o.Data) })
+	}
 	s.metadata.Lead(lease, stack)
 	s.api.Lead(lease, stack)
 	return table
 }
+
+// authoritiesPace is how often a controller looks for hosts which authorities certify actors.
+const authoritiesPace = 2 * time.Second
 
 // hostOf is which host a token is of.
 func hostOf(tokens *token.Verifier) func(ctx context.Context, text string) (slice string, host int, err error) {

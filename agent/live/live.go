@@ -32,6 +32,8 @@ type Identity struct {
 type Config struct {
 	Store store.Store // where the lease is
 	Identity
+	// Authorities takes in which authorities certify actors, as an object of the store has it.
+	Authorities func(object store.Generation, data []byte)
 	// Stack is the mark of the host's stack, "" while it is not known.
 	Stack func() string
 	Log   *slog.Logger
@@ -52,7 +54,7 @@ const connectPatience = 5 * time.Second
 // Open returns a link, which connects while Run runs.
 func Open(cfg Config) *Link {
 	l := &Link{cfg: cfg}
-	l.client = hostlink.NewClient(hostlink.Config{Dial: l.dial, Log: cfg.Log})
+	l.client = hostlink.NewClient(hostlink.Config{Dial: l.dial, Authorities: cfg.Authorities, Log: cfg.Log})
 	return l
 }
 

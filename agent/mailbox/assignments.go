@@ -25,7 +25,7 @@ const (
 )
 
 // checkInterval is how often the assignment is read while the controller sends it by stream.
-const checkInterval = 15 * time.Minute
+const checkInterval = 30 * time.Minute
 
 // Poller watches one slice's assignment.
 type Poller struct {

@@ -40,7 +40,10 @@ type Conn interface {
 type Config struct {
 	// Dial returns a connection to the controller that leads now, or why there is none.
 	Dial func(ctx context.Context) (Conn, error)
-	Log  *slog.Logger
+	// Authorities is called with which authorities certify actors, as an object of the store
+	// has it. It must not block; nil: it is not called.
+	Authorities func(object state.Generation, data []byte)
+	Log         *slog.Logger
 }
 
 // Client keeps one stream to the controller that leads, for all hosts of a process. Its

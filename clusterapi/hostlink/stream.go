@@ -103,6 +103,9 @@ func (c *Client) receive(stream clusterapi.Hosts_ConnectClient) error {
 		if err != nil {
 			return err
 		}
+		if a := batch.GetAuthorities(); a != nil && c.cfg.Authorities != nil {
+			c.cfg.Authorities(state.Generation(a.GetObject()), a.GetData())
+		}
 		for _, m := range batch.GetMessages() {
 			if assigned := c.heard(m); assigned != nil {
 				assigned(state.Generation(m.GetAssignment().GetObject()), m.GetAssignment().GetData())

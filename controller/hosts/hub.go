@@ -101,8 +101,9 @@ type session struct {
 	who   caller.Caller
 	wake  chan struct{}
 
-	hosts map[uint32]speaker   // by their numbers in the stream
-	out   map[uint32]*outgoing // what waits to be sent, at most one for a host
+	hosts       map[uint32]speaker          // by their numbers in the stream
+	authorities *clusterapi.HostAuthorities // that wait to be sent; nil: none do
+	out         map[uint32]*outgoing        // what waits to be sent, at most one for a host
 }
 
 // outgoing is what is to be sent to a host: newer news take the place of older ones.
@@ -159,11 +160,11 @@ func (s *session) send(ctx context.Context, stream clusterapi.Hosts_ConnectServe
 		case <-ctx.Done():
 			return
 		}
-		messages := s.table.outgoing(s)
-		if len(messages) == 0 {
+		batch := s.table.outgoing(s)
+		if len(batch.Messages) == 0 && batch.Authorities == nil {
 			continue
 		}
-		if err := stream.Send(&clusterapi.ControllerMessages{Messages: messages}); err != nil {
+		if err := stream.Send(batch); err != nil {
 			return // the stream has ended, as its receiver learns
 		}
 	}
@@ -176,11 +177,15 @@ func (s *session) to(number uint32) *outgoing {
 		o = &outgoing{}
 		s.out[number] = o
 	}
+	s.signal()
+	return o
+}
+
+func (s *session) signal() {
 	select {
 	case s.wake <- struct{}{}:
 	default:
 	}
-	return o
 }
 
 // message is what is sent.

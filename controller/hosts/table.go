@@ -28,12 +28,13 @@ const (
 type Table struct {
 	wake chan<- struct{}
 
-	mu       sync.Mutex
-	hosts    map[key]*entry
-	changed  []*entry                    // since the last Take
-	assigned map[string]state.Generation // of the object in the store, by slice
-	of       map[string][]*entry         // hosts that are connected, by slice
-	streams  int
+	mu          sync.Mutex
+	hosts       map[key]*entry
+	changed     []*entry                    // since the last Take
+	assigned    map[string]state.Generation // of the object in the store, by slice
+	of          map[string][]*entry         // hosts that are connected, by slice
+	sessions    map[*session]bool
+	authorities *clusterapi.HostAuthorities // nil: none are known
 
 	monitored time.Duration // of the loop, at its last look
 	looked    time.Time     // then
@@ -72,20 +73,23 @@ type speaker struct {
 }
 
 func newTable(wake chan<- struct{}) *Table {
-	return &Table{wake: wake, hosts: map[key]*entry{}, assigned: map[string]state.Generation{}, of: map[string][]*entry{}, looked: time.Now()}
+	return &Table{wake: wake, hosts: map[key]*entry{}, assigned: map[string]state.Generation{}, of: map[string][]*entry{}, sessions: map[*session]bool{}, looked: time.Now()}
 }
 
-func (t *Table) opened(*session) {
+func (t *Table) opened(s *session) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.streams++
+	t.sessions[s] = true
+	if s.authorities = t.authorities; s.authorities != nil {
+		s.signal()
+	}
 }
 
 // closed takes note that a stream has ended.
 func (t *Table) closed(s *session) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.streams--
+	delete(t.sessions, s)
 	for number := range s.hosts {
 		t.leaveLocked(s, number)
 	}
@@ -133,7 +137,7 @@ func (t *Table) hello(s *session, number uint32, of *clusterapi.HostHello) bool 
 		e.speakers++
 	}
 	s.hosts[number] = speaker{entry: e, boot: of.GetBoot()}
-	s.to(number).welcome = welcome(t.streams, len(t.hosts))
+	s.to(number).welcome = welcome(len(t.sessions), len(t.hosts))
 	e.known = state.Generation(of.GetAssignment())
 	if object := t.assigned[at.slice]; object > e.known {
 		e.known = object
@@ -257,7 +261,7 @@ func (t *Table) wakeLater() {
 }
 
 // outgoing takes what waits to be sent by a stream.
-func (t *Table) outgoing(s *session) []*clusterapi.ControllerMessage {
+func (t *Table) outgoing(s *session) *clusterapi.ControllerMessages {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	messages := make([]*clusterapi.ControllerMessage, 0, len(s.out))
@@ -265,7 +269,9 @@ func (t *Table) outgoing(s *session) []*clusterapi.ControllerMessage {
 		messages = append(messages, o.message(number))
 	}
 	clear(s.out)
-	return messages
+	batch := &clusterapi.ControllerMessages{Messages: messages, Authorities: s.authorities}
+	s.authorities = nil
+	return batch
 }
 
 func (t *Table) live() int {
@@ -321,6 +327,17 @@ func (t *Table) Assigned(slice string, object state.Generation, data []byte) {
 			e.known = object
 			e.session.to(e.number).assignment = pushed
 		}
+	}
+}
+
+// Authorities sends hosts which authorities certify actors, as an object of the store has it.
+func (t *Table) Authorities(object state.Generation, data []byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.authorities = &clusterapi.HostAuthorities{Object: int64(object), Data: data}
+	for s := range t.sessions {
+		s.authorities = t.authorities
+		s.signal()
 	}
 }
 
