@@ -16,12 +16,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fray-ml/fray/agent/hostdir"
+	"github.com/fray-ml/fray/agent/live"
 	"github.com/fray-ml/fray/agent/mailbox"
 	"github.com/fray-ml/fray/agent/notice"
 	"github.com/fray-ml/fray/agent/outcome"
 	"github.com/fray-ml/fray/agent/ports"
 	"github.com/fray-ml/fray/agent/task"
 	"github.com/fray-ml/fray/agent/usage"
+	"github.com/fray-ml/fray/clusterapi/hostlink"
 	"github.com/fray-ml/fray/filelock"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/sleep"
@@ -158,13 +160,22 @@ func serve(ctx context.Context, c Config, dir *hostdir.Dir, at place) error {
 		return err
 	}
 	if at.shared == nil {
-		a.machine = openMachine(c, dir, memory)
+		a.machine = openMachine(c, dir, memory, keys)
 		defer a.machine.close()
 	}
 	a.tasks = a.taskHost(keys)
 	a.report = a.firstReport(keys)
-	a.reporter = mailbox.NewReporter(a.reports(memory, at))
 	a.poller = mailbox.NewPoller(&mailbox.Poller{Store: c.Store, Slice: c.Slice, Log: c.Log})
+	reports := a.reports(memory, at)
+	if link := a.machine.link; link != nil {
+		host := link.Host(live.Identity{Slice: c.Slice, Host: c.Host, Key: keys.Private()}, a.poller)
+		defer host.Close()
+		if at.shared == nil {
+			a.machine.identities.Follow(host.Live)
+		}
+		a.poller.Live, reports.Stream, reports.Durable = host.Live, host, hostlink.Durable
+	}
+	a.reporter = mailbox.NewReporter(reports)
 	if err := a.adopt(); err != nil {
 		return err
 	}
@@ -185,6 +196,9 @@ func serve(ctx context.Context, c Config, dir *hostdir.Dir, at place) error {
 		return err
 	}
 	workers.Go(func() { a.reporter.Run(a.work) })
+	if at.shared == nil && a.machine.link != nil {
+		workers.Go(func() { a.machine.link.Run(a.work) })
+	}
 	in := inputs{assignments: make(chan state.Assignment), notices: make(chan string)}
 	watching, stop := context.WithCancel(ctx)
 	defer stop()

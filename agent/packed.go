@@ -14,6 +14,7 @@ import (
 	"github.com/fray-ml/fray/agent/hostapi"
 	"github.com/fray-ml/fray/agent/hostdir"
 	"github.com/fray-ml/fray/agent/identities"
+	"github.com/fray-ml/fray/agent/live"
 	"github.com/fray-ml/fray/agent/notice"
 	"github.com/fray-ml/fray/sleep"
 	"github.com/fray-ml/fray/state"
@@ -234,13 +235,21 @@ type place struct {
 type machine struct {
 	api        *hostapi.API
 	identities *identities.Keeper
+	link       *live.Link // to the controller; nil: the store is the only way
 }
 
-func openMachine(c Config, dir *hostdir.Dir, memory *hostdir.State) *machine {
-	return &machine{
+func openMachine(c Config, dir *hostdir.Dir, memory *hostdir.State, keys *hostdir.Keys) *machine {
+	m := &machine{
 		api:        hostapi.Open(hostapi.Config{Store: c.Store, Address: c.Address, Dir: dir, State: memory, Log: c.Log}),
 		identities: identities.New(c.Store, c.Log),
 	}
+	if c.Store.WriteInterval() > 0 { // a directory is as fast, and costs nothing
+		m.link = live.Open(live.Config{
+			Store: c.Store, Identity: live.Identity{Slice: c.Slice, Host: c.Host, Key: keys.Private()}, Stack: m.api.Stack,
+			Authorities: m.identities.Push, Log: c.Log,
+		})
+	}
+	return m
 }
 
 // close ends all calls, what they started, and the keeping of identities.

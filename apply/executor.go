@@ -20,8 +20,9 @@ const callTimeout = 2 * time.Minute
 
 // result is what came of an action.
 type result struct {
-	action plan.Action
-	err    error
+	action   plan.Action
+	err      error
+	assigned *plan.Assigned // what was written; nil: nothing was assigned
 }
 
 // errNotBegun says that an action was still queued when the executor closed.
@@ -37,6 +38,7 @@ type executor struct {
 	valid     func() error
 	// certify puts certificates into assignments; nil: they get none.
 	certify   func(ctx context.Context, a *state.Assignment, hosts []state.HostReport) error
+	live      Live          // nil: there is none
 	slots     chan struct{} // of calls to providers, which may hang
 	writes    chan struct{} // of those to the store
 	results   chan result
@@ -63,13 +65,13 @@ func (e *executor) start(ctx context.Context, a plan.Action, hosts []plan.Host) 
 	e.inFlight[a.Slice.Name] = a.Verb
 	go func() {
 		slots <- struct{}{}
-		err := errNotBegun
+		r := result{action: a, err: errNotBegun}
 		if !e.closed.Load() {
-			err = e.do(ctx, a, hosts)
+			r.assigned, r.err = e.do(ctx, a, hosts)
 		}
 		<-slots
 		select {
-		case e.results <- result{a, err}:
+		case e.results <- r:
 		case <-e.abandoned:
 		}
 	}()
@@ -104,12 +106,21 @@ func (e *executor) ended(a plan.Action, err error) {
 	}
 }
 
-func (e *executor) do(ctx context.Context, a plan.Action, hosts []plan.Host) error {
+// do carries an action out. It returns what it has assigned, if anything.
+func (e *executor) do(ctx context.Context, a plan.Action, hosts []plan.Host) (*plan.Assigned, error) {
 	if err := e.valid(); err != nil {
-		return err
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
+	if a.Verb == plan.Assign {
+		return e.assign(ctx, a, hosts)
+	}
+	return nil, e.act(ctx, a)
+}
+
+// act carries an action out that assigns nothing.
+func (e *executor) act(ctx context.Context, a plan.Action) error {
 	switch a.Verb {
 	case plan.CreateSlice, plan.RepairSlice:
 		p, err := e.provider(a.Slice.Provider)
@@ -136,7 +147,6 @@ func (e *executor) do(ctx context.Context, a plan.Action, hosts []plan.Host) err
 		spec.Stack = e.stack // nothing else is deleted
 		return p.Delete(ctx, spec)
 	case plan.Assign:
-		return e.assign(ctx, a, hosts)
 	case plan.ForgetSlice:
 		return e.forget(ctx, a.Slice.Name)
 	}
@@ -151,7 +161,7 @@ func (e *executor) provider(name schema.ProviderName) (providers.Provider, error
 	return p, nil
 }
 
-func (e *executor) assign(ctx context.Context, a plan.Action, hosts []plan.Host) error {
+func (e *executor) assign(ctx context.Context, a plan.Action, hosts []plan.Host) (*plan.Assigned, error) {
 	out := *a.Assignment
 	out.Epoch = e.epoch
 	if e.certify != nil && out.Run != nil {
@@ -160,17 +170,25 @@ func (e *executor) assign(ctx context.Context, a plan.Action, hosts []plan.Host)
 			reports[i] = hosts[i].HostReport
 		}
 		if err := e.certify(ctx, &out, reports); err != nil {
-			return fmt.Errorf("certify the hosts of %s: %w", out.Slice, err)
+			return nil, fmt.Errorf("certify the hosts of %s: %w", out.Slice, err)
 		}
 	}
 	data, err := store.Encode(out)
 	if err != nil {
-		return fmt.Errorf("encode assignment: %w", err)
+		return nil, fmt.Errorf("encode assignment: %w", err)
 	}
-	if _, err := e.store.Put(ctx, store.AssignKey(out.Slice), data, a.Object); err != nil {
-		return fmt.Errorf("write assignment of %s: %w", out.Slice, err)
+	object, err := e.store.Put(ctx, store.AssignKey(out.Slice), data, a.Object)
+	if err != nil {
+		return nil, fmt.Errorf("write assignment of %s: %w", out.Slice, err)
 	}
-	return nil
+	if e.live == nil {
+		return nil, nil
+	}
+	e.live.Assigned(out.Slice, object, data)
+	if out, err = store.DecodeAssignment(data); err != nil { // as it is read from the store
+		return nil, fmt.Errorf("read back what the hosts of %s are to run: %w", out.Slice, err)
+	}
+	return &plan.Assigned{Assignment: out, Object: object}, nil
 }
 
 // forget removes the mailbox of a slice that is gone: its agents are, too.

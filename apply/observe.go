@@ -34,6 +34,8 @@ type Observer struct {
 	Patience time.Duration
 	// HostReasons is whether and when hosts that have not reported are asked why.
 	HostReasons HostReasons
+	// Live are hosts that report by streams; nil: all report to the store alone.
+	Live Live
 
 	listers  map[schema.ProviderName]*lister
 	doubts   map[schema.ProviderName]*confirmer
@@ -43,6 +45,7 @@ type Observer struct {
 	damaged  map[string]string // why an assignment cannot be read, by slice
 	hosts    map[string][]plan.Host
 	booting  bootStatuses
+	live     liveMail
 	changed  map[string]bool // see Changed
 	changing map[string]bool // what becomes it when a look succeeds
 	look     uint64          // the number of the last one
@@ -52,37 +55,6 @@ type Observer struct {
 	// suspended does not wake up to hosts that all seem silent.
 	monitored time.Duration
 	looked    time.Time // last
-}
-
-// maxGap is the most that the time between two looks counts for silence.
-const maxGap = 5 * time.Second
-
-// presence is a store that knows since when a host is silent, zero while it lives: hosts
-// need not write again and again that they do.
-type presence interface {
-	SilentSince(slice string, host int) time.Time
-}
-
-// passed is how much of the time since the last look counts for silence.
-func (o *Observer) passed(now time.Time) time.Duration {
-	passed := now.Sub(o.looked)
-	if _, knows := o.Store.(presence); knows {
-		return passed
-	}
-	return min(passed, maxGap)
-}
-
-// heartbeat is that of a host whose report was just read.
-func (o *Observer) heartbeat(r *state.HostReport) *plan.Heartbeat {
-	known, knows := o.Store.(presence)
-	if !knows {
-		return plan.NewHeartbeat(o.monitored)
-	}
-	since := known.SilentSince(r.Slice, r.Host)
-	if since.IsZero() {
-		return nil
-	}
-	return plan.NewHeartbeat(max(0, o.monitored-o.looked.Sub(since)))
 }
 
 // Observe returns the world of one stack. A provider that cannot be asked is
@@ -183,21 +155,32 @@ func (o *Observer) Doubt(doubts []plan.Doubt) {
 
 // mailbox makes one list and reads what changed, however many hosts there are.
 func (o *Observer) mailbox(ctx context.Context, obs *plan.Observed) error {
+	o.takeLive()
+	if o.listDue(obs) {
+		if err := o.list(ctx); err != nil {
+			return err
+		}
+	}
+	obs.Booting = o.booting.slices()
+	obs.Assignments, obs.Damaged, obs.Hosts, obs.Monitored = o.assigned, maps.Clone(o.damaged), o.hosts, o.monitored
+	return nil
+}
+
+func (o *Observer) list(ctx context.Context) error {
 	listed, err := o.Store.List(ctx, store.AssignPrefix, store.BootPrefix, store.HostsPrefix)
 	if err != nil {
 		return err
 	}
 	fresh, gone := differences(o.listed, listed)
 	if len(fresh)+len(gone) > 0 {
-		read, err := o.read(ctx, listed, fresh)
+		read, err := o.read(ctx, listed, o.unread(listed, fresh))
 		if err != nil {
 			return err
 		}
 		o.takeIn(read, gone)
 		o.listed = listed
 	}
-	obs.Booting = o.booting.slices()
-	obs.Assignments, obs.Damaged, obs.Hosts, obs.Monitored = o.assigned, maps.Clone(o.damaged), o.hosts, o.monitored
+	o.listedLive()
 	return nil
 }
 
@@ -298,6 +281,7 @@ func (o *Observer) takeIn(read []mail, gone []string) {
 		case m.assignment != nil:
 			w.assignments()[m.slice] = *m.assignment
 			w.note(m.slice, m.damaged)
+			o.announce(m.assignment)
 		default:
 			w.report(m.report)
 		}
@@ -345,9 +329,12 @@ func (w *mailWriter) hosts() map[string][]plan.Host {
 func (w *mailWriter) report(r *state.HostReport) {
 	hosts := w.o.hosts[r.Slice]
 	i, known := slices.BinarySearchFunc(hosts, r.Host, func(h plan.Host, n int) int { return h.Host - n })
+	if known && w.o.isLate(&hosts[i].HostReport, r) {
+		return
+	}
 	if known && saysTheSame(&hosts[i].HostReport, r) {
 		hosts = slices.Clone(hosts)
-		hosts[i].Heartbeat, hosts[i].HostUsage = w.o.heartbeat(r), r.HostUsage
+		hosts[i].Heartbeat, hosts[i].HostUsage, hosts[i].Seq = w.o.heartbeat(r), r.HostUsage, r.Seq
 		w.hosts()[r.Slice] = hosts
 		return
 	}
@@ -380,6 +367,7 @@ func (w *mailWriter) drop(key string) {
 	if strings.HasPrefix(key, store.AssignPrefix) {
 		delete(w.assignments(), slice)
 		w.note(slice, nil)
+		w.o.withdraw(slice)
 		return
 	}
 	left := slices.DeleteFunc(slices.Clone(w.o.hosts[slice]), func(h plan.Host) bool { return store.HostKey(slice, h.Host) == key })

@@ -47,6 +47,8 @@ type Config struct {
 	Eager bool
 	// Events has what happens kept in the store.
 	Events bool
+	// Live are hosts that report by streams; nil: all report to the store alone.
+	Live Live
 	// Wake ends a Wait when something is received from it; nil: nothing does.
 	Wake <-chan struct{}
 	// OnAction sees how every single action ended, with its error or nil.
@@ -141,9 +143,9 @@ func New(ctx context.Context, cfg Config) (*Stepper, error) {
 		doc:            keepEnds(doc, records.known),
 		events:         events,
 		eventsNotedFor: doc,
-		observer:       &Observer{Store: cfg.Store, Providers: cfg.Providers, Now: cfg.Now, Patience: cfg.Patience, HostReasons: cfg.HostReasons},
+		observer:       &Observer{Store: cfg.Store, Providers: cfg.Providers, Now: cfg.Now, Patience: cfg.Patience, HostReasons: cfg.HostReasons, Live: cfg.Live},
 		exec: &executor{
-			store: cfg.Store, providers: cfg.Providers, stack: doc.Stack(), epoch: cfg.Epoch, valid: cfg.Valid, certify: cfg.Certify,
+			store: cfg.Store, providers: cfg.Providers, stack: doc.Stack(), epoch: cfg.Epoch, valid: cfg.Valid, certify: cfg.Certify, live: cfg.Live,
 			slots:    make(chan struct{}, cfg.Parallelism),
 			writes:   make(chan struct{}, cfg.Parallelism),
 			results:  make(chan result),
@@ -338,6 +340,7 @@ func (s *Stepper) fold(r result) {
 	if errors.Is(r.err, errNotBegun) {
 		return
 	}
+	s.observer.wrote(r.assigned)
 	if !writes(r.action.Verb) {
 		s.called = s.cfg.Now()
 	}

@@ -5,4 +5,4 @@
 // Start with cluster.proto.
 package clusterapi
 
-//go:generate go -C .. run ./providers/gcp/tpuapi/internal/stubs clusterapi/cluster.proto
+//go:generate go -C .. run ./providers/gcp/tpuapi/internal/stubs clusterapi/cluster.proto clusterapi/hosts.proto

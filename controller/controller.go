@@ -12,6 +12,7 @@
 //	registry             endpoints of actors by name
 //	describe, admission  the state as messages; requests as changes of the state
 //	metadata, cluster, admin, joblogs, actors, pause      the services
+//	hosts                what hosts report by streams
 //	apiserver            connections, tokens, leases
 //	web, telemetry       the page; metrics and traces
 //	loop                 steps under a lease
@@ -137,10 +138,10 @@ func Run(ctx context.Context, cfg Config) error {
 			err = cfg.Leading(lease.Context(), lease)
 		}
 		if err == nil {
-			served.lead(lease, stack)
+			live := served.lead(lease, stack, cfg.Store)
 			go pruneKeys(lease.Context(), cfg, lease.Epoch())
 			go served.sessions.Reap(lease.Context(), stack, cfg.Log)
-			err = loop.Run(lease.Context(), cfg.loop(seen), stack, lease)
+			err = loop.Run(lease.Context(), cfg.loop(seen, live), stack, lease)
 		}
 		release(ctx, lease, cfg.Log)
 		switch {
@@ -186,7 +187,7 @@ func release(ctx context.Context, lease *store.Held, log *slog.Logger) {
 }
 
 // loop is what the loop works with; seen counts and traces what it does.
-func (cfg Config) loop(seen *telemetry.Telemetry) loop.Config {
+func (cfg Config) loop(seen *telemetry.Telemetry, live apply.Live) loop.Config {
 	looked := func(t apply.Timing) {
 		seen.Looked(t)
 		if cfg.Looked != nil {
@@ -202,8 +203,8 @@ func (cfg Config) loop(seen *telemetry.Telemetry) loop.Config {
 		told = &counted
 	}
 	return loop.Config{
-		Notices: told,
-		Store:   cfg.Store, Providers: seen.Providers(cfg.Providers), Version: cfg.Version, Command: cfg.Command,
+		Notices: told, Live: live,
+		Store: cfg.Store, Providers: seen.Providers(cfg.Providers), Version: cfg.Version, Command: cfg.Command,
 		Parallelism: cfg.Parallelism, Log: cfg.Log, UntilUndeclared: cfg.UntilUndeclared, Observe: cfg.Observe,
 		Proposal: cfg.Proposal, Recorded: cfg.Recorded,
 		Notify: cfg.Notify, Looked: looked, OnAction: seen.Acted, Measure: seen.Step,

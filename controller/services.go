@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fray-ml/fray/apply"
 	"github.com/fray-ml/fray/clusterapi/dial"
 	"github.com/fray-ml/fray/clusterapi/keys"
 	"github.com/fray-ml/fray/clusterapi/token"
@@ -17,6 +18,7 @@ import (
 	"github.com/fray-ml/fray/controller/admin"
 	"github.com/fray-ml/fray/controller/apiserver"
 	"github.com/fray-ml/fray/controller/cluster"
+	"github.com/fray-ml/fray/controller/hosts"
 	"github.com/fray-ml/fray/controller/joblogs"
 	"github.com/fray-ml/fray/controller/metadata"
 	"github.com/fray-ml/fray/controller/sessions"
@@ -48,6 +50,7 @@ type Service struct {
 type services struct {
 	api         *apiserver.Server
 	metadata    *metadata.Server
+	hosts       *hosts.Hub
 	sessions    *sessions.Sessions // of clients
 	address     string             // of the API, as others reach it
 	fingerprint string
@@ -115,9 +118,10 @@ func (s *services) serveAPI(ctx context.Context, cfg Config, stack *access.Seria
 		return errors.Join(err, listener.Close())
 	}
 	s.metadata = metadata.New(cfg.Store, cfg.Log, time.Now)
+	s.hosts = hosts.New(cfg.Log, hostOf(base.Tokens))
 	base.Listener = listener
 	base.Cluster = cluster.New(cluster.Config{State: stack, Store: cfg.Store, Hosts: s.host, Log: cfg.Log, Sealer: cfg.Service.Sealer, Sessions: s.sessions})
-	base.Metadata, base.Admin = s.metadata, &admin.Server{State: stack, Store: cfg.Store, Sealer: cfg.Service.Sealer, Recorded: cfg.Recorded, Log: cfg.Log, Hold: cfg.Hold, Version: cfg.Version, Metrics: seen.Text}
+	base.Hosts, base.Metadata, base.Admin = s.hosts, s.metadata, &admin.Server{State: stack, Store: cfg.Store, Sealer: cfg.Service.Sealer, Recorded: cfg.Recorded, Log: cfg.Log, Hold: cfg.Hold, Version: cfg.Version, Metrics: seen.Text}
 	base.Leader, base.Log = leaderNames(ctx, cfg.Store), cfg.Log
 	s.api, err = apiserver.Serve(ctx, base)
 	if err != nil {
@@ -126,13 +130,35 @@ func (s *services) serveAPI(ctx context.Context, cfg Config, stack *access.Seria
 	return nil
 }
 
-// lead has the services answer as long as a lease holds.
-func (s *services) lead(lease *store.Held, stack *access.Serializer) {
+// lead has the services answer as long as a lease holds. It returns what hosts report by
+// streams; nil: they cannot.
+func (s *services) lead(lease *store.Held, stack *access.Serializer, in store.Store) apply.Live {
 	if s.api == nil {
-		return
+		return nil
+	}
+	table := s.hosts.Lead(stack.Wake())
+	if in.WriteInterval() > 0 { // else hosts read them themselves
+		go keys.WatchAuthorities(lease.Context(), in, authoritiesPace, func(o store.Object) { table.Authorities(o.Generation, o.Data) })
 	}
 	s.metadata.Lead(lease, stack)
 	s.api.Lead(lease, stack)
+	return table
+}
+
+// authoritiesPace is how often a controller looks for hosts which authorities certify actors.
+const authoritiesPace = 2 * time.Second
+
+// hostOf is which host a token is of.
+func hostOf(tokens *token.Verifier) func(ctx context.Context, text string) (slice string, host int, err error) {
+	return func(ctx context.Context, text string) (string, int, error) {
+		ctx, cancel := context.WithTimeout(ctx, apiserver.VerifyTimeout)
+		defer cancel()
+		claims, err := tokens.Verify(ctx, text, time.Now())
+		if err == nil && claims.Subject != token.SubjectHost {
+			err = errors.New("the token is not a host's")
+		}
+		return claims.Signer.Slice, claims.Signer.Host, err
+	}
 }
 
 func (s *services) stop() {

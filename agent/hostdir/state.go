@@ -1,6 +1,9 @@
 package hostdir
 
-import "sync"
+import (
+	"sync"
+	"time"
+)
 
 // State is the agent's memory in the host's directory; safe for concurrent use.
 type State struct {
@@ -32,11 +35,12 @@ func (f *State) Change(edit func(*AgentState)) error {
 }
 
 // TakeSeqs reserves the next n report numbers and returns the last of them, in
-// any case; an error means that a later agent may use them again.
+// any case; an error means that a later agent may use them again. They begin at the time in
+// milliseconds, so that they rise even if the memory is lost, or is another machine's.
 func (f *State) TakeSeqs(n uint64) (uint64, error) {
 	var end uint64
 	err := f.Change(func(s *AgentState) {
-		s.SeqLimit += n
+		s.SeqLimit = max(s.SeqLimit, uint64(max(0, time.Now().UnixMilli()))) + n
 		end = s.SeqLimit
 	})
 	return end, err

@@ -23,6 +23,9 @@ import (
 // that takes few writes is read as often as it takes one.
 const leastIdentityPace = 250 * time.Millisecond
 
+// checkInterval is how often the authorities are read while the controller sends them.
+const checkInterval = 30 * time.Minute
+
 // Keeper keeps the files by which the tasks of this machine know the members of
 // their namespace: a new leader is a new authority. It may be used concurrently.
 type Keeper struct {
@@ -36,7 +39,9 @@ type Keeper struct {
 	trusted    []keys.Authority
 	generation store.Generation // of trusted
 	files      map[string]*Own
-	polling    bool // run is under way
+	polling    bool        // run is under way
+	live       func() bool // whether the controller sends what changes; nil: it does not
+	readAt     time.Time   // the last read that succeeded
 }
 
 // Own are the parts of a task's file that are its host's own.
@@ -47,6 +52,36 @@ func New(s store.Store, log *slog.Logger) *Keeper {
 	i := &Keeper{store: s, log: log, files: map[string]*Own{}}
 	i.ctx, i.end = context.WithCancel(context.Background())
 	return i
+}
+
+// Follow has the authorities read seldom while live reports that the controller sends them.
+func (i *Keeper) Follow(live func() bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.live = live
+}
+
+// Push hands over the authorities as an object of the store has them. Older ones than those at
+// hand have no effect.
+func (i *Keeper) Push(object store.Generation, data []byte) {
+	trusted, err := keys.DecodeAuthorities(data)
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if err == nil && object > i.generation {
+		err = i.takeLocked(trusted, object)
+	}
+	if err != nil {
+		i.readAt = time.Time{} // so that they are read
+		i.log.Warn("the authorities of actors that the controller sent are not kept", "error", err)
+	}
+}
+
+// quiet reports whether the authorities need not be read.
+func (i *Keeper) quiet() bool {
+	i.mu.Lock()
+	live, readAt := i.live, i.readAt
+	i.mu.Unlock()
+	return live != nil && live() && time.Since(readAt) < checkInterval
 }
 
 // Stop ends the reads; files stay as they are.
@@ -104,6 +139,9 @@ func (i *Keeper) run() {
 		if over {
 			return
 		}
+		if i.quiet() {
+			continue
+		}
 		err := i.refresh(i.ctx)
 		if err != nil && !failed && i.ctx.Err() == nil {
 			i.log.Warn("the authorities of actors are not known anew", "error", err)
@@ -118,17 +156,21 @@ func (i *Keeper) refresh(ctx context.Context) error {
 	known := i.generation
 	i.mu.Unlock()
 	trusted, generation, err := keys.ReadAuthoritiesUnless(ctx, i.store, known)
-	if errors.Is(err, store.ErrUnchanged) {
-		return nil
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, store.ErrUnchanged) {
 		return err
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if generation == i.generation {
+	i.readAt = time.Now()
+	if err != nil || generation == i.generation {
 		return nil
 	}
+	return i.takeLocked(trusted, generation)
+}
+
+// takeLocked makes authorities those of all files.
+func (i *Keeper) takeLocked(trusted []keys.Authority, generation store.Generation) error {
+	var err error
 	i.trusted, i.generation = trusted, generation
 	for path := range i.files {
 		err = errors.Join(err, i.writeLocked(path))

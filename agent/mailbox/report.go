@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -19,8 +20,27 @@ const maxReportRetry = 2 * time.Second
 // seqBlock is how many report numbers are taken from the host's directory at once.
 const seqBlock = 1000
 
+// signOfLife is how often a host writes to the store, at least, while its reports are
+// acknowledged by stream.
+const signOfLife = time.Minute
+
+// usagePace is how often a host reports by stream what its tasks use.
+const usagePace = 15 * time.Second
+
+// Stream is the way of reports to the controller beside the store. Its methods do not block.
+type Stream interface {
+	// Report hands a report over; of several that wait only the newest is sent.
+	Report(r state.HostReport)
+	// Live reports whether the controller acknowledges what is sent.
+	Live() bool
+	// Heartbeat is the time between two reports to which nothing happens.
+	Heartbeat() time.Duration
+}
+
 // Reporter writes a host's report: at once when it changes, as often as the
-// Store allows, and as a heartbeat otherwise. Only the newest one counts.
+// Store allows, and as a heartbeat otherwise. Only the newest one counts. While its
+// Stream is live, reports go there, and the store gets those that must not get lost and
+// now and then a sign of life.
 type Reporter struct {
 	Store     store.Store
 	Key       string
@@ -33,16 +53,31 @@ type Reporter struct {
 	Usage func(context.Context) map[string]state.Usage
 	// TakeSeqs returns the end of a new block of numbers.
 	TakeSeqs func(n uint64) (uint64, error)
+	// Stream is the way beside the store; nil: there is none.
+	Stream Stream
+	// Durable reports whether a report has news that must not get lost. It goes with Stream.
+	Durable func(before, r *state.HostReport) bool
 
 	mu       sync.Mutex
 	report   state.HostReport
 	version  uint64 // of report, counted by publish
-	written  uint64 // version that the store has
+	durable  uint64 // the last version with news that must not get lost
+	written  uint64 // version that the store has, or need not have
 	progress chan struct{}
 	wake     chan struct{}
+	numbers  struct{ last, end uint64 } // of reports
+	usage    map[string]state.Usage     // measured last
+	streamed streamedUsage
+	stored   struct {
+		at     time.Time     // when the store was written last
+		lifeIn time.Duration // after that, the next sign of life
+	}
+}
 
-	seq, seqEnd uint64
-	usage       map[string]state.Usage // measured last
+// streamedUsage is what tasks use as it was sent by stream last.
+type streamedUsage struct {
+	at    time.Time
+	usage state.HostUsage
 }
 
 // NewReporter completes a reporter, which has the fields that are exported.
@@ -55,13 +90,54 @@ func NewReporter(r *Reporter) *Reporter {
 // Publish replaces the report; the writing happens in run.
 func (r *Reporter) Publish(report state.HostReport) {
 	r.mu.Lock()
+	if r.Stream == nil || r.version == 0 || r.Durable(&r.report, &report) {
+		r.durable = r.version + 1
+	}
 	r.report = report
 	r.version++
 	r.mu.Unlock()
+	r.send()
 	select {
 	case r.wake <- struct{}{}:
 	default:
 	}
+}
+
+// send hands the report over to the stream.
+func (r *Reporter) send() {
+	if r.Stream == nil || r.Gone() {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.version == 0 {
+		return
+	}
+	report := r.nextLocked()
+	if time.Since(r.streamed.at) >= usagePace {
+		r.streamed = streamedUsage{time.Now(), report.HostUsage}
+	}
+	report.HostUsage = r.streamed.usage
+	r.Stream.Report(report)
+}
+
+// nextLocked is the report with a number of its own.
+func (r *Reporter) nextLocked() state.HostReport {
+	if r.numbers.last >= r.numbers.end {
+		end, err := r.TakeSeqs(seqBlock)
+		if err != nil { // a full disk must not make the host silent
+			r.Log.Warn("report numbers not remembered", "error", err)
+		}
+		r.numbers.last, r.numbers.end = end-seqBlock, end
+	}
+	r.numbers.last++
+	report := r.report
+	report.Usage = r.usage
+	if billed, ok := store.AsBilled(r.Store); ok {
+		report.Requests = new(billed.Requests())
+	}
+	report.Seq, report.At = r.numbers.last, time.Now()
+	return report
 }
 
 // Flush returns once everything published so far is written.
@@ -86,20 +162,30 @@ func (r *Reporter) Flush(ctx context.Context) error {
 
 // Run writes until ctx ends.
 func (r *Reporter) Run(ctx context.Context) {
-	beat := time.NewTimer(r.Heartbeat)
+	beat := time.NewTimer(r.pace())
 	defer beat.Stop()
 	retry := 50 * time.Millisecond
 	for {
+		beaten := false
 		select {
 		case <-ctx.Done():
 			return
 		case <-r.wake:
 		case <-beat.C:
+			beaten = true
 			if r.Usage != nil {
-				r.usage = r.Usage(ctx)
+				usage := r.Usage(ctx)
+				r.mu.Lock()
+				r.usage = usage
+				r.mu.Unlock()
 			}
+			r.send()
 		}
-		wait := r.Heartbeat
+		wait := r.pace()
+		if !r.due(beaten) {
+			beat.Reset(wait)
+			continue
+		}
 		if err := r.write(ctx); err != nil {
 			r.Log.Warn("report not written", "error", err)
 			retry = min(2*retry, r.Heartbeat, maxReportRetry)
@@ -114,26 +200,59 @@ func (r *Reporter) Run(ctx context.Context) {
 	}
 }
 
-func (r *Reporter) write(ctx context.Context) error {
+// pace is the time between two heartbeats.
+func (r *Reporter) pace() time.Duration {
+	if r.Stream == nil {
+		return r.Heartbeat
+	}
+	return min(r.Heartbeat, r.Stream.Heartbeat())
+}
+
+// due reports whether the store is to be written: for news or, after a heartbeat, as a sign
+// of life. It is not where the stream makes up for it.
+func (r *Reporter) due(beaten bool) bool {
+	if r.Stream == nil {
+		return true
+	}
+	live := r.Stream.Live()
 	r.mu.Lock()
-	report, version := r.report, r.version
-	r.mu.Unlock()
-	if version == 0 || r.Gone() {
+	defer r.mu.Unlock()
+	since := time.Since(r.stored.at)
+	switch {
+	case r.durable > r.written:
+		return true
+	case live && since < r.stored.lifeIn:
+		r.writtenLocked(r.version)
+		return false
+	case live:
+		return true
+	case r.version > r.written:
+		return true
+	}
+	return beaten && since >= r.Heartbeat-r.Heartbeat/4
+}
+
+func (r *Reporter) writtenLocked(version uint64) {
+	if version == r.written {
+		return
+	}
+	r.written = version
+	close(r.progress)
+	r.progress = make(chan struct{})
+}
+
+func (r *Reporter) write(ctx context.Context) error {
+	if r.Gone() {
 		return nil
 	}
-	if r.seq >= r.seqEnd {
-		end, err := r.TakeSeqs(seqBlock)
-		if err != nil { // a full disk must not make the host silent
-			r.Log.Warn("report numbers not remembered", "error", err)
-		}
-		r.seq, r.seqEnd = end-seqBlock, end
+	r.mu.Lock()
+	version := r.version
+	if version == 0 {
+		r.mu.Unlock()
+		return nil
 	}
-	r.seq++
-	report.Usage = r.usage
-	if billed, ok := store.AsBilled(r.Store); ok {
-		report.Requests = new(billed.Requests())
-	}
-	report.Seq, report.At = r.seq, time.Now()
+	report := r.nextLocked()
+	r.mu.Unlock()
 	data, err := store.Encode(report)
 	if err != nil {
 		return fmt.Errorf("encode host report: %w", err)
@@ -142,9 +261,9 @@ func (r *Reporter) write(ctx context.Context) error {
 		return fmt.Errorf("write host report: %w", err)
 	}
 	r.mu.Lock()
-	r.written = version
-	close(r.progress)
-	r.progress = make(chan struct{})
-	r.mu.Unlock()
+	defer r.mu.Unlock()
+	r.stored.at, r.stored.lifeIn = time.Now(), max(signOfLife, r.Heartbeat)
+	r.stored.lifeIn += rand.N(r.stored.lifeIn / 4)
+	r.writtenLocked(version)
 	return nil
 }

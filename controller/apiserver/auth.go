@@ -49,8 +49,8 @@ func (s *Server) verify(ctx context.Context, text string) (token.Claims, error) 
 	return claims, dial.TokenStatus(err)
 }
 
-// callerFrom is who a token speaks for. Hosts and controllers have tokens for
-// each other, not for the cluster API.
+// callerFrom is who a token speaks for. Controllers have tokens for hosts, not for the
+// cluster API.
 func callerFrom(c token.Claims) (caller.Caller, error) {
 	who := caller.Caller{Stack: c.Stack, Namespace: c.Namespace, JobID: c.JobID, Attempt: c.Attempt, User: c.User,
 		Slice: c.Signer.Slice, Host: c.Signer.Host}
@@ -63,6 +63,7 @@ func callerFrom(c token.Claims) (caller.Caller, error) {
 		return who, nil
 	case token.SubjectHost:
 		who.Kind = caller.Host
+		return who, nil
 	case token.SubjectController:
 		who.Kind = caller.Controller
 	}

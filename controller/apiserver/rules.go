@@ -13,14 +13,24 @@ import (
 
 // allowed is nil if a caller may make a call with a message, as far as the message
 // alone shows: users may make all calls, jobs those within their own namespace, and
-// no calls of Admin. What a job may do with jobs that it names is
+// no calls of Admin. Hosts report, and make no other calls. What a job may do with jobs that it names is
 // the service's to check.
 func allowed(who caller.Caller, method string, req any) error {
+	forHosts := strings.HasPrefix(method, "/"+clusterapi.Hosts_ServiceDesc.ServiceName+"/")
 	switch who.Kind {
-	case caller.User:
+	case caller.Host:
+		if !forHosts {
+			return status.Error(codes.PermissionDenied, "the token of a host is not for this call")
+		}
 		return nil
-	case caller.Job:
-	case caller.Host, caller.Controller:
+	case caller.User, caller.Job:
+		if forHosts {
+			return status.Error(codes.PermissionDenied, "this is for hosts")
+		}
+		if who.Kind == caller.User {
+			return nil
+		}
+	case caller.Controller:
 		return status.Errorf(codes.PermissionDenied, "the token of a %s is not for the cluster API", who.Kind)
 	default:
 		return status.Error(codes.Unauthenticated, "the caller was not authenticated")

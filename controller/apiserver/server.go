@@ -39,6 +39,7 @@ type Config struct {
 	Cluster  clusterapi.ClusterServer
 	Metadata clusterapi.MetadataServer
 	Admin    clusterapi.AdminServer
+	Hosts    clusterapi.HostsServer
 	// Leader names who leads while this controller does not, "" if that is
 	// not known.
 	Leader func() string
@@ -149,6 +150,9 @@ func (s *Server) register() {
 	}
 	if s.cfg.Admin != nil {
 		add(clusterapi.Admin_ServiceDesc, s.cfg.Admin)
+	}
+	if s.cfg.Hosts != nil {
+		add(clusterapi.Hosts_ServiceDesc, s.cfg.Hosts)
 	}
 	s.health.SetServingStatus("", healthpb.HealthCheckResponse_NOT_SERVING)
 	healthpb.RegisterHealthServer(s.grpc, s.health)

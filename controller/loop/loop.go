@@ -48,6 +48,8 @@ type Config struct {
 	Recorded func(ctx context.Context, name string) (func(doc *state.Document) (*schema.Desired, error), error)
 	// Notices are what receivers are told with, but for what the lease says; nil: none are told.
 	Notices *notices.Config
+	// Live are hosts that report by streams; nil: all report to the store alone.
+	Live apply.Live
 	// Notify is called with what each step changed, Looked with how long its parts
 	// took, OnAction after each action; nil: not called.
 	Notify   func(p *plan.Plan, before *state.Document)
@@ -74,7 +76,7 @@ func Run(ctx context.Context, cfg Config, services *access.Serializer, lease *st
 		Notices: keeper.decider(),
 		Store:   cfg.Store, Providers: cfg.Providers, Version: cfg.Version,
 		Epoch: lease.Epoch(), Valid: lease.Valid, Parallelism: cfg.Parallelism,
-		Scope: apply.Scope{All: true}, Events: true, Eager: true, Wake: services.Wake(),
+		Scope: apply.Scope{All: true}, Events: true, Eager: true, Wake: services.Wake(), Live: cfg.Live,
 		HostReasons: apply.HostReasons{Ask: true, After: apply.BootPatience},
 		Certify:     keys.NewIssuer(cfg.Store, lease.Epoch()).Certify,
 		OnStep:      cfg.Notify, OnLook: cfg.Looked, OnAction: cfg.OnAction,

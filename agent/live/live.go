@@ -1,0 +1,115 @@
+// Package live connects a host and its packed tasks to the controller that leads, by the
+// address and the fingerprint in the lease and with the host's own key: reports go there and
+// assignments come from there while the stream lasts.
+//
+// It leaves out the stream itself, which is hostlink's, and the store, which package mailbox
+// uses beside it. Start with [Open].
+package live
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"log/slog"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/fray-ml/fray/clusterapi/dial"
+	"github.com/fray-ml/fray/clusterapi/hostlink"
+	"github.com/fray-ml/fray/clusterapi/token"
+	"github.com/fray-ml/fray/state/store"
+)
+
+// Identity is a host and the key by which it is known.
+type Identity struct {
+	Slice string
+	Host  int
+	Key   ed25519.PrivateKey
+}
+
+// Config is which host connects.
+type Config struct {
+	Store store.Store // where the lease is
+	Identity
+	// Authorities takes in which authorities certify actors, as an object of the store has it.
+	Authorities func(object store.Generation, data []byte)
+	// Stack is the mark of the host's stack, "" while it is not known.
+	Stack func() string
+	Log   *slog.Logger
+}
+
+// Link is the connection of a machine.
+type Link struct {
+	cfg    Config
+	client *hostlink.Client
+}
+
+// tokenLife is how long a token holds with which a stream begins.
+const tokenLife = 5 * time.Minute
+
+// connectPatience is how long a controller is sought for one try.
+const connectPatience = 5 * time.Second
+
+// Open returns a link, which connects while Run runs.
+func Open(cfg Config) *Link {
+	l := &Link{cfg: cfg}
+	l.client = hostlink.NewClient(hostlink.Config{Dial: l.dial, Authorities: cfg.Authorities, Log: cfg.Log})
+	return l
+}
+
+// Run keeps the stream until ctx ends.
+func (l *Link) Run(ctx context.Context) { l.client.Run(ctx) }
+
+// Mailbox is what a host has of its assignment.
+type Mailbox interface {
+	Known() store.Generation
+	Push(object store.Generation, data []byte)
+}
+
+// Host adds a host to the link: that of the link itself, or a packed task of the machine.
+func (l *Link) Host(who Identity, box Mailbox) *hostlink.Host {
+	cfg := hostlink.HostConfig{
+		Slice: who.Slice, Host: who.Host,
+		Assignment: box.Known, Assigned: box.Push,
+	}
+	if who.Slice != l.cfg.Slice || who.Host != l.cfg.Host {
+		// The controller's clock is not at hand. A token that does not hold leaves the packed
+		// task to the store.
+		cfg.Token = func() (string, error) { return l.mint(who, time.Now()) }
+	}
+	return l.client.Host(cfg)
+}
+
+var errNoStack = errors.New("the controller has given this host nothing to do yet, so that its stack is not known")
+
+func (l *Link) mint(who Identity, now time.Time) (string, error) {
+	stack := l.cfg.Stack()
+	if stack == "" {
+		return "", errNoStack
+	}
+	signer, err := token.NewSigner(who.Key, stack, token.ID{Role: token.RoleHost, Slice: who.Slice, Host: who.Host})
+	if err != nil {
+		return "", err
+	}
+	return signer.Mint(token.Claims{Subject: token.SubjectHost, Expires: now.Add(tokenLife)})
+}
+
+// dial connects to the controller that leads now.
+func (l *Link) dial(context.Context) (hostlink.Conn, error) {
+	if l.cfg.Stack() == "" {
+		return nil, errNoStack
+	}
+	return leader{dial.Follow(dial.FollowConfig{
+		Store: l.cfg.Store, Patience: connectPatience, Recheck: time.Hour, // a stream that hangs is found out without
+		Token: func(_ context.Context, now time.Time) (string, error) { return l.mint(l.cfg.Identity, now) },
+	})}, nil
+}
+
+// leader is a connection that does not wait for a controller.
+type leader struct{ *dial.Following }
+
+// NewStream begins a stream if a controller leads.
+func (l leader) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	return l.Following.NewStream(dial.NoWait(ctx), desc, method, opts...)
+}

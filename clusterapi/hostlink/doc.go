@@ -1,0 +1,7 @@
+// Package hostlink is the hosts' half of the service Hosts of clusterapi: reports of hosts
+// as messages, whole or as what changed ([Whole], [Delta], [Merge]), and one stream to the
+// controller that leads for all hosts of a process ([Client]).
+//
+// It leaves out what is reported and how the store is used beside the stream. Start with
+// [Client].
+package hostlink

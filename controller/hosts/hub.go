@@ -1,0 +1,230 @@
+// Package hosts is the controller's end of the streams to hosts: it keeps the newest report
+// of each host that is connected, for the loop, and sends assignments that the loop has
+// written to the store.
+//
+// It leaves out what follows from a report, and the store, which stays the other way
+// between hosts and controller. A stream that ends is no sign that its hosts have. Start
+// with [Hub], then [Table].
+package hosts
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/fray-ml/fray/clusterapi"
+	"github.com/fray-ml/fray/controller/caller"
+	"github.com/fray-ml/fray/state"
+)
+
+// Hub serves hosts for the life of a process: streams belong to the term in which they began.
+type Hub struct {
+	clusterapi.UnimplementedHostsServer
+	// Verify is which host a token is of, for hosts that speak through the stream of another.
+	verify func(ctx context.Context, token string) (slice string, host int, err error)
+	log    *slog.Logger
+	table  atomic.Pointer[Table]
+}
+
+var _ clusterapi.HostsServer = (*Hub)(nil)
+
+// New returns a hub that serves no host until Lead.
+func New(log *slog.Logger, verify func(ctx context.Context, token string) (slice string, host int, err error)) *Hub {
+	return &Hub{log: log, verify: verify}
+}
+
+// Lead begins a term: what hosts report is in its table. wake receives a token when the
+// loop is to look.
+func (h *Hub) Lead(wake chan<- struct{}) *Table {
+	t := newTable(wake)
+	h.table.Store(t)
+	return t
+}
+
+// Live is how many hosts are connected and heard.
+func (h *Hub) Live() int {
+	if t := h.table.Load(); t != nil {
+		return t.live()
+	}
+	return 0
+}
+
+// Connect serves a stream.
+func (h *Hub) Connect(stream clusterapi.Hosts_ConnectServer) error {
+	t := h.table.Load()
+	who := caller.Of(stream.Context())
+	switch {
+	case who.Kind != caller.Host:
+		return status.Error(codes.PermissionDenied, "this is for hosts")
+	case t == nil:
+		return status.Error(codes.Unavailable, "this controller does not lead yet")
+	}
+	s := &session{hub: h, table: t, who: who, wake: make(chan struct{}, 1), hosts: map[uint32]speaker{}, out: map[uint32]*outgoing{}}
+	t.opened(s)
+	defer t.closed(s)
+	ctx, cancel := context.WithCancel(stream.Context())
+	var sending sync.WaitGroup
+	sending.Go(func() { s.send(ctx, stream) })
+	defer sending.Wait()
+	defer cancel()
+	for {
+		batch, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if h.table.Load() != t {
+			return status.Error(codes.Unavailable, "another term has begun")
+		}
+		for _, m := range batch.GetMessages() {
+			s.receive(ctx, m)
+		}
+	}
+}
+
+// maxHosts is how many hosts may speak through one stream.
+const maxHosts = 4096
+
+// session is one stream. Its fields but those that do not change belong to the table's mutex.
+type session struct {
+	hub   *Hub
+	table *Table
+	who   caller.Caller
+	wake  chan struct{}
+
+	hosts       map[uint32]speaker          // by their numbers in the stream
+	authorities *clusterapi.HostAuthorities // that wait to be sent; nil: none do
+	out         map[uint32]*outgoing        // what waits to be sent, at most one for a host
+}
+
+// outgoing is what is to be sent to a host: newer news take the place of older ones.
+type outgoing struct {
+	welcome    *clusterapi.HostWelcome
+	received   uint64
+	whole      bool
+	assignment *clusterapi.HostAssignment
+	rejected   string
+}
+
+// receive takes in a message of a host.
+func (s *session) receive(ctx context.Context, m *clusterapi.HostMessage) {
+	if hello := m.GetHello(); hello != nil {
+		why := s.identify(ctx, hello)
+		if why == "" && !s.table.hello(s, m.GetNumber(), hello) {
+			why = "too many hosts speak through one stream"
+		}
+		if why != "" {
+			s.hub.log.Warn("a host's stream rejected", "slice", hello.GetSlice(), "host", hello.GetHost(), "through", s.who.Slice, "reason", why)
+			s.table.reject(s, m.GetNumber(), why)
+			return
+		}
+	}
+	switch {
+	case m.GetGone():
+		s.table.leave(s, m.GetNumber())
+	case m.GetReport() != nil:
+		s.table.report(s, m.GetNumber(), m.GetReport())
+	}
+}
+
+// identify returns why a host is not the one that it claims to be, or "".
+func (s *session) identify(ctx context.Context, hello *clusterapi.HostHello) string {
+	slice, host := s.who.Slice, s.who.Host
+	if hello.GetToken() != "" {
+		var err error
+		if slice, host, err = s.hub.verify(ctx, hello.GetToken()); err != nil {
+			return err.Error()
+		}
+	}
+	if slice != hello.GetSlice() || host != int(hello.GetHost()) {
+		return "the token is another host's"
+	}
+	return ""
+}
+
+// send sends what waits until ctx ends. A client that reads slowly holds up nothing but
+// this.
+func (s *session) send(ctx context.Context, stream clusterapi.Hosts_ConnectServer) {
+	for {
+		select {
+		case <-s.wake:
+		case <-ctx.Done():
+			return
+		}
+		batch := s.table.outgoing(s)
+		if len(batch.Messages) == 0 && batch.Authorities == nil {
+			continue
+		}
+		if err := stream.Send(batch); err != nil {
+			return // the stream has ended, as its receiver learns
+		}
+	}
+}
+
+// to is what waits to be sent to a host; the table's mutex is held.
+func (s *session) to(number uint32) *outgoing {
+	o := s.out[number]
+	if o == nil {
+		o = &outgoing{}
+		s.out[number] = o
+	}
+	s.signal()
+	return o
+}
+
+func (s *session) signal() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// message is what is sent.
+func (o *outgoing) message(number uint32) *clusterapi.ControllerMessage {
+	return &clusterapi.ControllerMessage{
+		Number: number, Welcome: o.welcome, Received: o.received, Whole: o.whole, Assignment: o.assignment, Rejected: o.rejected,
+	}
+}
+
+// maxPushed is the largest assignment that is sent with its content, in bytes; larger ones
+// are read in the store.
+const maxPushed = 256 << 10
+
+// version is an assignment as it is in the store.
+func version(object state.Generation, data []byte) *clusterapi.HostAssignment {
+	a := &clusterapi.HostAssignment{Object: int64(object)}
+	if len(data) <= maxPushed {
+		a.Data = data
+	}
+	return a
+}
+
+// Pace of hosts, by how many are connected: few report often.
+const (
+	heartbeatFew  = 4 * time.Second
+	heartbeatMany = 6 * time.Second
+	many          = 4096
+	// connectRate is how many streams may come back in a second after a takeover.
+	connectRate = 2500
+	leastSpread = 500 * time.Millisecond
+	mostSpread  = 8 * time.Second
+)
+
+// welcome is how hosts of a controller with so many streams and hosts are to behave.
+func welcome(streams, hosts int) *clusterapi.HostWelcome {
+	heartbeat := heartbeatFew
+	if hosts > many {
+		heartbeat = heartbeatMany
+	}
+	spread := min(max(leastSpread, time.Duration(streams)*time.Second/connectRate), mostSpread)
+	return &clusterapi.HostWelcome{Heartbeat: heartbeat.Milliseconds(), Spread: spread.Milliseconds()}
+}

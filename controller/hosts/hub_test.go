@@ -1,0 +1,219 @@
+package hosts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/fray-ml/fray/apply"
+	"github.com/fray-ml/fray/clusterapi"
+	"github.com/fray-ml/fray/clusterapi/hostlink"
+	"github.com/fray-ml/fray/controller/caller"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+)
+
+// place serves a hub on loopback, to callers that are host 0 of slice a.
+type place struct {
+	hub     *Hub
+	table   *Table
+	wake    chan struct{}
+	address string
+	server  *grpc.Server
+}
+
+// called is a stream with a caller, as the API's server makes them.
+type called struct {
+	grpc.ServerStream
+	ctx context.Context
+}
+
+func (c called) Context() context.Context { return c.ctx }
+
+func newPlace(t *testing.T) *place {
+	t.Helper()
+	p := &place{wake: make(chan struct{}, 1)}
+	p.hub = New(slog.New(slog.DiscardHandler), func(_ context.Context, token string) (string, int, error) {
+		var host int
+		if _, err := fmt.Sscanf(token, "a/%d", &host); err != nil {
+			return "", 0, errors.New("no token of a host")
+		}
+		return "a", host, nil
+	})
+	p.table = p.hub.Lead(p.wake)
+	p.serve(t, "127.0.0.1:0")
+	return p
+}
+
+func (p *place) serve(t *testing.T, address string) {
+	t.Helper()
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.address = l.Addr().String()
+	p.server = grpc.NewServer(grpc.StreamInterceptor(func(service any, s grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+		return handle(service, called{s, caller.With(s.Context(), caller.Caller{Kind: caller.Host, Slice: "a"})})
+	}))
+	clusterapi.RegisterHostsServer(p.server, p.hub)
+	go func() { _ = p.server.Serve(l) }()
+	t.Cleanup(p.server.Stop)
+}
+
+// client is one that runs until the test ends.
+func (p *place) client(t *testing.T) *hostlink.Client {
+	t.Helper()
+	c := hostlink.NewClient(hostlink.Config{
+		Log: slog.New(slog.DiscardHandler),
+		Dial: func(context.Context) (hostlink.Conn, error) {
+			return grpc.NewClient(p.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+		},
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	var done sync.WaitGroup
+	done.Go(func() { c.Run(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		done.Wait()
+	})
+	return c
+}
+
+// box is a mailbox that keeps what comes.
+type box struct {
+	mu     sync.Mutex
+	object state.Generation
+	came   chan state.Generation
+	data   map[state.Generation]string
+}
+
+func newBox() *box {
+	return &box{came: make(chan state.Generation, 100), data: map[state.Generation]string{}}
+}
+
+func (b *box) known() state.Generation {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.object
+}
+
+func (b *box) push(object state.Generation, data []byte) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.object = max(b.object, object)
+	b.data[object] = string(data)
+	b.came <- object
+}
+
+// take looks until a host of slice a is as wanted.
+func (p *place) take(t *testing.T, seen map[int]apply.LiveHost, wanted func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for monitored := time.Duration(0); ; monitored += time.Millisecond {
+		for _, c := range p.table.Take(monitored) {
+			if c.Report == nil {
+				c.Report = seen[c.Host].Report
+			}
+			seen[c.Host] = c
+		}
+		if wanted() {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("hosts are seen as %+v", seen)
+		}
+		time.Sleep(time.Millisecond) // what is awaited is another process's, as a rule
+	}
+}
+
+func report(host int, seq uint64, task schema.TaskState) state.HostReport {
+	r := state.HostReport{Slice: "a", Host: host, Boot: "boot", Seq: seq, Address: "10.0.0.1", SigningKey: []byte{1, 2}}
+	if task != "" {
+		r.Task = &state.TaskReport{State: task, Attempt: 1}
+	}
+	return r
+}
+
+// Hosts of one stream report, are sent assignments, and are known again after the controller
+// went away and came back.
+func TestHostsReportByOneStream(t *testing.T) {
+	p := newPlace(t)
+	c := p.client(t)
+	first, second := newBox(), newBox()
+	own := c.Host(hostlink.HostConfig{Slice: "a", Host: 0, Assignment: first.known, Assigned: first.push})
+	other := c.Host(hostlink.HostConfig{
+		Slice: "a", Host: 1, Assignment: second.known, Assigned: second.push, Token: func() (string, error) { return "a/1", nil },
+	})
+	own.Report(report(0, 10, schema.TaskRunning))
+	other.Report(report(1, 20, ""))
+	seen := map[int]apply.LiveHost{}
+	p.take(t, seen, func() bool {
+		return seen[0].Live && seen[1].Live && seen[0].Report != nil && seen[0].Report.Task.State == schema.TaskRunning && own.Live() && other.Live()
+	})
+	if got := seen[0].Report; got.Boot != "boot" || got.Address != "10.0.0.1" || got.Seq != 10 {
+		t.Errorf("host 0 reported %+v", got)
+	}
+	<-p.wake // for the first reports
+
+	own.Report(report(0, 11, schema.TaskFailed))
+	select {
+	case <-p.wake:
+	case <-time.After(10 * time.Second):
+		t.Error("a task's end does not wake the loop")
+	}
+	p.take(t, seen, func() bool { return seen[0].Report.Seq == 11 })
+	if got := seen[0].Report.Task.State; got != schema.TaskFailed || seen[0].Report.Address != "10.0.0.1" {
+		t.Errorf("host 0 reported %+v", seen[0].Report)
+	}
+
+	p.table.Assigned("a", 7, []byte("seven"))
+	p.table.Assigned("a", 6, []byte("six")) // older
+	for host, b := range []*box{first, second} {
+		if got := <-b.came; got != 7 || b.data[7] != "seven" {
+			t.Errorf("host %d was sent assignment %d %q, want 7", host, got, b.data[got])
+		}
+	}
+
+	p.server.Stop()
+	p.take(t, seen, func() bool { return !seen[0].Live && !seen[1].Live })
+	p.table = p.hub.Lead(p.wake)
+	p.table.Assigned("a", 8, nil) // as the loop finds it in the store
+	p.serve(t, p.address)
+	clear(seen)
+	p.take(t, seen, func() bool { return seen[0].Live && seen[1].Live && seen[0].Report != nil && seen[1].Report != nil })
+	if got := seen[0].Report; got.Seq != 11 || got.Task.State != schema.TaskFailed {
+		t.Errorf("after the controller came back host 0 is known by %+v", got)
+	}
+	for host, b := range []*box{first, second} {
+		if got := <-b.came; got != 8 || b.data[8] != "" {
+			t.Errorf("host %d was sent assignment %d %q, want 8 to be read", host, got, b.data[got])
+		}
+	}
+}
+
+// A host whose token is not its own is served by nothing but the store; the others of its
+// stream are.
+func TestHostOfAnotherTokenIsRejected(t *testing.T) {
+	p := newPlace(t)
+	c := p.client(t)
+	b := newBox()
+	own := c.Host(hostlink.HostConfig{Slice: "a", Host: 0, Assignment: b.known, Assigned: b.push})
+	forged := c.Host(hostlink.HostConfig{Slice: "a", Host: 2, Assignment: b.known, Assigned: b.push, Token: func() (string, error) { return "a/1", nil }})
+	unnamed := c.Host(hostlink.HostConfig{Slice: "a", Host: 3, Assignment: b.known, Assigned: b.push})
+	forged.Report(report(2, 1, ""))
+	unnamed.Report(report(3, 1, ""))
+	own.Report(report(0, 1, ""))
+	seen := map[int]apply.LiveHost{}
+	p.take(t, seen, func() bool { return seen[0].Live && own.Live() })
+	if len(seen) != 1 || forged.Live() || unnamed.Live() {
+		t.Errorf("hosts are seen as %+v, want host 0 alone", seen)
+	}
+}
