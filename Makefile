@@ -3,7 +3,7 @@
 
 SHELL := bash
 .DEFAULT_GOAL := build
-.PHONY: build test test-engines soak lint generate bench demo golden release
+.PHONY: build test test-engines soak lint vulnerabilities generate bench demo golden release
 
 VERSION := $(shell scripts/version)
 LDFLAGS := -s -w -X github.com/fray-ml/fray/release.version=$(VERSION)
@@ -26,8 +26,11 @@ test-engines: ## tests against real Ray, Iris and marin-zephyr, each in environm
 soak: ## model-based tests at full length, with their step counts
 	scripts/soak
 
-lint: ## linters, formatting, tidiness, generated code, every platform, known vulnerabilities
+lint: ## linters, formatting, tidiness, generated code
 	scripts/lint
+
+vulnerabilities: ## known vulnerabilities in what fray calls; needs their database
+	scripts/vulnerabilities
 
 generate: ## rewrite generated code
 	go generate ./...

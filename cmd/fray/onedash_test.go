@@ -43,6 +43,7 @@ func valueOf(f *pflag.Flag) string {
 // Every long flag of every verb may be written with one dash, its value after = or as the
 // next argument, before what follows it and behind; one letter stays one letter.
 func TestOneDash(t *testing.T) {
+	root := quietRoot()
 	for _, verb := range verbs(quietRoot()) {
 		if verb.DisableFlagParsing {
 			continue
@@ -60,7 +61,7 @@ func TestOneDash(t *testing.T) {
 				if f.NoOptDefVal == "" {
 					short = append(short, valueOf(f))
 				}
-				if got := commandline.LongFlags(quietRoot(), slices.Concat(path, short)); !slices.Equal(got, slices.Concat(path, short)) {
+				if got := commandline.LongFlags(root, slices.Concat(path, short)); !slices.Equal(got, slices.Concat(path, short)) {
 					t.Errorf("fray %v %v becomes %v, want it as it is", path, short, got)
 				}
 			}
@@ -73,7 +74,7 @@ func TestOneDash(t *testing.T) {
 					{slices.Concat(path, form, []string{"x"}), slices.Concat(path, two, []string{"x"})},
 					{slices.Concat(path, []string{"--"}, form), slices.Concat(path, []string{"--"}, form)},
 				} {
-					if got := commandline.LongFlags(quietRoot(), c.given); !slices.Equal(got, c.want) {
+					if got := commandline.LongFlags(root, c.given); !slices.Equal(got, c.want) {
 						t.Errorf("fray %q: got %q, want %q", c.given, got, c.want)
 					}
 				}

@@ -275,7 +275,7 @@ func TestPrefixes(t *testing.T) {
 		whole := outline.Parse("main.hcl", text)
 		for offset := range len(text) + 1 {
 			files := []*outline.File{whole}
-			if offset%3 == 0 {
+			if offset%13 == 0 {
 				files = append(files, whole.Edit(outline.Edit{Start: offset, End: len(text)}))
 			}
 			for _, f := range files {

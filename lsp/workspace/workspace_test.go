@@ -264,7 +264,7 @@ func TestPrefixes(t *testing.T) {
 	if err != nil || len(examples) == 0 {
 		t.Fatalf("no examples: %v", err)
 	}
-	const step = 37 // bytes between two prefixes whose diagnostics are waited for
+	const step = 193 // bytes between two prefixes whose diagnostics are waited for
 	for _, path := range examples {
 		text, err := os.ReadFile(path)
 		if err != nil {
