@@ -207,7 +207,7 @@ var steps = []step{
 }
 
 // However messages by stream and writes to the store are mixed, lost, late, doubled or
-// swapped, whoever leads and whichever relay dies: no report takes the place of a newer one,
+// swapped, under any leader and whichever relay dies: no report takes the place of a newer one,
 // none is acknowledged that is not known, and the newest is seen by either way alone.
 func TestReportsByBothWays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -306,7 +306,7 @@ func (w *model) written(t *rapid.T, h *modelHost) {
 // is seen, and afterwards what comes by stream alone.
 func (w *model) settle(t *rapid.T) {
 	c := w.leader()
-	w.now = w.now.Add(time.Minute) // the store is looked into whoever is live
+	w.now = w.now.Add(time.Minute) // the store is listed even if all are live
 	for _, h := range w.hosts {
 		h.attempt++
 		h.writing = new(h.report())
