@@ -140,7 +140,7 @@ func (o *Observer) allLive() bool {
 // listDue reports whether the store is to be looked into: not at each look while all hosts
 // are live.
 func (o *Observer) listDue(obs *plan.Observed) bool {
-	if o.Live == nil || o.live.listedAt.IsZero() || !o.live.whole || len(o.booting) > 0 || len(o.damaged) > 0 {
+	if o.Live == nil || o.live.listedAt.IsZero() || !o.live.whole || len(o.hosts) == 0 || len(o.booting) > 0 || len(o.damaged) > 0 || len(obs.Unreachable) > 0 {
 		return true
 	}
 	if o.now().Sub(o.live.listedAt) >= liveListPace {

@@ -174,7 +174,7 @@ func acquire(ctx context.Context, cfg Config, served *services, led bool) (*stor
 	return store.Acquire(ctx, cfg.Store, store.LeaseConfig{
 		Command: cfg.Command, Yields: true, Wait: takeover, MinEpoch: doc.Epoch, TTL: cmp.Or(cfg.TTL, defaultTTL),
 		ControllerAddress: served.address, ControllerFingerprint: served.fingerprint, ControllerHTTP: served.http,
-		SigningKey: served.signingKey(),
+		SigningKey: served.signingKey(), Stack: cfg.Service.Stack,
 	})
 }
 

@@ -95,6 +95,7 @@ func serveAll(ctx context.Context, cfg Config, stack *access.Serializer, seen *t
 		return nil, err
 	}
 	seen.Endpoints(s.metadata.Endpoints)
+	seen.LiveHosts(s.hosts.Live)
 	return s, nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -34,7 +35,7 @@ type Config struct {
 	Identity
 	// Authorities takes in which authorities certify actors, as an object of the store has it.
 	Authorities func(object store.Generation, data []byte)
-	// Stack is the mark of the host's stack, "" while it is not known.
+	// Stack is the mark of the host's stack, "" while the host does not know it.
 	Stack func() string
 	Log   *slog.Logger
 }
@@ -43,6 +44,7 @@ type Config struct {
 type Link struct {
 	cfg    Config
 	client *hostlink.Client
+	leased atomic.Pointer[string] // the stack's mark as the lease has it; nil: it was not needed
 }
 
 // tokenLife is how long a token holds with which a stream begins.
@@ -81,10 +83,21 @@ func (l *Link) Host(who Identity, box Mailbox) *hostlink.Host {
 	return l.client.Host(cfg)
 }
 
-var errNoStack = errors.New("the controller has given this host nothing to do yet, so that its stack is not known")
+var errNoStack = errors.New("the controller states no stack, and has given this host nothing to do yet")
+
+// stack is the mark of the host's stack, "" while it is not known.
+func (l *Link) stack() string {
+	if stack := l.cfg.Stack(); stack != "" {
+		return stack
+	}
+	if stack := l.leased.Load(); stack != nil {
+		return *stack
+	}
+	return ""
+}
 
 func (l *Link) mint(who Identity, now time.Time) (string, error) {
-	stack := l.cfg.Stack()
+	stack := l.stack()
 	if stack == "" {
 		return "", errNoStack
 	}
@@ -96,9 +109,16 @@ func (l *Link) mint(who Identity, now time.Time) (string, error) {
 }
 
 // dial connects to the controller that leads now.
-func (l *Link) dial(context.Context) (hostlink.Conn, error) {
-	if l.cfg.Stack() == "" {
-		return nil, errNoStack
+func (l *Link) dial(ctx context.Context) (hostlink.Conn, error) {
+	if l.stack() == "" {
+		lease, err := store.ReadLease(ctx, l.cfg.Store)
+		if err != nil {
+			return nil, err
+		}
+		if lease.Stack == "" {
+			return nil, errNoStack
+		}
+		l.leased.Store(&lease.Stack)
 	}
 	return leader{dial.Follow(dial.FollowConfig{
 		Store: l.cfg.Store, Patience: connectPatience, Recheck: time.Hour, // a stream that hangs is found out without

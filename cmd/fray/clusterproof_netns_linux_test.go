@@ -32,8 +32,12 @@ func TestClusterPartition(t *testing.T) {
 	p.allow(t, "go-child-0")
 	p.awaitNote(t, "told", "registered child-0 1")
 
+	// While the host is connected, it writes to the store once a minute.
+	p.awaitSilence(t, parent, 8*time.Second)
+
 	// The controller is out of reach, the store is not.
 	parents.cut(t, parents.api)
+	p.awaitWordOf(t, parent)
 	p.allow(t, "go-child-1")
 	t.Logf("a launch that cannot be sent: %s", p.awaitNote(t, "told", "again "))
 	if sent := p.noted("told", "answered child-1"); len(sent) > 0 {

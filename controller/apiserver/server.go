@@ -71,6 +71,9 @@ const (
 	pingsAtLeast = 5 * time.Second // between those of a client; it sends them every 10 s
 )
 
+// readBuffer is what a connection is read by, in bytes.
+const readBuffer = 8 << 10
+
 const (
 	// StopGrace is how long calls under way may take once a server stops.
 	StopGrace = 2 * time.Second
@@ -110,6 +113,8 @@ func Serve(ctx context.Context, cfg Config) (*Server, error) {
 		grpc.InTapHandle(s.authenticate),
 		grpc.ChainUnaryInterceptor(unary...), grpc.ChainStreamInterceptor(stream...),
 		grpc.StatsHandler(sizes{s}),
+		// Many hosts hold a connection each, and send little.
+		grpc.SharedWriteBuffer(true), grpc.ReadBufferSize(readBuffer),
 		grpc.MaxRecvMsgSize(dial.MaxMessage), grpc.MaxSendMsgSize(dial.MaxMessage),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingIdle, Timeout: pingWait}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingsAtLeast, PermitWithoutStream: true}),

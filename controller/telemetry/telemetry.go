@@ -92,6 +92,11 @@ func (t *Telemetry) Store(s store.Store) {
 // Text is the metrics in the text format of Prometheus.
 func (t *Telemetry) Text() (string, error) { return t.metrics.text() }
 
+// LiveHosts adds the number of hosts that report by streams to the metrics.
+func (t *Telemetry) LiveHosts(count func() int) {
+	t.metrics.gauge("fray_hosts_live", "Hosts that report to this controller by streams.", func() float64 { return float64(count()) })
+}
+
 // Endpoints adds the number of registered endpoints to the metrics.
 func (t *Telemetry) Endpoints(count func() int) {
 	t.metrics.gauge("fray_endpoints", "Endpoints of actors that are registered.", func() float64 { return float64(count()) })

@@ -44,7 +44,9 @@ type Lease struct {
 	// SigningKey is the holder's public key (Ed25519): with it agents verify that
 	// the controller calls. It is nil for a holder that makes no calls.
 	SigningKey []byte `json:"signing_key,omitempty"`
-	Released   bool   `json:"released,omitempty"`
+	// Stack is the mark of the stack, for hosts that have no assignment yet.
+	Stack    string `json:"stack,omitempty"`
+	Released bool   `json:"released,omitempty"`
 	// Nonce is unique to one write: it shows a writer whose reply was lost
 	// whether the write happened.
 	Nonce string `json:"nonce"`
@@ -123,6 +125,7 @@ type LeaseConfig struct {
 	ControllerFingerprint string
 	ControllerHTTP        string
 	SigningKey            []byte
+	Stack                 string
 }
 
 const defaultTTL = 15 * time.Second
@@ -221,8 +224,8 @@ func newLease(cfg LeaseConfig) Lease {
 		PID:               os.Getpid(),
 		Command:           cfg.Command,
 		ControllerAddress: cfg.ControllerAddress, ControllerFingerprint: cfg.ControllerFingerprint, ControllerHTTP: cfg.ControllerHTTP,
-		SigningKey: cfg.SigningKey,
-		Yields:     cfg.Yields,
+		SigningKey: cfg.SigningKey, Stack: cfg.Stack,
+		Yields: cfg.Yields,
 	}
 }
 

@@ -1,0 +1,169 @@
+package mailbox
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/store"
+	"github.com/fray-ml/fray/state/store/storetest"
+)
+
+// link is a stream that acknowledges at once while it is up.
+type link struct {
+	mu      sync.Mutex
+	up      bool
+	acked   time.Time
+	reports []state.HostReport
+}
+
+func (l *link) Report(r state.HostReport) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.up {
+		l.reports, l.acked = append(l.reports, r), time.Now()
+	}
+}
+
+func (l *link) Live() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.acked.IsZero() && time.Since(l.acked) < l.Heartbeat()+3*time.Second
+}
+
+func (l *link) Heartbeat() time.Duration { return 4 * time.Second }
+
+func (l *link) set(up bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.up = up
+}
+
+// While the stream is live the store gets what must not get lost, and a sign of life each
+// minute; without it the store's way goes on within ten seconds.
+func TestReporterBesideAStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, l := &recorder{interval: time.Second, start: time.Now()}, &link{up: true}
+		var limit uint64
+		r := NewReporter(&Reporter{
+			Store: s, Key: "k", Heartbeat: 2 * time.Second, Log: slog.New(slog.DiscardHandler), Gone: func() bool { return false },
+			TakeSeqs: func(n uint64) (uint64, error) { limit += n; return limit, nil },
+			Stream:   l, Durable: func(before, r *state.HostReport) bool {
+				return before.Generation != r.Generation || before.Task != r.Task
+			},
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		var done sync.WaitGroup
+		done.Go(func() { r.Run(ctx) })
+		defer done.Wait()
+		defer cancel()
+
+		written := func() int { s.mu.Lock(); defer s.mu.Unlock(); return len(s.reports) }
+		r.Publish(state.HostReport{Generation: 1})
+		time.Sleep(time.Hour)
+		if n := written(); n < 45 || n > 70 {
+			t.Errorf("in a quiet hour the store was written %d times, want once a minute", n)
+		}
+		before, sent := written(), len(l.reports)
+		r.Publish(state.HostReport{Generation: 1, Task: &state.TaskReport{State: schema.TaskFailed}})
+		synctest.Wait()
+		if len(l.reports) != sent+1 || written() != before+1 {
+			t.Errorf("a task's end was sent %d times and written %d times at once, want once each", len(l.reports)-sent, written()-before)
+		}
+		time.Sleep(2 * time.Second)
+		before = written()
+		r.Publish(state.HostReport{Generation: 1, Task: r.report.Task, Notice: "for people"}) // as Durable has it
+		if err := r.Flush(t.Context()); err != nil || written() != before {
+			t.Errorf("what need not be kept was written %d times, %v", written()-before, err)
+		}
+
+		l.set(false)
+		for range 10 {
+			time.Sleep(10 * time.Second)
+			if n := written(); n < before+1 {
+				t.Errorf("%d reports were written in 10 s without a stream", n-before)
+			}
+			before = written()
+		}
+		l.set(true)
+		time.Sleep(10 * time.Second)
+		before = written()
+		time.Sleep(30 * time.Second)
+		if n := written() - before; n > 1 {
+			t.Errorf("%d reports were written in 30 s after the stream came back", n)
+		}
+		last := uint64(0)
+		for _, report := range s.reports {
+			if report.Seq <= last {
+				t.Errorf("number %d was written after %d", report.Seq, last)
+			}
+			last = report.Seq
+		}
+	})
+}
+
+// While the controller sends assignments the store is hardly read, and an older version never
+// follows a newer one; without it they are read as ever.
+func TestPollerBesideAStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, live := &reads{Memory: storetest.NewMemory(), interval: time.Second}, true
+		var mu sync.Mutex
+		p := NewPoller(&Poller{Store: s, Slice: "s", Log: slog.New(slog.DiscardHandler), Live: func() bool { mu.Lock(); defer mu.Unlock(); return live }})
+		put := func(generation int64) (store.Generation, []byte) {
+			data, err := store.Encode(&state.Assignment{Slice: "s", Generation: generation})
+			if err != nil {
+				t.Fatal(err)
+			}
+			object, err := s.Put(t.Context(), store.AssignKey("s"), data, store.Any)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return object, data
+		}
+		old, oldData := put(1)
+		out := make(chan state.Assignment, 10)
+		go p.Run(t.Context(), out)
+		synctest.Wait()
+		if got := <-out; got.Generation != 1 {
+			t.Errorf("first read %+v", got)
+		}
+		before := s.count.Load()
+		time.Sleep(time.Hour)
+		if n := s.count.Load() - before; n > 4 {
+			t.Errorf("in a quiet hour the assignment was read %d times", n)
+		}
+		p.Expect() // it will be sent
+		next, data := put(2)
+		p.Push(next, data)
+		p.Push(old, oldData) // late
+		p.Push(next, data)   // doubled
+		synctest.Wait()
+		if got := <-out; got.Generation != 2 || p.Known() != next {
+			t.Errorf("sent %+v, known by %d, want generation 2", got, p.Known())
+		}
+		newest, _ := put(3)
+		p.Push(newest, nil) // to be read
+		synctest.Wait()
+		if got := <-out; got.Generation != 3 {
+			t.Errorf("read %+v, want generation 3", got)
+		}
+		p.Push(next, data)
+		time.Sleep(time.Minute)
+		if len(out) > 0 {
+			t.Errorf("an older assignment follows: %+v", <-out)
+		}
+		mu.Lock()
+		live = false
+		mu.Unlock()
+		put(4)
+		time.Sleep(2 * time.Second)
+		if got := <-out; got.Generation != 4 {
+			t.Errorf("without a stream read %+v, want generation 4", got)
+		}
+	})
+}
