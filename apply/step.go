@@ -16,6 +16,7 @@ import (
 	"github.com/fray-ml/fray/providers"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/journal"
 	"github.com/fray-ml/fray/state/store"
 )
 
@@ -88,7 +89,7 @@ type Stepper struct {
 	observer       *Observer
 	exec           *executor
 	saver          *saver
-	journal        *journal
+	jobRecords     *jobRecords
 	ledger         *ledger
 	planner        incremental.Planner
 	last           *plan.Plan
@@ -118,7 +119,7 @@ func New(ctx context.Context, cfg Config) (*Stepper, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	doc, generation, err := LoadState(ctx, cfg.Store)
+	writer, doc, err := openState(ctx, cfg.Store, journal.Stamp{Version: cfg.Version, Epoch: cfg.Epoch, Valid: cfg.Valid})
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +133,7 @@ func New(ctx context.Context, cfg Config) (*Stepper, error) {
 	if cfg.Events {
 		events = &Recorder{Store: cfg.Store, Epoch: cfg.Epoch, Valid: cfg.Valid}
 	}
-	records := &journal{store: cfg.Store, epoch: cfg.Epoch, valid: cfg.Valid}
+	records := &jobRecords{store: cfg.Store, epoch: cfg.Epoch, valid: cfg.Valid}
 	if err := records.load(ctx); err != nil {
 		return nil, err
 	}
@@ -149,12 +150,9 @@ func New(ctx context.Context, cfg Config) (*Stepper, error) {
 			results:  make(chan result),
 			inFlight: map[string]plan.ActionVerb{}, failed: map[string]failedWrite{}, now: cfg.Now, abandoned: make(chan struct{}),
 		},
-		saver: &saver{
-			store: cfg.Store, generation: generation, serial: doc.Serial,
-			version: cfg.Version, epoch: cfg.Epoch, now: cfg.Now,
-		},
-		journal: records,
-		ledger:  &ledger{store: cfg.Store, epoch: cfg.Epoch, valid: cfg.Valid},
+		saver:      &saver{store: cfg.Store, writer: writer, now: cfg.Now},
+		jobRecords: records,
+		ledger:     &ledger{store: cfg.Store, epoch: cfg.Epoch, valid: cfg.Valid},
 	}, nil
 }
 
@@ -389,9 +387,14 @@ func (s *Stepper) wait(ctx context.Context, d time.Duration, wake <-chan struct{
 	}
 }
 
-// Drain waits until no action is under way or ctx ends. What is queued is not
-// begun, and nothing can be started afterwards.
+// Drain waits until no action is under way or ctx ends, and until a snapshot of the state
+// is written. What is queued is not begun, and nothing can be started afterwards.
 func (s *Stepper) Drain(ctx context.Context) {
+	s.drainActions(ctx)
+	_ = s.saver.writer.Flush(ctx) // what it is of is saved; the next leader writes another one
+}
+
+func (s *Stepper) drainActions(ctx context.Context) {
 	if !s.exec.closed.Swap(true) {
 		defer close(s.exec.abandoned) // a call that outlasts ctx ends unheard
 	}
@@ -429,7 +432,7 @@ func (s *Stepper) write(ctx context.Context) error {
 		return err
 	}
 	s.meter()
-	if err := s.journal.save(ctx, s.doc); err != nil {
+	if err := s.jobRecords.save(ctx, s.doc); err != nil {
 		return err
 	}
 	s.saveNotices(ctx)

@@ -13,7 +13,7 @@ import (
 	"github.com/fray-ml/fray/state/store"
 )
 
-// sealedStore encrypts the state and the ledger of usage on their way into the store and
+// sealedStore encrypts the state, its journal and the ledger of usage on their way into the store and
 // decrypts them on their way out, where that is asked for. Everything else passes.
 type sealedStore struct {
 	store.Store
@@ -74,6 +74,8 @@ func encryptedKind(key string) keyring.Kind {
 	switch {
 	case key == store.StateKey:
 		return keyring.KindState
+	case strings.HasPrefix(key, store.JournalPrefix):
+		return keyring.KindJournal
 	case strings.HasPrefix(key, store.UsagePrefix):
 		return keyring.KindUsage
 	}
