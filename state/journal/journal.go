@@ -102,8 +102,9 @@ func loadSnapshot(ctx context.Context, s store.Store) (*state.Document, Position
 	return &doc, at, nil
 }
 
+// listSlots returns the generations of the slots and of the snapshot.
 func listSlots(ctx context.Context, s store.Store) (map[string]store.Generation, error) {
-	found, err := s.List(ctx, store.JournalPrefix)
+	found, err := s.List(ctx, store.JournalPrefix, store.StateKey)
 	if err != nil {
 		return nil, fmt.Errorf("list the state's journal: %w", err)
 	}
@@ -200,7 +201,7 @@ func (f *slot) follows(ctx context.Context, s store.Store, at Position, number u
 	case f.entry == nil && number > uint64(j.Slots):
 		return false, fmt.Errorf("%w: %s in %s, which has an entry of the state's journal, is missing", state.ErrDamaged, f.key, s.Location())
 	case f.entry == nil:
-		return false, checkUnwritten(ctx, s, j, number)
+		return false, checkUnwritten(ctx, s, at, number)
 	case f.entry.Journal != j.ID:
 		return false, checkSnapshot(ctx, s, at, nil)
 	case f.entry.Number > number:
@@ -212,13 +213,14 @@ func (f *slot) follows(ctx context.Context, s store.Store, at Position, number u
 
 // checkUnwritten fails where a slot is empty that comes before one which is not: in the
 // first turn of a journal the slots fill in order.
-func checkUnwritten(ctx context.Context, s store.Store, j *state.Journal, number uint64) error {
+func checkUnwritten(ctx context.Context, s store.Store, at Position, number uint64) error {
+	j := at.journal
 	slots, err := listSlots(ctx, s)
 	if err != nil {
 		return err
 	}
-	if _, there := slots[store.JournalKey(j.Slot(number))]; there {
-		return errLapped // written just now
+	if _, there := slots[store.JournalKey(j.Slot(number))]; there || slots[store.StateKey] != at.Generation {
+		return errLapped // written just now, or another journal has begun
 	}
 	for later := number + 1; later <= uint64(j.Slots); later++ {
 		key := store.JournalKey(j.Slot(later))

@@ -96,27 +96,42 @@ func (w *Writer) stamped(doc *state.Document) *state.Document {
 // first all of that is overwritten.
 func (w *Writer) Replace(ctx context.Context, doc *state.Document, generation store.Generation) error {
 	out := w.stamped(doc)
-	slots, err := listSlots(ctx, w.store)
-	if err != nil {
+	if err := w.endJournal(ctx, out, generation); err != nil {
 		return err
-	}
-	if len(slots) > 0 {
-		data, err := state.EncodeEntry(&state.Entry{FrayVersion: out.FrayVersion, Journal: out.Nonce, Lineage: out.Lineage, Serial: out.Serial, Epoch: out.Epoch, Nonce: out.Nonce})
-		if err != nil {
-			return &EncodeError{err}
-		}
-		for slot := range slotsOfJournal {
-			if err := w.stamp.Valid(); err != nil {
-				return err
-			}
-			if _, err := w.store.Put(ctx, store.JournalKey(slot), data, store.Any); err != nil {
-				return fmt.Errorf("end the journal of a state that cannot be read: %w", err)
-			}
-		}
 	}
 	w.at = Position{Generation: generation, Serial: out.Serial - 1}
 	w.base, w.doubtful = nil, nil
 	return w.saveWhole(ctx, out)
+}
+
+// endJournal has every client that would write the next entry of a journal find another one
+// there. Where there are no entries that is the first one.
+func (w *Writer) endJournal(ctx context.Context, out *state.Document, generation store.Generation) error {
+	found, err := listSlots(ctx, w.store)
+	if err != nil {
+		return err
+	}
+	delete(found, store.StateKey)
+	slots := slotsOfJournal
+	switch {
+	case len(found) == 0 && generation == store.Absent: // a new place
+		return nil
+	case len(found) == 0:
+		slots = 1
+	}
+	data, err := state.EncodeEntry(&state.Entry{FrayVersion: out.FrayVersion, Journal: out.Nonce, Lineage: out.Lineage, Serial: out.Serial, Epoch: out.Epoch, Nonce: out.Nonce})
+	if err != nil {
+		return &EncodeError{err}
+	}
+	for slot := range slots {
+		if err := w.stamp.Valid(); err != nil {
+			return err
+		}
+		if _, err := w.store.Put(ctx, store.JournalKey(slot), data, store.Any); err != nil {
+			return fmt.Errorf("end the journal of a state that cannot be read: %w", err)
+		}
+	}
+	return nil
 }
 
 // documentStore is a store within this process that keeps a document as it is, and
