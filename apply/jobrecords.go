@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -39,8 +40,9 @@ func (j *jobRecords) load(ctx context.Context) (err error) {
 	return err
 }
 
-// save writes what became of jobs since the last call.
-func (j *jobRecords) save(ctx context.Context, doc *state.Document) error {
+// save writes what became of jobs since the last call. since are the jobs that changed since
+// a state, if that is known: where that is the state of the last call, no others are looked at.
+func (j *jobRecords) save(ctx context.Context, doc *state.Document, since *state.JobChanges) error {
 	var old []store.Attrs
 	if !j.loaded {
 		if err := j.load(ctx); err != nil {
@@ -48,7 +50,12 @@ func (j *jobRecords) save(ctx context.Context, doc *state.Document) error {
 		}
 		old = j.listed
 	}
-	changed := j.changes(doc)
+	var changed []state.JobRecord
+	if since != nil && j.loaded && reflect.ValueOf(since.Was).UnsafePointer() == reflect.ValueOf(j.checked).UnsafePointer() {
+		changed = j.changesSince(since)
+	} else {
+		changed = j.changes(doc)
+	}
 	if len(old) > 1 {
 		changed = slices.Collect(maps.Values(j.joined(changed)))
 	}
@@ -140,6 +147,39 @@ func (j *jobRecords) changes(doc *state.Document) []state.JobRecord {
 		return changed
 	}
 	return append(changed, j.gone(doc)...)
+}
+
+// changesSince are changes where only these jobs have changed.
+func (j *jobRecords) changesSince(since *state.JobChanges) []state.JobRecord {
+	var changed []state.JobRecord
+	there := map[string]bool{}
+	for addr, job := range since.Set {
+		if !isKept(job) {
+			continue
+		}
+		there[job.ID] = true
+		r := recordOf(addr, job)
+		if known, ok := j.known[job.ID]; !ok || !r.Equal(known) {
+			changed = append(changed, r)
+		}
+	}
+	gone := func(addr schema.Address) {
+		was := since.Was[addr]
+		if was == nil || there[was.ID] {
+			return
+		}
+		if r, ok := j.known[was.ID]; ok {
+			there[was.ID] = true
+			changed = append(changed, state.JobRecord{ID: was.ID, Addr: r.Addr})
+		}
+	}
+	for addr := range since.Set {
+		gone(addr)
+	}
+	for _, addr := range since.Gone {
+		gone(addr)
+	}
+	return changed
 }
 
 // isKept reports whether there is a record of a job.

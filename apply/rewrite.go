@@ -69,7 +69,7 @@ func (r Rewriter) record(ctx context.Context, doc *state.Document) error {
 	if err := r.Valid(); err != nil {
 		return err
 	}
-	return (&jobRecords{store: r.Store, epoch: r.Epoch, valid: r.Valid}).save(ctx, doc)
+	return (&jobRecords{store: r.Store, epoch: r.Epoch, valid: r.Valid}).save(ctx, doc, nil)
 }
 
 func (r Rewriter) save(ctx context.Context, w *journal.Writer, doc *state.Document) error {

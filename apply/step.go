@@ -432,7 +432,7 @@ func (s *Stepper) write(ctx context.Context) error {
 		return err
 	}
 	s.meter()
-	if err := s.jobRecords.save(ctx, s.doc); err != nil {
+	if err := s.jobRecords.save(ctx, s.doc, s.saver.writer.JobChanges(s.doc)); err != nil {
 		return err
 	}
 	s.saveNotices(ctx)

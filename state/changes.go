@@ -152,6 +152,20 @@ func (b *Baseline) Changes(to *Document) (Changes, error) {
 	return c, nil
 }
 
+// JobChanges are the jobs of a document that differ from those of the baseline.
+type JobChanges struct {
+	Was  map[schema.Address]*Job // all of the baseline
+	Set  map[schema.Address]*Job // new or changed ones
+	Gone []schema.Address
+}
+
+// JobChanges are a part of Changes.
+func (b *Baseline) JobChanges(to *Document) *JobChanges {
+	c := JobChanges{Was: b.doc.Jobs}
+	c.Set, c.Gone = b.jobs.compare(b.doc.Jobs, to.Jobs)
+	return &c
+}
+
 func (b *Baseline) changedJob(to *Document, addr schema.Address, j *Job) changedJob {
 	if was := b.doc.Jobs[addr]; was != nil && (was.Spec == j.Spec || reflect.DeepEqual(was.Spec, j.Spec)) {
 		return changedJob{Job: j, SpecOf: specFormer}

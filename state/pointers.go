@@ -8,6 +8,14 @@ type pointers[K comparable, V any] struct {
 	known map[*V]struct{}
 	keyOf func(*V) K
 	odd   int // elements whose key is not what keyOf returns; while there are any, look up
+	last  comparison[K, V]
+}
+
+// comparison is what compare found last: a save asks for the same again.
+type comparison[K comparable, V any] struct {
+	was, now map[K]*V
+	set      map[K]*V
+	gone     []K
 }
 
 func newPointers[K comparable, V any](m map[K]*V, keyOf func(*V) K) pointers[K, V] {
@@ -30,6 +38,15 @@ func (p *pointers[K, V]) compare(was, now map[K]*V) (set map[K]*V, gone []K) {
 	if sameMap(was, now) {
 		return nil, nil
 	}
+	if sameMap(was, p.last.was) && sameMap(now, p.last.now) {
+		return p.last.set, p.last.gone
+	}
+	set, gone = p.difference(was, now)
+	p.last = comparison[K, V]{was, now, set, gone}
+	return set, gone
+}
+
+func (p *pointers[K, V]) difference(was, now map[K]*V) (set map[K]*V, gone []K) {
 	kept := 0 // keys of was
 	for key, v := range now {
 		if p.odd == 0 {
@@ -68,6 +85,7 @@ func (p *pointers[K, V]) advance(was, now map[K]*V) {
 		return
 	}
 	set, gone := p.compare(was, now)
+	p.last = comparison[K, V]{}
 	for _, key := range gone {
 		delete(p.known, was[key])
 	}

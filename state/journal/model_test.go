@@ -59,7 +59,8 @@ type client struct {
 	crashed bool
 	gone    bool // the state was found moved: it ends
 
-	fault   fault         // of its next write
+	fault   fault         // of its next entry
+	snapped fault         // of its snapshots, where they are not held up
 	arrived chan struct{} // a snapshot is about to be written
 	release chan fault
 	through bool // snapshots are not held up
@@ -157,11 +158,15 @@ func (c *client) before(op storetest.Op, key string) error {
 	if op != storetest.OpPut {
 		return nil
 	}
-	if key == store.StateKey && !c.through {
-		c.arrived <- struct{}{}
-		c.fault = <-c.release
+	f := c.fault
+	if key == store.StateKey {
+		if !c.through {
+			c.arrived <- struct{}{}
+			c.snapped = <-c.release
+		}
+		f = c.snapped
 	}
-	if c.fault == rejected {
+	if f == rejected {
 		return errRejected
 	}
 	return nil
@@ -172,7 +177,7 @@ func (c *client) after(op storetest.Op, key string) error {
 		return nil
 	}
 	c.m.committed(key)
-	if c.fault == lost {
+	if key == store.StateKey && c.snapped == lost || key != store.StateKey && c.fault == lost {
 		return errLost
 	}
 	return nil
@@ -234,6 +239,7 @@ func (m *model) save(c *client) {
 	if full { // it waits for a snapshot
 		c.land(rapid.SampledFrom([]fault{none, rejected, lost}).Draw(m.t, "snapshot"))
 		c.fault, c.through = none, true
+		c.snapped = rapid.SampledFrom([]fault{none, rejected, lost}).Draw(m.t, "snapshot")
 	} else {
 		c.fault = rapid.SampledFrom([]fault{none, none, none, rejected, lost}).Draw(m.t, "save")
 	}
@@ -298,7 +304,7 @@ func (m *model) replace() {
 	m.open()
 	c := m.clients[len(m.clients)-1]
 	next := m.successor(c.doc)
-	c.through = true
+	c.through, c.snapped = true, none
 	if err := c.w.Replace(context.Background(), next, c.w.Position().Generation); err != nil {
 		m.fail("replace: %v", err)
 	}
@@ -339,20 +345,36 @@ func (m *model) check(first int, doc *state.Document, err error) {
 	}
 }
 
-// readBeside reads while clients write.
+// readBeside reads while clients write: between any two of its calls.
 func (m *model) readBeside() {
-	var one sync.Mutex // of the calls of the reader
-	left := 12
-	m.read(&storetest.Faulty{Store: m.objects, Before: func(storetest.Op, string) error {
-		one.Lock()
-		defer one.Unlock()
-		for range rapid.IntRange(0, 3).Draw(m.t, "meanwhile") {
-			if left--; left >= 0 {
-				m.step(true)
-			}
-		}
+	first := len(m.newest) - 1
+	calls, resume := make(chan struct{}), make(chan struct{})
+	s := &storetest.Faulty{Store: m.objects, Before: func(storetest.Op, string) error {
+		calls <- struct{}{}
+		<-resume
 		return nil
-	}})
+	}}
+	var doc *state.Document
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		doc, _, err = Load(context.Background(), s)
+	}()
+	for left := 12; ; {
+		select {
+		case <-calls:
+			for range rapid.IntRange(0, 3).Draw(m.t, "meanwhile") {
+				if left--; left >= 0 {
+					m.step(true)
+				}
+			}
+			resume <- struct{}{}
+		case <-done:
+			m.check(first, doc, err)
+			return
+		}
+	}
 }
 
 // No acknowledged save is lost and no reader goes back, whichever writes are rejected, lost, late
@@ -375,6 +397,15 @@ func TestModel(t *testing.T) {
 		}
 		m.read(m.objects)
 		m.open() // another one can go on
+		c := m.clients[len(m.clients)-1]
+		c.through, c.snapped = true, none
+		for range 7 {
+			if err := c.w.Save(context.Background(), m.successor(c.doc)); err != nil {
+				m.fail("save by the only client: %v", err)
+			}
+			c.arrive(nil)
+		}
+		m.read(m.objects)
 		if m.failure != "" {
 			t.Fatal(m.failure)
 		}

@@ -82,6 +82,14 @@ func (w *Writer) Save(ctx context.Context, doc *state.Document) error {
 	return nil
 }
 
+// JobChanges are what Save would write of jobs; nil where it would write all of them.
+func (w *Writer) JobChanges(doc *state.Document) *state.JobChanges {
+	if w.base == nil {
+		return nil
+	}
+	return w.base.JobChanges(doc)
+}
+
 // stamped is a document as it is written next.
 func (w *Writer) stamped(doc *state.Document) *state.Document {
 	out := *doc
