@@ -60,6 +60,16 @@ func (r Rewriter) Replace(ctx context.Context, doc *state.Document, at journal.P
 	return w.Replace(ctx, doc, w.Position().Generation)
 }
 
+// Consolidate has nothing left in the store of how the state was written before: under
+// another key, for one.
+func (r Rewriter) Consolidate(ctx context.Context) error {
+	w, _, err := journal.Open(ctx, r.Store, r.stamp())
+	if err != nil {
+		return err
+	}
+	return w.Consolidate(ctx)
+}
+
 func (r Rewriter) stamp() journal.Stamp {
 	return journal.Stamp{Version: r.Version, Epoch: r.Epoch, Valid: r.Valid}
 }

@@ -1,6 +1,7 @@
 package apply_test
 
 import (
+	"fmt"
 	"runtime"
 	"testing"
 	"time"
@@ -12,14 +13,35 @@ import (
 	"github.com/fray-ml/fray/threadtime"
 )
 
+// running is a document in which all desired jobs run, each on a slice of its own.
+func running(was *state.Document, desired schema.Desired) *state.Document {
+	doc := was.Clone()
+	doc.Revision, doc.Desired = 1, desired
+	for i := range desired.Jobs {
+		spec := &desired.Jobs[i]
+		slice := fmt.Sprintf("slice-%06d", i)
+		at := time.Date(2026, 11, 21, 6, 30, 0, i, time.UTC)
+		doc.Slices[slice] = &state.Slice{Spec: schema.SliceSpec{Name: slice, Owner: spec.Addr, Provider: schema.ProviderLocal, Hosts: 1}, PendingSince: at, Listed: true, UpAt: at}
+		doc.Jobs[spec.Addr] = &state.Job{
+			ID: fmt.Sprintf("job-%06d", i), Spec: spec, Status: schema.JobRunning, Ready: true, Slices: []string{slice}, Attempt: 1, AdmittedAt: at,
+			Attempts: []state.Attempt{{Number: 1, Generation: int64(i), Why: "first", StartedAt: at, ReadyAt: at, Slices: []string{slice},
+				Tasks: []state.Task{{Slice: slice, Address: "10.0.0.1", State: schema.TaskRunning, Started: true}}}},
+		}
+	}
+	return doc
+}
+
 // BenchmarkSave saves a state of 100,000 jobs of which ten have changed, as entries of its
 // journal; and, as the baseline, the same state whole. What it reports is the processor time of
 // the saving thread and the bytes that the save writes; and both with the snapshots that are written in the background.
 func BenchmarkSave(b *testing.B) {
 	const n = 100_000
-	w := &swift{ends: true, fast: true}
-	s, _ := applyAll(b, w, shapes()["one for_each"](n))
-	if err := s.Save(b.Context()); err != nil {
+	w := &swift{fast: true}
+	s, err := apply.New(b.Context(), apply.Config{Store: w, Epoch: 1, Valid: func() error { return nil }})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := s.Accept(b.Context(), running(s.Document(), shapes()["one for_each"](n))); err != nil {
 		b.Fatal(err)
 	}
 	addrs := make([]schema.Address, 0, n)

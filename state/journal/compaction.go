@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/fray-ml/fray/state"
@@ -161,4 +163,34 @@ func (w *Writer) Compact(ctx context.Context) error {
 	}
 	w.compact(ctx, w.base.Document())
 	return w.await(ctx)
+}
+
+// Consolidate writes a snapshot and overwrites all entries that it contains: nothing of
+// what was written before is left, but in what the store keeps of old versions.
+func (w *Writer) Consolidate(ctx context.Context) error {
+	if w.at.journal == nil {
+		return nil
+	}
+	if err := w.Compact(ctx); err != nil {
+		return err
+	}
+	// It is of no journal: a reader that has an older snapshot looks for the newer one.
+	data, err := state.EncodeEntry(&state.Entry{FrayVersion: w.stamp.Version, Epoch: w.stamp.Epoch})
+	if err != nil {
+		return &EncodeError{err}
+	}
+	for _, key := range slices.Sorted(maps.Keys(w.slots)) {
+		if !strings.HasPrefix(key, store.JournalPrefix) {
+			continue
+		}
+		if err := w.stamp.Valid(); err != nil {
+			return err
+		}
+		generation, err := w.store.Put(ctx, key, data, w.slots[key])
+		if err != nil {
+			return fmt.Errorf("overwrite %s of the state's journal: %w", key, err)
+		}
+		w.slots[key] = generation
+	}
+	return nil
 }

@@ -53,7 +53,19 @@ const maxReads = 10
 // be replaced. The document is the caller's alone.
 func Load(ctx context.Context, s store.Store) (*state.Document, Position, error) {
 	doc, at, _, err := load(ctx, s, false)
+	if err == nil {
+		doc, err = resealed(ctx, s, doc, at)
+	}
 	return doc, at, err
+}
+
+// resealed is a document with a journal as the present key seals it. One without is sealed
+// anew as an object.
+func resealed(ctx context.Context, s store.Store, doc *state.Document, at Position) (*state.Document, error) {
+	if r, ok := store.AsResealer(s); ok && at.journal != nil {
+		return r.ResealDocument(ctx, doc)
+	}
+	return doc, nil
 }
 
 // load also lists the generations of the slots, if asked, and before it reads entries: what

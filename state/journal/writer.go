@@ -58,6 +58,7 @@ func Open(ctx context.Context, s store.Store, stamp Stamp) (*Writer, *state.Docu
 	w := &Writer{store: s, stamp: stamp, at: at, slots: slots}
 	if err == nil && at.journal != nil {
 		w.base = state.NewBaseline(doc)
+		doc, err = resealed(ctx, s, doc, at)
 	}
 	return w, doc, err
 }
