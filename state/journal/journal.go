@@ -21,6 +21,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -33,6 +34,8 @@ type Position struct {
 	Generation store.Generation // of the snapshot; store.Absent: there is no state
 	Serial     uint64
 	Nonce      string
+	Written    time.Time // by the store's clock; zero of what the process itself has written
+	Newer      bool      // than the snapshot: entries have followed that
 
 	journal  *state.Journal    // as in the snapshot; nil: the snapshot is the state
 	number   uint64            // of the last entry
@@ -106,6 +109,7 @@ func loadSnapshot(ctx context.Context, s store.Store) (*state.Document, Position
 		return nil, at, fmt.Errorf("read %s in %s: %w", store.StateKey, s.Location(), err)
 	}
 	at.Serial, at.Nonce, at.revision, at.size = doc.Serial, doc.Nonce, doc.Revision, len(object.Data)
+	at.Written = object.Updated
 	if at.journal = doc.Journal; at.journal != nil {
 		at.number = at.journal.Entries
 		at.nonces = map[uint64]string{at.number: at.Nonce}
@@ -160,6 +164,7 @@ func readTail(ctx context.Context, s store.Store, doc *state.Document, at Positi
 			now.number++
 			now.nonces[now.number] = slot.entry.Nonce
 			now.Serial, now.Nonce, now.tail = slot.entry.Serial, slot.entry.Nonce, now.tail+slot.size
+			now.Written, now.Newer = slot.written, true
 		}
 	}
 	next, done, err := state.Replayed(doc, entries)
@@ -175,6 +180,8 @@ type slot struct {
 	entry *state.Entry // nil: there is no object
 	size  int
 	err   error // it cannot be read
+
+	written time.Time
 }
 
 // readSlots reads the slots of as many entries.
@@ -185,7 +192,7 @@ func readSlots(ctx context.Context, s store.Store, j *state.Journal, number uint
 		group.Go(func() error {
 			key := store.JournalKey(j.Slot(number + uint64(i)))
 			object, err := s.Get(ctx, key)
-			found[i] = slot{key: key, size: len(object.Data)}
+			found[i] = slot{key: key, size: len(object.Data), written: object.Updated}
 			switch {
 			case errors.Is(err, store.ErrNotFound):
 				return nil
