@@ -33,7 +33,7 @@ type Follower struct {
 
 	observer *Observer
 	doc      *state.Document
-	seen     store.Generation
+	reader   *StateReader
 	last     *plan.Plan
 	led      time.Time // when a leader was last seen
 	renewal  string    // the nonce of the lease then
@@ -42,14 +42,18 @@ type Follower struct {
 // Start reads the state for the first time.
 func (f *Follower) Start(ctx context.Context) error {
 	f.observer = &Observer{Store: f.Store, Providers: f.Providers, Patience: listPatience}
-	f.led = time.Now()
+	f.led, f.reader = time.Now(), NewStateReader(f.Store)
 	return f.read(ctx)
 }
 
 func (f *Follower) read(ctx context.Context) error {
-	doc, generation, err := LoadState(ctx, f.Store)
-	if err == nil && generation != f.seen {
-		f.doc, f.seen = doc, generation
+	doc, changed, err := f.reader.Read(ctx)
+	switch {
+	case err != nil || !changed:
+	case doc != nil:
+		f.doc = doc
+	case f.doc == nil:
+		f.doc = &state.Document{FormatVersion: state.FormatVersion, Lineage: newLineage()}
 	}
 	return err
 }

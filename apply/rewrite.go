@@ -2,9 +2,10 @@ package apply
 
 import (
 	"context"
-	"time"
+	"fmt"
 
 	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/journal"
 	"github.com/fray-ml/fray/state/store"
 )
 
@@ -22,7 +23,7 @@ type Rewriter struct {
 // stands under the lease and returns a new one, or the same for no change;
 // after an error nothing is written.
 func (r Rewriter) Edit(ctx context.Context, edit func(doc *state.Document) (*state.Document, error)) (*state.Document, error) {
-	doc, generation, err := LoadState(ctx, r.Store)
+	w, doc, err := openState(ctx, r.Store, r.stamp())
 	if err != nil {
 		return nil, err
 	}
@@ -30,23 +31,64 @@ func (r Rewriter) Edit(ctx context.Context, edit func(doc *state.Document) (*sta
 	if err != nil || next == doc {
 		return doc, err
 	}
-	return next, r.write(ctx, next, generation, max(doc.Serial, next.Serial))
+	return next, r.save(ctx, w, next)
 }
 
-// Replace writes doc where the state of that generation is lost or cannot be
-// read. Its serial is one above doc's.
-func (r Rewriter) Replace(ctx context.Context, doc *state.Document, generation store.Generation) error {
-	return r.write(ctx, doc, generation, doc.Serial)
+// Replace writes doc in place of the state that was read at a position, or that is lost or
+// cannot be read there. Its serial is at least one above doc's.
+func (r Rewriter) Replace(ctx context.Context, doc *state.Document, at journal.Position) error {
+	w, was, err := journal.Open(ctx, r.Store, r.stamp())
+	switch {
+	case at.Nonce == "": // it cannot be read
+		if err := r.record(ctx, doc); err != nil {
+			return err
+		}
+		return w.Replace(ctx, doc, at.Generation)
+	case err != nil:
+		return err
+	case w.Position().Nonce != at.Nonce:
+		return fmt.Errorf("save state: %w", ErrStateMoved)
+	case was.Lineage == doc.Lineage:
+		return r.save(ctx, w, doc)
+	}
+	if err := r.record(ctx, doc); err != nil {
+		return err
+	}
+	if err := w.Compact(ctx); err != nil { // so that the state is whole without its journal
+		return err
+	}
+	return w.Replace(ctx, doc, w.Position().Generation)
 }
 
-func (r Rewriter) write(ctx context.Context, doc *state.Document, generation store.Generation, serial uint64) error {
+// Consolidate has nothing left in the store of how the state was written before: under
+// another key, for one.
+func (r Rewriter) Consolidate(ctx context.Context) error {
+	w, _, err := journal.Open(ctx, r.Store, r.stamp())
+	if err != nil {
+		return err
+	}
+	return w.Consolidate(ctx)
+}
+
+func (r Rewriter) stamp() journal.Stamp {
+	return journal.Stamp{Version: r.Version, Epoch: r.Epoch, Valid: r.Valid}
+}
+
+// record has what is recorded of jobs follow what people make of the state.
+func (r Rewriter) record(ctx context.Context, doc *state.Document) error {
 	if err := r.Valid(); err != nil {
 		return err
 	}
-	// What is recorded of jobs follows what people make of the state.
-	if err := (&journal{store: r.Store, epoch: r.Epoch, valid: r.Valid}).save(ctx, doc); err != nil {
+	return (&jobRecords{store: r.Store, epoch: r.Epoch, valid: r.Valid}).save(ctx, doc, nil)
+}
+
+func (r Rewriter) save(ctx context.Context, w *journal.Writer, doc *state.Document) error {
+	if err := r.record(ctx, doc); err != nil {
 		return err
 	}
-	out := &saver{store: r.Store, generation: generation, serial: serial, version: r.Version, epoch: r.Epoch, now: time.Now}
-	return out.save(ctx, doc)
+	if err := w.Save(ctx, doc); err != nil {
+		return err
+	}
+	_ = w.Compact(ctx) // for the history of the state, which is saved
+	return nil
 }

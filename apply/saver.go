@@ -5,10 +5,10 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/journal"
 	"github.com/fray-ml/fray/state/store"
 )
 
@@ -18,30 +18,58 @@ const SaveInterval = time.Second
 
 // ErrStateMoved is the error after another client wrote the state: this process no
 // longer acts for the stack.
-var ErrStateMoved = errors.New("another client has written the state")
+var ErrStateMoved = journal.ErrMoved
 
-// LoadState reads the stack's document and the generation it was read at;
+// LoadState reads the stack's document and the generation of its snapshot;
 // generation Absent and a new document where there is none yet.
 func LoadState(ctx context.Context, s store.Store) (*state.Document, store.Generation, error) {
-	obj, err := s.Get(ctx, store.StateKey)
-	if errors.Is(err, store.ErrNotFound) {
+	doc, at, err := journal.Load(ctx, s)
+	doc, err = loaded(ctx, s, doc, err)
+	return doc, at.Generation, err
+}
+
+// openState is LoadState for a client that writes what follows.
+func openState(ctx context.Context, s store.Store, stamp journal.Stamp) (*journal.Writer, *state.Document, error) {
+	w, doc, err := journal.Open(ctx, s, stamp)
+	doc, err = loaded(ctx, s, doc, err)
+	return w, doc, err
+}
+
+// loaded is what was read, a new document where there is none yet.
+func loaded(ctx context.Context, s store.Store, doc *state.Document, err error) (*state.Document, error) {
+	switch {
+	case errors.Is(err, store.ErrNotFound):
 		if err := notLost(ctx, s); err != nil {
-			return nil, 0, err
+			return nil, err
 		}
-		return &state.Document{FormatVersion: state.FormatVersion, Lineage: newLineage()}, store.Absent, nil
-	}
-	if err != nil {
-		return nil, 0, fmt.Errorf("read state: %w", err)
-	}
-	doc, err := state.Decode(obj.Data)
-	if err != nil {
-		return nil, 0, fmt.Errorf("read %s in %s: %w", store.StateKey, s.Location(), err)
-	}
-	if doc.MovedTo != "" {
-		return nil, 0, fmt.Errorf("%w: it was migrated from %s to %s; declare that in the fray block, or bring it back with fray state migrate",
+		return &state.Document{FormatVersion: state.FormatVersion, Lineage: newLineage()}, nil
+	case err != nil:
+		return nil, err
+	case doc.MovedTo != "":
+		return nil, fmt.Errorf("%w: it was migrated from %s to %s; declare that in the fray block, or bring it back with fray state migrate",
 			ErrStateMigrated, s.Location(), doc.MovedTo)
 	}
-	return &doc, obj.Generation, nil
+	return doc, nil
+}
+
+// StateReader reads the state again and again, and each time only what has changed.
+type StateReader struct{ reader journal.Reader }
+
+// NewStateReader returns a reader, which has read nothing yet.
+func NewStateReader(s store.Store) *StateReader {
+	return &StateReader{journal.Reader{Store: s}}
+}
+
+// Read is LoadState, and reports whether the document is another one than at the last call. It
+// is not to be changed. Where there is no state the document is nil.
+func (r *StateReader) Read(ctx context.Context) (doc *state.Document, changed bool, err error) {
+	doc, changed, err = r.reader.Read(ctx)
+	missing := errors.Is(err, store.ErrNotFound)
+	doc, err = loaded(ctx, r.reader.Store, doc, err)
+	if missing && err == nil {
+		return nil, true, nil
+	}
+	return doc, changed, err
 }
 
 // ErrStateMigrated says that the state is kept in another store now.
@@ -53,7 +81,7 @@ var ErrStateLost = errors.New("the state is gone")
 // notLost refuses to begin a new state beside slices that an older one made:
 // they carry a mark that only it knew, and would run on unseen.
 func notLost(ctx context.Context, s store.Store) error {
-	for _, prefix := range []string{store.AssignPrefix, store.BootPrefix, store.HostsPrefix} {
+	for _, prefix := range []string{store.JournalPrefix, store.AssignPrefix, store.BootPrefix, store.HostsPrefix} {
 		found, err := s.List(ctx, prefix)
 		if err != nil {
 			return fmt.Errorf("look for what an older state made: %w", err)
@@ -78,44 +106,15 @@ func newLineage() string {
 	return string(text)
 }
 
-// saver writes the document under the generation it last saw.
+// saver writes the document, at a pace.
 type saver struct {
-	store      store.Store
-	generation store.Generation
-	serial     uint64
-	version    string
-	epoch      uint64
-	now        func() time.Time
-	last       time.Time     // of the last write
-	took       time.Duration // that write
-	saved      *state.Document
-	doubtful   []string // nonces of writes since generation of which it is not known whether they happened
+	store  store.Store
+	writer *journal.Writer
+	now    func() time.Time
+	last   time.Time     // of the last write
+	took   time.Duration // that write
+	saved  *state.Document
 }
-
-// documentStore is a store within this process that keeps a document as it is, and
-// encodes it when a reader needs it.
-type documentStore interface {
-	PutDocument(ctx context.Context, doc *state.Document, want store.Generation) (store.Generation, error)
-}
-
-// put writes a document.
-func (s *saver) put(ctx context.Context, doc *state.Document) (store.Generation, error) {
-	if keeper, ok := s.store.(documentStore); ok {
-		return keeper.PutDocument(ctx, doc, s.generation)
-	}
-	data, err := state.Encode(*doc)
-	if err != nil {
-		return 0, &encodeError{err}
-	}
-	return s.store.Put(ctx, store.StateKey, data, s.generation)
-}
-
-// encodeError is why a document cannot be written at all.
-type encodeError struct{ err error }
-
-func (e *encodeError) Error() string { return "encode state: " + e.err.Error() }
-
-func (e *encodeError) Unwrap() error { return e.err }
 
 // dirty reports whether doc is not what was saved last.
 func (s *saver) dirty(doc *state.Document) bool { return s.saved != doc }
@@ -142,46 +141,13 @@ func (s *saver) urgentWait() time.Duration {
 	return min(wait, max(0, urgentShare*s.took-s.now().Sub(s.last)))
 }
 
-// save writes doc. A conflict is settled by the nonce in the content: a write
-// whose reply was lost has won after all.
+// save writes doc.
 func (s *saver) save(ctx context.Context, doc *state.Document) error {
 	began := s.now()
-	out := *doc
-	out.FormatVersion = state.FormatVersion
-	out.FrayVersion = s.version
-	out.Serial = s.serial + 1
-	out.Epoch = s.epoch
-	out.Nonce = rand.Text()
-	generation, err := s.put(ctx, &out)
-	if _, never := errors.AsType[*encodeError](err); never {
+	if err := s.writer.Save(ctx, doc); err != nil {
 		return err
 	}
-	if err != nil {
-		s.doubtful = append(s.doubtful, out.Nonce)
-		if generation, err = s.settle(ctx, out.Nonce, err); err != nil {
-			return err
-		}
-	}
-	s.generation, s.serial, s.saved, s.last, s.doubtful = generation, out.Serial, doc, s.now(), nil
+	s.saved, s.last = doc, s.now()
 	s.took = s.last.Sub(began)
 	return nil
-}
-
-// settle looks what is there after a write that failed. One of our own that is
-// not the last is built upon by the next save.
-func (s *saver) settle(ctx context.Context, nonce string, cause error) (store.Generation, error) {
-	obj, err := s.store.Get(ctx, store.StateKey)
-	if err != nil {
-		return 0, fmt.Errorf("save state: %w", cause)
-	}
-	found, err := state.Decode(obj.Data)
-	switch {
-	case err == nil && found.Nonce == nonce:
-		return obj.Generation, nil
-	case err == nil && slices.Contains(s.doubtful, found.Nonce):
-		s.generation, s.serial, s.doubtful = obj.Generation, found.Serial, nil
-	case errors.Is(cause, store.ErrConflict):
-		return 0, fmt.Errorf("save state: %w", ErrStateMoved)
-	}
-	return 0, fmt.Errorf("save state: %w", cause)
 }

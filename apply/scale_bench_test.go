@@ -27,15 +27,16 @@ import (
 // measured: hosts report at once, and tasks end as soon as they start where
 // ends says so.
 type swift struct {
-	mu      sync.Mutex
-	last    store.Generation
-	objects orderedMap[store.Object]
-	slices  orderedMap[schema.SliceStatus]
-	ends    bool
-	moved   map[string]string // slices that are at another address than others
-	fast    bool              // the store takes writes of one object at any rate, as a directory does
-	saves   int
-	spent   time.Duration // in calls, of processors
+	mu                 sync.Mutex
+	last               store.Generation
+	objects            orderedMap[store.Object]
+	slices             orderedMap[schema.SliceStatus]
+	ends               bool
+	moved              map[string]string // slices that are at another address than others
+	fast               bool              // the store takes writes of one object at any rate, as a directory does
+	saves              int
+	written, snapshots int           // bytes of the state's journal and of whole states
+	spent              time.Duration // in calls, of processors
 }
 
 // orderedMap is a map with its keys in order.
@@ -88,8 +89,12 @@ func (w *swift) Put(_ context.Context, key string, data []byte, want store.Gener
 		return 0, store.ErrConflict
 	}
 	g := w.write(key, data)
-	if key == store.StateKey {
+	switch {
+	case key == store.StateKey:
 		w.saves++
+		w.snapshots += len(data)
+	case strings.HasPrefix(key, store.JournalPrefix):
+		w.written += len(data)
 	}
 	if !strings.HasPrefix(key, store.AssignPrefix) {
 		return g, nil

@@ -16,6 +16,7 @@ import (
 	"github.com/fray-ml/fray/providers"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/journal"
 	"github.com/fray-ml/fray/state/store"
 )
 
@@ -90,7 +91,7 @@ type Stepper struct {
 	observer       *Observer
 	exec           *executor
 	saver          *saver
-	journal        *journal
+	jobRecords     *jobRecords
 	ledger         *ledger
 	planner        incremental.Planner
 	last           *plan.Plan
@@ -120,7 +121,7 @@ func New(ctx context.Context, cfg Config) (*Stepper, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	doc, generation, err := LoadState(ctx, cfg.Store)
+	writer, doc, err := openState(ctx, cfg.Store, journal.Stamp{Version: cfg.Version, Epoch: cfg.Epoch, Valid: cfg.Valid})
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +135,7 @@ func New(ctx context.Context, cfg Config) (*Stepper, error) {
 	if cfg.Events {
 		events = &Recorder{Store: cfg.Store, Epoch: cfg.Epoch, Valid: cfg.Valid}
 	}
-	records := &journal{store: cfg.Store, epoch: cfg.Epoch, valid: cfg.Valid}
+	records := &jobRecords{store: cfg.Store, epoch: cfg.Epoch, valid: cfg.Valid}
 	if err := records.load(ctx); err != nil {
 		return nil, err
 	}
@@ -151,12 +152,9 @@ func New(ctx context.Context, cfg Config) (*Stepper, error) {
 			results:  make(chan result),
 			inFlight: map[string]plan.ActionVerb{}, failed: map[string]failedWrite{}, now: cfg.Now, abandoned: make(chan struct{}),
 		},
-		saver: &saver{
-			store: cfg.Store, generation: generation, serial: doc.Serial,
-			version: cfg.Version, epoch: cfg.Epoch, now: cfg.Now,
-		},
-		journal: records,
-		ledger:  &ledger{store: cfg.Store, epoch: cfg.Epoch, valid: cfg.Valid},
+		saver:      &saver{store: cfg.Store, writer: writer, now: cfg.Now},
+		jobRecords: records,
+		ledger:     &ledger{store: cfg.Store, epoch: cfg.Epoch, valid: cfg.Valid},
 	}, nil
 }
 
@@ -392,9 +390,14 @@ func (s *Stepper) wait(ctx context.Context, d time.Duration, wake <-chan struct{
 	}
 }
 
-// Drain waits until no action is under way or ctx ends. What is queued is not
-// begun, and nothing can be started afterwards.
+// Drain waits until no action is under way or ctx ends, and until a snapshot of the state
+// is written. What is queued is not begun, and nothing can be started afterwards.
 func (s *Stepper) Drain(ctx context.Context) {
+	s.drainActions(ctx)
+	_ = s.saver.writer.Flush(ctx) // what it is of is saved; the next leader writes another one
+}
+
+func (s *Stepper) drainActions(ctx context.Context) {
 	if !s.exec.closed.Swap(true) {
 		defer close(s.exec.abandoned) // a call that outlasts ctx ends unheard
 	}
@@ -425,6 +428,10 @@ func (s *Stepper) Save(ctx context.Context) error {
 	return s.write(ctx)
 }
 
+// Consolidate has nothing left in the store of how the state was written before it was
+// saved last: under another key, for one.
+func (s *Stepper) Consolidate(ctx context.Context) error { return s.saver.writer.Consolidate(ctx) }
+
 // write asks the lease right before it writes: what came before may have taken
 // longer than the lease lasts, and then others speak for the stack.
 func (s *Stepper) write(ctx context.Context) error {
@@ -432,7 +439,7 @@ func (s *Stepper) write(ctx context.Context) error {
 		return err
 	}
 	s.meter()
-	if err := s.journal.save(ctx, s.doc); err != nil {
+	if err := s.jobRecords.save(ctx, s.doc, s.saver.writer.JobChanges(s.doc)); err != nil {
 		return err
 	}
 	s.saveNotices(ctx)

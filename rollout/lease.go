@@ -103,6 +103,9 @@ func (r *leaseRun) planAndStep(starting context.Context, shown *plan.Plan) error
 	if err := r.accept(starting, accepted, p); err != nil {
 		return err
 	}
+	if err := r.settleKey(starting, stepper); err != nil {
+		return err
+	}
 	defer apply.CollectLate()()
 	err = r.finish(finishing, r.loop(starting, finishing), p)
 	r.pruneKeys(finishing)
@@ -219,6 +222,17 @@ func (r *leaseRun) accept(starting context.Context, accepted *state.Document, p 
 		return err
 	}
 	r.recorder.sweep(starting, accepted.Recorded)
+	return nil
+}
+
+// settleKey has all of the state written as is declared now, and removes a key that nothing
+// needs any more.
+func (r *leaseRun) settleKey(starting context.Context, stepper *apply.Stepper) error {
+	if r.Loaded.Stack.Keys.Note != "" { // whom the key is wrapped for, or whether it encrypts, has changed
+		if err := stepper.Consolidate(starting); err != nil {
+			return err
+		}
+	}
 	return r.Loaded.Stack.Keys.Retire(starting)
 }
 

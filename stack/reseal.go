@@ -42,6 +42,9 @@ func (s *Stack) ResealState(ctx context.Context, w apply.Rewriter) error {
 	if err != nil {
 		return err
 	}
+	if err := w.Consolidate(ctx); err != nil {
+		return err
+	}
 	return store.SweepConfigurations(ctx, s.Store, next.Recorded)
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/fray-ml/fray/state/store"
 )
 
-// sealedStore encrypts the state and the ledger of usage on their way into the store and
+// sealedStore encrypts the state, its journal and the ledger of usage on their way into the store and
 // decrypts them on their way out, where that is asked for. Everything else passes.
 type sealedStore struct {
 	store.Store
@@ -23,6 +23,7 @@ type sealedStore struct {
 var (
 	_ store.Store     = (*sealedStore)(nil)
 	_ store.Versioned = (*sealedStore)(nil)
+	_ store.Resealer  = (*sealedStore)(nil)
 )
 
 // store is the stack's store, with encryption.
@@ -34,7 +35,7 @@ func (s *sealedStore) Unwrap() store.Store { return s.Store }
 func (s *sealedStore) Get(ctx context.Context, key string) (store.Object, error) {
 	object, err := s.Store.Get(ctx, key)
 	object, err = s.clear(ctx, object, err)
-	return s.anew(ctx, object, err)
+	return s.anew(ctx, object, err, resealed(object.Key))
 }
 
 func (s *sealedStore) Put(ctx context.Context, key string, data []byte, want store.Generation) (store.Generation, error) {
@@ -66,7 +67,23 @@ func (s *sealedStore) GetVersion(ctx context.Context, key string, g store.Genera
 	}
 	object, err := versioned.GetVersion(ctx, key, g)
 	object, err = s.clear(ctx, object, err)
-	return s.anew(ctx, object, err)
+	return s.anew(ctx, object, err, resealVersion)
+}
+
+// ResealDocument gives a document as anew does.
+func (s *sealedStore) ResealDocument(ctx context.Context, doc *state.Document) (*state.Document, error) {
+	rotating, err := s.keys.rotating(ctx)
+	if err != nil || !rotating {
+		return doc, err
+	}
+	key, err := s.keys.key(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if next, err := amend.Reseal(doc, key); err == nil {
+		return next, nil
+	}
+	return doc, nil // its reader reports what is wrong with it
 }
 
 // encryptedKind is what an object of a key is where it is encrypted, "" for one that is not.
@@ -74,6 +91,8 @@ func encryptedKind(key string) keyring.Kind {
 	switch {
 	case key == store.StateKey:
 		return keyring.KindState
+	case strings.HasPrefix(key, store.JournalPrefix):
+		return keyring.KindJournal
 	case strings.HasPrefix(key, store.UsagePrefix):
 		return keyring.KindUsage
 	}
@@ -98,8 +117,7 @@ func (s *sealedStore) clear(ctx context.Context, object store.Object, err error)
 // anew gives what a former key sealed as if the present one had sealed it, so that
 // nothing has changed for who compares. Nothing is sealed by a former key unless a
 // `fray state rekey` is on its way or has died on it.
-func (s *sealedStore) anew(ctx context.Context, object store.Object, err error) (store.Object, error) {
-	reseal := resealed(object.Key)
+func (s *sealedStore) anew(ctx context.Context, object store.Object, err error, reseal func(data []byte, r schema.Resealer) ([]byte, error)) (store.Object, error) {
 	if err != nil || reseal == nil || !bytes.Contains(object.Data, []byte(`"sealed":`)) {
 		return object, err
 	}
@@ -128,11 +146,25 @@ func resealed(key string) func(data []byte, r schema.Resealer) ([]byte, error) {
 	return nil
 }
 
+// resealState leaves a snapshot as it is: the entries of its journal go with what it says.
 func resealState(data []byte, r schema.Resealer) ([]byte, error) {
+	doc, err := state.Decode(data)
+	if err != nil || doc.Journal != nil {
+		return data, err
+	}
+	return resealDocument(doc, r)
+}
+
+// resealVersion is for a version of the state that nothing follows.
+func resealVersion(data []byte, r schema.Resealer) ([]byte, error) {
 	doc, err := state.Decode(data)
 	if err != nil {
 		return nil, err
 	}
+	return resealDocument(doc, r)
+}
+
+func resealDocument(doc state.Document, r schema.Resealer) ([]byte, error) {
 	next, err := amend.Reseal(&doc, r)
 	if err != nil {
 		return nil, err

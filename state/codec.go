@@ -189,6 +189,9 @@ func (c codec) upgrade(document parts, version int) error {
 
 // check refuses documents that break what others rely on.
 func (d *Document) check() error {
+	if d.Journal != nil && (d.Journal.ID == "" || d.Journal.Slots < 1) {
+		return errors.New("its journal has no id or no slots")
+	}
 	for addr, r := range d.Resources {
 		specs := 0
 		for _, set := range []bool{r.Namespace != nil, r.Reservation != nil, r.Group != nil, r.Notification != nil} {

@@ -19,6 +19,9 @@ func Compress(data []byte) ([]byte, error) { return compress(data) }
 // Decompress returns what Compress was given; data that is not compressed stays as it is.
 func Decompress(data []byte) ([]byte, error) { return decompress(data) }
 
+// IsCompressed reports whether data is compressed, as a large document is.
+func IsCompressed(data []byte) bool { return bytes.HasPrefix(data, []byte(frameStart)) }
+
 // compress prefers speed to size. The frame has no checksum, since the document has.
 func compress(text []byte) ([]byte, error) {
 	encoder, err := zstd.NewWriter(nil,
@@ -31,7 +34,7 @@ func compress(text []byte) ([]byte, error) {
 
 // decompress returns what is not compressed as it is.
 func decompress(data []byte) ([]byte, error) {
-	if !bytes.HasPrefix(data, []byte(frameStart)) {
+	if !IsCompressed(data) {
 		return data, nil
 	}
 	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxDocument))

@@ -54,14 +54,23 @@ type Document struct {
 	// Paused says that nothing is to be changed for now, nil: it is not.
 	Paused *Pause `json:"paused,omitempty"`
 
+	Storage
+	// Unmanaged are the slices that `fray state rm` left running, by name.
+	Unmanaged map[string]Unmanaged `json:"unmanaged,omitempty"`
+}
+
+// Storage is how and where the document is kept.
+type Storage struct {
 	// LocalPlace is the machine and directory where the slices of provider
 	// local live, when the state itself is kept elsewhere.
 	LocalPlace string `json:"local_place,omitempty"`
 	// MovedTo is where the state is kept now, "" while that is here: this one
 	// is only what was left behind.
 	MovedTo string `json:"moved_to,omitempty"`
-	// Unmanaged are the slices that `fray state rm` left running, by name.
-	Unmanaged map[string]Unmanaged `json:"unmanaged,omitempty"`
+	// Journal says that this document is a snapshot, after which the changes are in a
+	// journal; nil: the document is all there is, as for every document that was read
+	// with its journal.
+	Journal *Journal `json:"journal,omitempty"`
 }
 
 // Former is what is not there any more and what clients still ask for, and what was used.

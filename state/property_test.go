@@ -24,6 +24,9 @@ func drawDocument(t *rapid.T) state.Document {
 	var d state.Document
 	draw(t, reflect.ValueOf(&d).Elem())
 	d.FormatVersion, d.Lineage = state.FormatVersion, "l"+d.Lineage
+	if d.Journal != nil {
+		d.Journal.ID, d.Journal.Slots = "j"+d.Journal.ID, max(d.Journal.Slots, 1)
+	}
 	for addr, r := range d.Resources {
 		d.Resources[addr] = state.Resource{Digest: r.Digest, Namespace: &schema.Namespace{Addr: addr}}
 	}

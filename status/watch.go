@@ -43,8 +43,8 @@ type Observer struct {
 	leader   *attention         // nil: it is not asked for
 	events   *store.EventReader // nil: they are not asked for
 
-	state  store.Generation // that l.doc was read at; "": not known
-	recent []state.Event    // the last ones, newest last
+	reader *apply.StateReader
+	recent []state.Event // the last ones, newest last
 }
 
 // NewObserver returns an observer of a stack and its providers.
@@ -53,7 +53,7 @@ func NewObserver(ctx context.Context, l *configuration.Loaded) (*Observer, error
 	if err != nil {
 		return nil, err
 	}
-	return &Observer{l: l, observer: &apply.Observer{Store: l.Stack.Store, Providers: all, HostReasons: apply.HostReasons{Ask: true}}, leader: newAttention(l.Stack)}, nil
+	return &Observer{l: l, reader: apply.NewStateReader(l.Stack.Store), observer: &apply.Observer{Store: l.Stack.Store, Providers: all, HostReasons: apply.HostReasons{Ask: true}}, leader: newAttention(l.Stack)}, nil
 }
 
 // again observes anew: the state, if it changed, and what runs.
@@ -68,24 +68,15 @@ func (w *Observer) again(ctx context.Context) (*View, error) {
 }
 
 func (w *Observer) read(ctx context.Context) error {
-	listed, err := w.l.Stack.Store.List(ctx, store.StateKey)
-	if err != nil {
-		return fmt.Errorf("list the state: %w", err)
-	}
-	if len(listed) == 1 && listed[0].Generation == w.state {
-		return nil
-	}
-	doc, generation, err := apply.LoadState(ctx, w.l.Stack.Store)
-	if err == nil && generation == store.Absent && w.l.Document.Serial == 0 {
-		return nil // nothing was applied yet
-	}
-	if err == nil && generation == store.Absent {
-		err = fmt.Errorf("%w any more: %s was removed from %s", configuration.ErrNoState, store.StateKey, w.l.Stack.At)
-	}
-	if err != nil {
+	doc, changed, err := w.reader.Read(ctx)
+	switch {
+	case err != nil || !changed:
 		return err
+	case doc != nil:
+		w.l.Document = doc
+	case w.l.Document.Serial > 0: // else nothing was applied yet
+		return fmt.Errorf("%w any more: %s was removed from %s", configuration.ErrNoState, store.StateKey, w.l.Stack.At)
 	}
-	w.l.Document, w.state = doc, generation
 	return nil
 }
 

@@ -46,7 +46,7 @@ func RebuildState(ctx context.Context, a *terminal.Terminal, flags *RebuildOptio
 	if in.Addrs, err = renamed(ctx, s); err != nil {
 		return err
 	}
-	if in.Jobs, in.Kept, err = apply.ReadJournal(ctx, s.Store); err != nil {
+	if in.Jobs, in.Kept, err = apply.ReadJobRecords(ctx, s.Store); err != nil {
 		return err
 	}
 	for id, r := range in.Jobs { // newer than the versions: written with the state that is lost

@@ -13,6 +13,7 @@ import (
 	"github.com/fray-ml/fray/apply"
 	"github.com/fray-ml/fray/stack"
 	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/journal"
 	"github.com/fray-ml/fray/state/keyring"
 	"github.com/fray-ml/fray/state/store"
 	"github.com/fray-ml/fray/terminal"
@@ -36,9 +37,16 @@ func History(ctx context.Context, s *stack.Stack, limit int) ([]Version, error) 
 	if err != nil && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, keyring.ErrDamaged) {
 		return nil, err
 	}
+	newest, err := newerThanSnapshot(ctx, s, live)
+	if err != nil {
+		return nil, err
+	}
 	var versions []Version
+	if newest != nil {
+		versions = append(versions, *newest)
+	}
 	for _, attrs := range found {
-		v := Version{Written: attrs.Updated, Current: attrs.Generation == live.Generation}
+		v := Version{Written: attrs.Updated, Current: newest == nil && attrs.Generation == live.Generation}
 		object, err := versioned.GetVersion(ctx, store.StateKey, attrs.Generation)
 		if errors.Is(err, store.ErrNotFound) {
 			continue // it was just removed
@@ -55,16 +63,43 @@ func History(ctx context.Context, s *stack.Stack, limit int) ([]Version, error) 
 		if err != nil {
 			v.Problem, v.damaged = err.Error(), errors.Is(err, state.ErrDamaged)
 		}
-		v.Serial, v.FrayVersion, v.Epoch, v.Revision = doc.Serial, doc.FrayVersion, doc.Epoch, doc.Revision
-		v.Jobs, v.Slices, v.doc = len(doc.Jobs), len(doc.Slices), doc
-		for _, o := range doc.Overrides {
-			if o.Revision == doc.Revision {
-				v.Overrides = append(v.Overrides, o)
-			}
-		}
+		v.take(&doc)
 		versions = append(versions, v)
 	}
+	if limit > 0 {
+		versions = versions[:min(limit, len(versions))]
+	}
 	return versions, listErr
+}
+
+// newerThanSnapshot is the present state where that is the snapshot with later entries of its
+// journal, nil where it is the snapshot alone.
+func newerThanSnapshot(ctx context.Context, s *stack.Stack, live store.Object) (*Version, error) {
+	if doc, err := state.Decode(live.Data); err != nil || doc.Journal == nil {
+		return nil, nil
+	}
+	doc, at, err := journal.Load(ctx, s.Store)
+	switch {
+	case errors.Is(err, state.ErrDamaged) || errors.Is(err, keyring.ErrDamaged):
+		return &Version{Written: live.Updated, Current: true, Problem: err.Error(), damaged: true}, nil
+	case err != nil || !at.Newer:
+		return nil, err
+	}
+	v := &Version{Written: at.Written, Current: true}
+	v.take(doc)
+	return v, nil
+}
+
+// take has a version be that of a document.
+func (v *Version) take(doc *state.Document) {
+	v.Serial, v.FrayVersion, v.Epoch, v.Revision = doc.Serial, doc.FrayVersion, doc.Epoch, doc.Revision
+	v.Jobs, v.Slices, v.doc = len(doc.Jobs), len(doc.Slices), *doc
+	v.doc.Journal = nil
+	for _, o := range doc.Overrides {
+		if o.Revision == doc.Revision {
+			v.Overrides = append(v.Overrides, o)
+		}
+	}
 }
 
 // Rollback makes an earlier version of the state the present one, without what its jobs

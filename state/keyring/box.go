@@ -19,9 +19,10 @@ type Kind string
 
 // The kinds.
 const (
-	KindState Kind = "state"
-	KindPlan  Kind = "plan"
-	KindUsage Kind = "usage"
+	KindState   Kind = "state"
+	KindJournal Kind = "journal" // an entry of the state's
+	KindPlan    Kind = "plan"
+	KindUsage   Kind = "usage"
 )
 
 // boxVersion is that of the encrypted documents which this fray writes.

@@ -16,9 +16,14 @@ const (
 	// EndpointsKey is the registry of actors, EventsPrefix what happened.
 	EndpointsKey = "endpoints.json"
 	EventsPrefix = "events/"
+	// JournalPrefix is of the changes of a large state since its snapshot, StateKey.
+	JournalPrefix = "journal/"
 	// NoticesKey is what the receivers of notifications were told and are to be told.
 	NoticesKey = "notices.json"
 )
+
+// JournalKey is one of the objects that entries of the state's journal are written to in turn.
+func JournalKey(slot int) string { return fmt.Sprintf("%s%03d.json", JournalPrefix, slot) }
 
 // AssignKey is where a slice's assignment is.
 func AssignKey(slice string) string { return AssignPrefix + slice + ".json" }

@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"errors"
+
+	"github.com/fray-ml/fray/state"
 )
 
 // ErrNoVersions reports that a store does not keep what an object was before. It
@@ -20,6 +22,16 @@ type Versioned interface {
 	// GetVersion returns one version whole; ErrNotFound if it is not kept.
 	GetVersion(ctx context.Context, key string, gen Generation) (Object, error)
 }
+
+// Resealer is what a Store may offer besides that seals secrets on their way: a document
+// of which parts were read from several objects is sealed anew once it is put together.
+type Resealer interface {
+	// ResealDocument returns a document as if the present key had sealed it, the same one where it has.
+	ResealDocument(ctx context.Context, doc *state.Document) (*state.Document, error)
+}
+
+// AsResealer is [AsVersioned] for a Resealer.
+func AsResealer(s Store) (Resealer, bool) { return behind[Resealer](s) }
 
 // AsVersioned unwraps a store by its Unwrap methods. It reports
 // false for a store that knows live objects only.

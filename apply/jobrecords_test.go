@@ -28,12 +28,12 @@ func withStatus(s *apply.Stepper, change func(j *state.Job)) *state.Document {
 // later holder joins what earlier ones wrote.
 func TestJobsAreRecordedBesideTheState(t *testing.T) {
 	w := newWorld()
-	if records, kept, err := apply.ReadJournal(t.Context(), w); err != nil || kept || len(records) > 0 {
+	if records, kept, err := apply.ReadJobRecords(t.Context(), w); err != nil || kept || len(records) > 0 {
 		t.Fatalf("got %v, kept %v, %v, want none", records, kept, err)
 	}
 	want := func(when string, status schema.JobStatus, n, objects int) {
 		t.Helper()
-		records, kept, err := apply.ReadJournal(t.Context(), w)
+		records, kept, err := apply.ReadJobRecords(t.Context(), w)
 		listed, listErr := w.List(t.Context(), store.JobsPrefix)
 		if err != nil || listErr != nil || !kept || len(records) != n || len(listed) != objects {
 			t.Errorf("%s: got %v in %d objects, kept %v, %v, want %d in %d", when, records, len(listed), kept, err, n, objects)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -13,13 +14,13 @@ import (
 	"github.com/fray-ml/fray/state/store"
 )
 
-// journal keeps, beside the state, which jobs have run and how they ended, by
+// jobRecords keeps, beside the state, which jobs have run and how they ended, by
 // their ids: a state that is lost is made again without running them again. It
 // is written before the state is, and so before anything is deleted that tells
 // of an end. One object holds what changed between two saves; the leader
 // first joins those of its predecessors, and leaves out jobs that the state has
 // no more.
-type journal struct {
+type jobRecords struct {
 	store store.Store
 	epoch uint64
 	valid func() error
@@ -32,15 +33,16 @@ type journal struct {
 }
 
 // load reads what predecessors have written.
-func (j *journal) load(ctx context.Context) (err error) {
+func (j *jobRecords) load(ctx context.Context) (err error) {
 	if j.known == nil {
-		j.listed, j.known, err = readJournal(ctx, j.store)
+		j.listed, j.known, err = readJobRecords(ctx, j.store)
 	}
 	return err
 }
 
-// save writes what became of jobs since the last call.
-func (j *journal) save(ctx context.Context, doc *state.Document) error {
+// save writes what became of jobs since the last call. since are the jobs that changed since
+// a state, if that is known: where that is the state of the last call, no others are looked at.
+func (j *jobRecords) save(ctx context.Context, doc *state.Document, since *state.JobChanges) error {
 	var old []store.Attrs
 	if !j.loaded {
 		if err := j.load(ctx); err != nil {
@@ -48,7 +50,12 @@ func (j *journal) save(ctx context.Context, doc *state.Document) error {
 		}
 		old = j.listed
 	}
-	changed := j.changes(doc)
+	var changed []state.JobRecord
+	if since != nil && j.loaded && reflect.ValueOf(since.Was).UnsafePointer() == reflect.ValueOf(j.checked).UnsafePointer() {
+		changed = j.changesSince(since)
+	} else {
+		changed = j.changes(doc)
+	}
 	if len(old) > 1 {
 		changed = slices.Collect(maps.Values(j.joined(changed)))
 	}
@@ -116,7 +123,7 @@ func recordedAttempt(r state.JobRecord) state.Attempt {
 
 // changes are the records that differ from those that are known. One without a
 // status says that a job is no more.
-func (j *journal) changes(doc *state.Document) []state.JobRecord {
+func (j *jobRecords) changes(doc *state.Document) []state.JobRecord {
 	var changed []state.JobRecord
 	there := 0 // of those that are known
 	for addr, job := range doc.Jobs {
@@ -142,11 +149,44 @@ func (j *journal) changes(doc *state.Document) []state.JobRecord {
 	return append(changed, j.gone(doc)...)
 }
 
+// changesSince are changes where only these jobs have changed.
+func (j *jobRecords) changesSince(since *state.JobChanges) []state.JobRecord {
+	var changed []state.JobRecord
+	there := map[string]bool{}
+	for addr, job := range since.Set {
+		if !isKept(job) {
+			continue
+		}
+		there[job.ID] = true
+		r := recordOf(addr, job)
+		if known, ok := j.known[job.ID]; !ok || !r.Equal(known) {
+			changed = append(changed, r)
+		}
+	}
+	gone := func(addr schema.Address) {
+		was := since.Was[addr]
+		if was == nil || there[was.ID] {
+			return
+		}
+		if r, ok := j.known[was.ID]; ok {
+			there[was.ID] = true
+			changed = append(changed, state.JobRecord{ID: was.ID, Addr: r.Addr})
+		}
+	}
+	for addr := range since.Set {
+		gone(addr)
+	}
+	for _, addr := range since.Gone {
+		gone(addr)
+	}
+	return changed
+}
+
 // isKept reports whether there is a record of a job.
 func isKept(job *state.Job) bool { return job.Attempt > 0 || job.Status.Ended() }
 
 // gone are records, without a status, of those known jobs that a state has no more.
-func (j *journal) gone(doc *state.Document) []state.JobRecord {
+func (j *jobRecords) gone(doc *state.Document) []state.JobRecord {
 	there := make(map[string]bool, len(doc.Jobs))
 	for _, job := range doc.Jobs {
 		if isKept(job) {
@@ -163,7 +203,7 @@ func (j *journal) gone(doc *state.Document) []state.JobRecord {
 }
 
 // joined are all records that are to be kept, by id.
-func (j *journal) joined(changed []state.JobRecord) map[string]state.JobRecord {
+func (j *jobRecords) joined(changed []state.JobRecord) map[string]state.JobRecord {
 	all := maps.Clone(j.known)
 	for _, r := range changed {
 		if all[r.ID] = r; r.Status == "" {
@@ -187,7 +227,7 @@ func recordOf(addr schema.Address, job *state.Job) state.JobRecord {
 	return r
 }
 
-func (j *journal) write(ctx context.Context, records []state.JobRecord) error {
+func (j *jobRecords) write(ctx context.Context, records []state.JobRecord) error {
 	slices.SortFunc(records, func(a, b state.JobRecord) int { return a.Addr.Compare(b.Addr) })
 	data, err := store.Encode(state.JobRecords{Records: records})
 	if err != nil {
@@ -208,7 +248,7 @@ func (j *journal) write(ctx context.Context, records []state.JobRecord) error {
 }
 
 // remove removes what was joined.
-func (j *journal) remove(ctx context.Context, old []store.Attrs) error {
+func (j *jobRecords) remove(ctx context.Context, old []store.Attrs) error {
 	for _, a := range old {
 		if err := j.valid(); err != nil {
 			return err
@@ -220,14 +260,14 @@ func (j *journal) remove(ctx context.Context, old []store.Attrs) error {
 	return nil
 }
 
-// ReadJournal returns the records of the jobs that have run, by id. It reports
+// ReadJobRecords returns the records of the jobs that have run, by id. It reports
 // false where none were ever kept: nothing follows then from there being none.
-func ReadJournal(ctx context.Context, s store.Store) (map[string]state.JobRecord, bool, error) {
-	listed, records, err := readJournal(ctx, s)
+func ReadJobRecords(ctx context.Context, s store.Store) (map[string]state.JobRecord, bool, error) {
+	listed, records, err := readJobRecords(ctx, s)
 	return records, len(listed) > 0, err
 }
 
-func readJournal(ctx context.Context, s store.Store) ([]store.Attrs, map[string]state.JobRecord, error) {
+func readJobRecords(ctx context.Context, s store.Store) ([]store.Attrs, map[string]state.JobRecord, error) {
 	listed, err := s.List(ctx, store.JobsPrefix)
 	if err != nil {
 		return nil, nil, fmt.Errorf("look for the records of jobs: %w", err)
