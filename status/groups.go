@@ -62,19 +62,18 @@ func (g *Group) terms(by []Field) []Term {
 
 // show takes in an observation of the whole stack, of which the opened groups are shown.
 func (s *fullScreen) show(b *board) {
+	grouped := s.groups.by != "" || len(s.groups.opened) > 0
+	if !grouped && b.view == b.whole {
+		s.board = b
+		return
+	}
 	v := b.whole
 	by := v.Select.By
 	if s.groups.by != "" {
 		by = []Field{s.groups.by}
 	}
-	switch grouped := s.groups.by != "" || len(s.groups.opened) > 0; {
-	case grouped:
-		b = newBoard(v.narrowed(s.groups.opened, by))
-		b.whole = v
-	case b.view != v:
-		b = newBoard(v)
-	}
-	s.board = b
+	s.board = newBoard(v.narrowed(s.groups.opened, by))
+	s.board.whole = v
 }
 
 // openGroup shows only what is in a group, and the jobs of it.
