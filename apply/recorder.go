@@ -39,6 +39,7 @@ type Recorder struct {
 	unsaved bool
 	tidied  bool // old chunks were looked for
 	savedAt time.Time
+	indexer eventIndexer
 }
 
 // Note takes in what a step brought about.
@@ -60,10 +61,14 @@ func (r *Recorder) Save(ctx context.Context, now time.Time, force bool) error {
 	}
 	r.savedAt = now
 	if !r.tidied {
-		if err := r.forget(ctx); err != nil {
+		listed, err := r.forget(ctx)
+		if err != nil {
 			return err
 		}
 		r.tidied = true
+		if err := r.indexer.save(ctx, r, listed, nil); err != nil {
+			return err
+		}
 	}
 	for len(r.chunk) > 0 {
 		n := min(len(r.chunk), chunkEvents)
@@ -74,15 +79,22 @@ func (r *Recorder) Save(ctx context.Context, now time.Time, force bool) error {
 		if err := r.Valid(); err != nil {
 			return err
 		}
-		if _, err := r.Store.Put(ctx, store.EventsKey(r.Epoch, r.number), data, store.Any); err != nil {
+		key := store.EventsKey(r.Epoch, r.number)
+		generation, err := r.Store.Put(ctx, key, data, store.Any)
+		if err != nil {
 			return err
 		}
 		if n < chunkEvents {
 			break
 		}
+		full := &fullChunk{key, generation, r.chunk[:n]}
 		r.chunk = slices.Clone(r.chunk[n:])
 		r.number++
-		if err := r.forget(ctx); err != nil {
+		listed, err := r.forget(ctx)
+		if err != nil {
+			return err
+		}
+		if err := r.indexer.save(ctx, r, listed, full); err != nil {
 			return err
 		}
 	}
@@ -90,27 +102,29 @@ func (r *Recorder) Save(ctx context.Context, now time.Time, force bool) error {
 	return nil
 }
 
-// forget removes the oldest chunks beyond what is kept. They are not written
-// any more.
-func (r *Recorder) forget(ctx context.Context) error {
+// forget removes the oldest chunks beyond what is kept, and returns the others. They are not
+// written any more.
+func (r *Recorder) forget(ctx context.Context) (kept []store.Attrs, err error) {
 	listed, err := r.Store.List(ctx, store.EventsPrefix)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	size := int64(0)
 	for n, a := range slices.Backward(listed) {
 		size += a.Size
 		if size <= keptBytes && len(listed)-n <= keptChunks {
+			kept = append(kept, a)
 			continue
 		}
 		if err := r.Valid(); err != nil {
-			return err
+			return nil, err
 		}
 		if err := r.Store.Delete(ctx, a.Key); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	slices.Reverse(kept)
+	return kept, nil
 }
 
 // note takes in what came about since the last plan: by this one, by what was

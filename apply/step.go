@@ -93,6 +93,7 @@ type Stepper struct {
 	saver          *saver
 	jobRecords     *jobRecords
 	ledger         *ledger
+	requests       *requestLog
 	planner        incremental.Planner
 	last           *plan.Plan
 	outOfScope     []plan.Action  // of the last step, that the scope left out
@@ -154,7 +155,7 @@ func New(ctx context.Context, cfg Config) (*Stepper, error) {
 		},
 		saver:      &saver{store: cfg.Store, writer: writer, now: cfg.Now},
 		jobRecords: records,
-		ledger:     &ledger{store: cfg.Store, epoch: cfg.Epoch, valid: cfg.Valid},
+		ledger:     &ledger{store: cfg.Store, epoch: cfg.Epoch, valid: cfg.Valid}, requests: newRequestLog(cfg.Store, cfg.Valid),
 	}, nil
 }
 
@@ -257,6 +258,7 @@ func (s *Stepper) Step(ctx context.Context) (time.Duration, error) {
 	s.startAll(ctx, p.Actions)
 	s.saveNotices(ctx)
 	s.keepEvents(ctx)
+	s.keepRequests(ctx)
 	if s.cfg.OnStep != nil {
 		s.cfg.OnStep(p, before)
 	}

@@ -28,6 +28,8 @@ type document struct {
 	Rows     []row              `json:"rows"`
 	Total    sums               `json:"total"`
 	Budgets  []plan.MoneyBudget `json:"budgets"`
+	// StoreRequests are in no row, and not in Total; null where none are recorded.
+	StoreRequests *storeRequests `json:"store_requests"`
 }
 
 type row struct {
@@ -81,6 +83,7 @@ func (r *report) json(w io.Writer) error {
 	for _, by := range r.Query.By {
 		d.GroupBy = append(d.GroupBy, string(by))
 	}
+	d.StoreRequests = r.storeRequests()
 	for i := range r.rows {
 		out := row{Group: map[string]string{}, sums: sumsOf(&r.rows[i].Sum)}
 		for n, by := range r.Query.By {
@@ -101,7 +104,8 @@ func (r *report) csv(w io.Writer) error {
 		head = append(head, string(by))
 	}
 	head = append(head, "chip_hours", "gpu_hours", "core_hours", "slice_hours", "host_hours", "cost_low", "cost_high",
-		"unpriced_slice_hours", "free_slice_hours", "estimated_slice_hours", "goodput_low", "goodput_high")
+		"unpriced_slice_hours", "free_slice_hours", "estimated_slice_hours", "goodput_low", "goodput_high",
+		"store_class_a", "store_class_b")
 	lines := [][]string{head}
 	for i := range r.rows {
 		s := sumsOf(&r.rows[i].Sum)
@@ -117,7 +121,10 @@ func (r *report) csv(w io.Writer) error {
 		} else {
 			line = append(line, strconv.FormatFloat(s.Useful.Low, 'f', -1, 64), strconv.FormatFloat(s.Useful.High, 'f', -1, 64))
 		}
-		lines = append(lines, line)
+		lines = append(lines, append(line, "0", "0"))
+	}
+	for _, q := range r.requestRows() {
+		lines = append(lines, q.csv())
 	}
 	return out.WriteAll(lines)
 }

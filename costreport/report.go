@@ -18,6 +18,8 @@ type report struct {
 	rows    []accounting.Row
 	total   accounting.Sum
 	budgets []plan.MoneyBudget
+	// requests are those to the store, by day: they are of no namespace.
+	requests []state.StoreRequestDay
 }
 
 // Print prints what a stack has used, as its ledger and the document record it.
@@ -28,6 +30,13 @@ func Print(ctx context.Context, a *terminal.Terminal, s store.Store, doc *state.
 	}
 	r := &report{Options: o}
 	r.rows, r.total = accounting.Summarize(intervals, &o.Query)
+	if o.Query.Namespace == nil {
+		log, err := apply.ReadRequests(ctx, s)
+		if err != nil {
+			return err
+		}
+		r.requests = accounting.RequestsOf(log, o.Query.Since, o.Query.Until)
+	}
 	if doc != nil {
 		r.budgets = accounting.Budgets(&doc.Desired, doc.Metering, o.Now)
 	}
@@ -38,7 +47,7 @@ func Print(ctx context.Context, a *terminal.Terminal, s store.Store, doc *state.
 		return r.json(a.Stdout)
 	case FormatTable:
 	}
-	if len(r.rows) == 0 {
+	if len(r.rows) == 0 && len(r.requests) == 0 {
 		_, err := fmt.Fprintf(a.Stdout, "Nothing was used from %s to %s, as far as it is recorded. Usage is recorded while fray apply or fray watch runs.\n",
 			o.Query.Since.Format(shownTime), o.Query.Until.Format(shownTime))
 		return err

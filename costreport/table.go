@@ -54,10 +54,22 @@ func (r *report) table(w io.Writer) error {
 		}
 		lines = append(lines, appendSums(line, columns, &r.rows[i].Sum))
 	}
-	if len(r.rows) > 1 && len(r.Query.By) > 0 {
+	requests := r.requestRows()
+	for _, q := range requests {
+		line := make([]string, 0, len(head))
+		for _, value := range q.values {
+			line = append(line, shown(value))
+		}
+		for range columns {
+			line = append(line, "-")
+		}
+		line[len(line)-2] = cents(accounting.RequestCost(q.sum)) // the column COST
+		lines = append(lines, line)
+	}
+	if len(r.rows)+len(requests) > 1 && len(r.Query.By) > 0 {
 		line := make([]string, len(r.Query.By))
 		line[0] = "total"
-		lines = append(lines, appendSums(line, columns, &r.total))
+		lines = append(lines, appendSums(line, columns, r.all()))
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "From %s to %s:\n\n", r.Query.Since.Format(shownTime), r.Query.Until.Format(shownTime))
@@ -161,7 +173,9 @@ func (r *report) notes() string {
 			parts = append(parts, fmt.Sprintf("%s %s%%", use, percent(hours/t.Hosts)))
 		}
 	}
-	fmt.Fprintf(&b, "Time of hosts: %s.\n", strings.Join(parts, ", "))
+	if len(parts) > 0 {
+		fmt.Fprintf(&b, "Time of hosts: %s.\n", strings.Join(parts, ", "))
+	}
 	if t.Cost != (state.Dollars{}) {
 		fmt.Fprintf(&b, "Prices: %s, or those of offers, as they were when the time passed; without disks and traffic; not your bill.\n", accelerators.PricesFrom)
 	}
@@ -171,6 +185,7 @@ func (r *report) notes() string {
 	if t.Free > 0 {
 		fmt.Fprintf(&b, "%s slice-hours have no price: slices of this machine, or of a Ray cluster that is there already.\n", number(t.Free))
 	}
+	b.WriteString(r.requestNotes())
 	if t.Estimated > 0 {
 		fmt.Fprintf(&b, "%s slice-hours are estimated: no controller ran, and the slices were gone when one did. They are in the upper end of the cost alone.\n", number(t.Estimated))
 	}

@@ -48,6 +48,20 @@ func Filter(args, kinds []string, since time.Duration) (func(state.Event) bool, 
 	}, nil
 }
 
+// Reader reads the events of what addresses name, as Filter takes them, and of a time, with few others.
+func Reader(s store.Store, args []string, since time.Duration) *store.EventReader {
+	r := &store.EventReader{Store: s}
+	for _, arg := range args {
+		if addr, err := schema.ParseAddress(arg); err == nil {
+			r.About = append(r.About, addr.String())
+		}
+	}
+	if since > 0 {
+		r.Since = time.Now().Add(-since)
+	}
+	return r
+}
+
 // Options are which events are printed, and how.
 type Options struct {
 	Wanted       func(state.Event) bool

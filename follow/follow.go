@@ -71,7 +71,7 @@ func Print(ctx context.Context, a *terminal.Terminal, l *configuration.Loaded, q
 	p.live = newLiveLogs(ctx, l, p)
 	defer p.live.close()
 	for {
-		v, err := status.Read(ctx, l)
+		v, err := status.ReadJobs(ctx, l, q.Addrs)
 		if err != nil {
 			return stopped(ctx, err)
 		}

@@ -108,6 +108,7 @@ func (r *leaseRun) planAndStep(starting context.Context, shown *plan.Plan) error
 	}
 	defer apply.CollectLate()()
 	err = r.finish(finishing, r.loop(starting, finishing), p)
+	stepper.KeepRequests(finishing)
 	r.pruneKeys(finishing)
 	return err
 }

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"slices"
 	"time"
 
 	"github.com/fray-ml/fray/schema"
@@ -81,4 +82,24 @@ func EventKinds() []EventKind {
 	return []EventKind{
 		EventLaunched, EventStarted, EventReady, EventEnded, EventJob, EventPending, EventSlice, EventDrift, EventLease, EventProvider, EventConfig, EventNotice, EventBudget,
 	}
+}
+
+// Names are what events are asked for by: the address that an event is about, that without its
+// instance key, its job group and its modules. They are those of which [schema.Address.Contains] holds.
+func (e *Event) Names() []string {
+	if e.Addr.IsZero() {
+		return nil
+	}
+	names := []string{e.Addr.String()}
+	add := func(a schema.Address) {
+		if name := a.String(); !a.IsZero() && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	add(e.Addr.Base())
+	add(e.Addr.GroupAddress())
+	for _, module := range e.Addr.Modules() {
+		add(module)
+	}
+	return names
 }

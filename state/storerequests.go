@@ -25,3 +25,34 @@ func (r StoreRequests) Since(earlier StoreRequests) StoreRequests {
 		Reads: r.Reads - earlier.Reads, Deletes: r.Deletes - earlier.Deletes,
 	}
 }
+
+// StoreRequestLog is what the store was asked for since it is recorded, by day. It is replaced as
+// a whole and never changed in place.
+type StoreRequestLog struct {
+	Days []StoreRequestDay `json:"days"` // oldest first
+	// Leader is the last count of the process that wrote it, and Hosts are those of the agents, by
+	// slice and number: these are in Days already.
+	Leader CountedRequests            `json:"leader"`
+	Hosts  map[string]CountedRequests `json:"hosts,omitempty"`
+}
+
+// StoreRequestDay is what was asked on one day, in UTC.
+type StoreRequestDay struct {
+	Day    string        `json:"day"` // "2026-11-26"
+	Leader StoreRequests `json:"leader"`
+	Hosts  StoreRequests `json:"hosts"`
+}
+
+// CountedRequests is the count of one process: one that started again has another name.
+type CountedRequests struct {
+	Process string `json:"process"`
+	StoreRequests
+}
+
+// After is what came after an earlier count, all of it if that is of another process.
+func (c CountedRequests) After(earlier CountedRequests) StoreRequests {
+	if c.Process != earlier.Process {
+		return c.StoreRequests
+	}
+	return c.Since(earlier.StoreRequests)
+}

@@ -23,6 +23,7 @@ import (
 // ten thousand jobs costs no more than what is visible of it.
 type board struct {
 	view  *View
+	whole *View // view is of it, or of opened groups of it
 	head  []headLine
 	panes [paneCount]pane
 }
@@ -38,6 +39,7 @@ type paneKind int
 // The panes, in the order in which they are shown.
 const (
 	paneJobs paneKind = iota
+	paneGroups
 	paneSlices
 	paneReservations
 	panePending
@@ -65,6 +67,7 @@ type row struct {
 	cells func() []string
 	job   schema.Address // that it is about, zero if it is about none
 	title bool           // of the rows below it
+	group []Term         // the conditions of the group that it is about, nil if it is about none
 }
 
 // mood is the style of a line.
@@ -81,8 +84,9 @@ const (
 )
 
 func newBoard(v *View) *board {
-	b := &board{view: v, head: v.headLines()}
+	b := &board{view: v, whole: v, head: v.headLines()}
 	b.panes[paneJobs] = v.jobPane()
+	b.panes[paneGroups] = v.groupPane(len(b.panes[paneJobs].rows))
 	b.panes[paneSlices] = v.slicePane()
 	b.panes[paneReservations] = v.reservationPane()
 	b.panes[panePending] = v.pendingPane()
@@ -149,7 +153,10 @@ func (v *View) counts() string {
 	}
 	text := cmp.Or(strings.Join(parts, ", "), "no jobs")
 	up, asked, chips := 0, 0, 0
-	for _, s := range v.Doc.Slices {
+	for name, s := range v.Doc.Slices {
+		if len(v.Select.Terms) > 0 && !v.shownSlice(name, s) {
+			continue
+		}
 		switch {
 		case s.Spec.On != "":
 		case s.UpAt.IsZero():
@@ -176,8 +183,8 @@ func (v *View) counts() string {
 func (v *View) slicePane() pane {
 	p := pane{name: "Slices", columns: []column{{"SLICE", 40}, {"TYPE", 14}, {"HOSTS", 5}, {"FOR", 8}, {"OWNER, NOTE", 0}}}
 	zones := map[string][]*state.Slice{}
-	for _, s := range v.Doc.Slices {
-		if v.shown(s.Spec.Owner) {
+	for name, s := range v.Doc.Slices {
+		if v.shownSlice(name, s) {
 			zone := cmp.Or(s.Spec.Zone, string(s.Spec.Provider))
 			zones[zone] = append(zones[zone], s)
 		}
@@ -219,7 +226,7 @@ func (v *View) sliceRow(s *state.Slice) row {
 		note = fmt.Sprintf("on host %d of %s", s.Spec.OnHost, s.Spec.On)
 	}
 	return row{mood: m, job: v.holder(s), cells: func() []string {
-		kind := cmp.Or(s.Spec.TPU, s.Spec.GPU.String(), s.Spec.MachineType, fmt.Sprintf("%g CPU", s.Spec.CPU))
+		kind := typeOf(&s.Spec)
 		owner := s.Spec.Owner.String()
 		if note != "" {
 			owner += ", " + note

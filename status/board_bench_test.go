@@ -2,9 +2,11 @@ package status
 
 import (
 	"fmt"
+	"io"
 	"testing"
 
 	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/terminal"
 )
 
 // BenchmarkScreen makes a board of ten thousand jobs and draws it.
@@ -29,6 +31,39 @@ func BenchmarkScreen(b *testing.B) {
 		for b.Loop() {
 			s.filter.SetValue("n77")
 			s.search()
+		}
+	})
+}
+
+// BenchmarkMany shows 100,000 jobs, nine tenths of which run on 90,000 slices.
+func BenchmarkMany(b *testing.B) {
+	v := crowd(100_000)
+	for _, c := range []struct {
+		name  string
+		flags Flags
+	}{
+		{"folded", Flags{}},
+		{"page", Flags{Page: 100}},
+		{"filtered", Flags{Filter: []string{"state=failed,zone=us-west4-a"}}},
+		{"grouped", Flags{GroupBy: []string{"namespace", "zone"}}},
+	} {
+		s, err := SelectionOf(&c.flags)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(c.name, func(b *testing.B) {
+			for b.Loop() {
+				fresh := *v
+				fresh.Select, fresh.found = s, matches{}
+				if err := fresh.Text(&terminal.Terminal{Stdout: io.Discard}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+	b.Run("board", func(b *testing.B) {
+		for b.Loop() {
+			newBoard(v)
 		}
 	})
 }

@@ -183,6 +183,10 @@ func (s *fullScreen) open() tea.Cmd {
 	if s.board == nil || s.count(s.focus) == 0 {
 		return nil
 	}
+	if terms := s.row(s.focus, s.selected[s.focus]).group; terms != nil {
+		s.openGroup(terms)
+		return nil
+	}
 	job := s.row(s.focus, s.selected[s.focus]).job
 	if job.Kind == "" || s.board.view.Doc.Jobs[job] == nil {
 		return nil

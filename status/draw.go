@@ -83,7 +83,7 @@ func (s *fullScreen) body() []string {
 const helpText = `Jobs are in the order in which they need attention: what failed, what waits,
 what is coming up, what runs, what has ended. Jobs that a job launched are
 below it. Enter opens the job of the selected row: its attempts with their causes,
-what it waits for, and what it writes. The stack is read again every second. Leaving stops nothing that runs.
+what it waits for, and what it writes; or what is in the selected group. The stack is read again every second. Leaving stops nothing that runs.
 
 Press any key to go back.`
 
@@ -99,6 +99,8 @@ func (s *fullScreen) footer() string {
 		return s.style(moodQuiet).Render(s.help.ShortHelpView(s.keys.detailHelp()))
 	case s.filter.Value() != "":
 		return s.style(moodWaiting).Render(fmt.Sprintf("only %q; Esc shows all", s.filter.Value()))
+	case len(s.groups.opened) > 0:
+		return s.style(moodWaiting).Render("only " + s.groups.names() + "; Esc shows all")
 	}
 	return s.style(moodQuiet).Render(s.help.ShortHelpView(s.keys.ShortHelp()))
 }

@@ -85,7 +85,7 @@ func (v *View) held() []string {
 	for _, name := range stack.SortedKeys(v.Doc.Slices) {
 		s := v.Doc.Slices[name]
 		h := heldOf(v.Doc, s, v.acts())
-		if h == nil || !v.shown(s.Spec.Owner) {
+		if h == nil || !v.shownSlice(name, s) {
 			continue
 		}
 		key := h.Reason + h.Free
@@ -104,7 +104,15 @@ func (v *View) held() []string {
 			chips = fmt.Sprintf(" (%s)", terminal.Counted(h.chips, "chip", "chips"))
 		}
 		lines = append(lines, fmt.Sprintf("Still held: %s%s, since %s: %s; %s.",
-			terminal.Counted(len(h.names), "slice", "slices"), chips, h.Reason, strings.Join(h.names, ", "), h.Free))
+			terminal.Counted(len(h.names), "slice", "slices"), chips, h.Reason, someOf(h.names), h.Free))
 	}
 	return lines
+}
+
+// someOf lists names, the first of many.
+func someOf(names []string) string {
+	if more := len(names) - namedSlices; more > 1 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:namedSlices], ", "), more)
+	}
+	return strings.Join(names, ", ")
 }

@@ -2,6 +2,7 @@ package status
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"github.com/fray-ml/fray/accelerators"
@@ -39,6 +40,31 @@ type Document struct {
 	Notices []receiverJSON `json:"notices,omitempty"`
 	// MoneyBudgets are how the cost blocks of namespaces stand.
 	MoneyBudgets []plan.MoneyBudget `json:"money_budgets,omitempty"`
+	// Page is which of the jobs are in Jobs, absent where all are.
+	Page *pageJSON `json:"page,omitempty"`
+	// GroupBy are the fields of the values of Groups; Jobs and Slices are then empty.
+	GroupBy []Field  `json:"group_by,omitempty"`
+	Groups  []*Group `json:"groups,omitempty"`
+}
+
+// pageJSON is which part of a list is there.
+type pageJSON struct {
+	Page  int `json:"page"` // from 1
+	Limit int `json:"limit"`
+	Total int `json:"total"` // jobs, or groups, that the filter leaves
+	Next  int `json:"next,omitempty"`
+}
+
+func (v *View) pageOf(n int) (from, to int, page *pageJSON) {
+	if !v.Select.Paged || v.Select.Limit == 0 {
+		return 0, n, nil
+	}
+	from, to, more := v.Select.page(n)
+	page = &pageJSON{Page: max(1, v.Select.Page), Limit: v.Select.Limit, Total: n}
+	if more > 0 {
+		page.Next = page.Page + 1
+	}
+	return from, to, page
 }
 
 type jobJSON struct {
@@ -96,11 +122,38 @@ func (v *View) Document() *Document {
 	if v.silent || v.unsure {
 		out.SilentSince = v.lease.RenewedAt
 	}
-	for _, addr := range stack.SortedJobs(v.Doc) {
-		if !v.shown(addr) {
-			continue
+	if v.Select.By != nil {
+		out.GroupBy, out.Groups = v.Select.By, v.groups(v.Select.By)
+		from, to, page := v.pageOf(len(out.Groups))
+		out.Groups, out.Page, out.Pending = out.Groups[from:to], page, nil
+		return out
+	}
+	v.listJobs(out)
+	for _, r := range v.pools() {
+		if v.shown(r.Addr) {
+			out.Reservations = append(out.Reservations, r)
 		}
+	}
+	for _, name := range stack.SortedKeys(v.Doc.Unmanaged) {
+		d := v.Doc.Unmanaged[name]
+		out.Unmanaged = append(out.Unmanaged, unmanagedJSON{Name: name, Owner: d.Spec.Owner, At: d.At, By: d.By})
+	}
+	return out
+}
+
+// listJobs adds the jobs of a page, and the slices and reasons of these.
+func (v *View) listJobs(out *Document) {
+	addrs := v.shownJobs()
+	from, to, page := v.pageOf(len(addrs))
+	out.Page, addrs = page, addrs[from:to]
+	partial := page != nil || len(v.Select.Terms) > 0
+	listed, held := map[schema.Address]bool{}, map[string]bool{}
+	for _, addr := range addrs {
 		j := v.Doc.Jobs[addr]
+		listed[addr] = true
+		for _, name := range j.Slices {
+			held[name] = true
+		}
 		reasons := v.pending[addr]
 		if len(reasons) == 0 && j.Reason != "" {
 			reasons = []string{j.Reason}
@@ -116,18 +169,11 @@ func (v *View) Document() *Document {
 	}
 	for _, name := range stack.SortedKeys(v.Doc.Slices) {
 		s := v.Doc.Slices[name]
-		if v.shown(s.Spec.Owner) {
+		if held[name] || listed[s.Spec.Owner] || !partial && v.shown(s.Spec.Owner) {
 			out.Slices = append(out.Slices, sliceJSON{Name: name, Owner: s.Spec.Owner, TPU: s.Spec.TPU, GPU: s.Spec.GPU, Hosts: s.Spec.Hosts, Error: s.Error, IdleSince: s.IdleSince, Terminating: s.Terminating, Chips: accelerators.Chips(&s.Spec), Held: heldOf(v.Doc, s, v.acts())})
 		}
 	}
-	for _, r := range v.pools() {
-		if v.shown(r.Addr) {
-			out.Reservations = append(out.Reservations, r)
-		}
+	if partial {
+		out.Pending = slices.DeleteFunc(slices.Clone(out.Pending), func(p plan.Pending) bool { return !listed[p.Addr] })
 	}
-	for _, name := range stack.SortedKeys(v.Doc.Unmanaged) {
-		d := v.Doc.Unmanaged[name]
-		out.Unmanaged = append(out.Unmanaged, unmanagedJSON{Name: name, Owner: d.Spec.Owner, At: d.At, By: d.By})
-	}
-	return out
 }

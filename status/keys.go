@@ -8,7 +8,7 @@ import (
 // keyMap is the keys of the full-screen view.
 type keyMap struct {
 	quit, help, filter, all, next, previous     key.Binding
-	open, back                                  key.Binding
+	open, back, group                           key.Binding
 	scroll                                      key.Binding // of up to pageDown, for the short help
 	up, down, pageUp, pageDown, toFirst, toLast key.Binding
 }
@@ -24,7 +24,8 @@ func newKeyMap() keyMap {
 		help:     bind("?", "help", "?", "h"),
 		filter:   bind("/", "filter rows", "/"),
 		all:      bind("Esc", "back, show all rows", "esc"),
-		open:     bind("Enter", "open the job", "enter"),
+		open:     bind("Enter", "open the job or group", "enter"),
+		group:    bind("o", "group by the next field", "o"),
 		back:     bind("Esc", "back", "backspace"),
 		next:     bind("Tab", "next pane", "tab", "right", "l"),
 		previous: bind("Shift-Tab", "previous pane", "shift+tab", "left"),
@@ -54,6 +55,6 @@ func (k keyMap) detailHelp() []key.Binding {
 func (k keyMap) FullHelp() [][]key.Binding {
 	return [][]key.Binding{
 		{k.up, k.down, k.pageUp, k.pageDown, k.toFirst, k.toLast},
-		{k.open, k.next, k.previous, k.filter, k.all, k.help, k.quit},
+		{k.open, k.group, k.next, k.previous, k.filter, k.all, k.help, k.quit},
 	}
 }

@@ -38,8 +38,9 @@ type fullScreen struct {
 	offset        [paneCount]int
 	room          [paneCount]int   // rows that were drawn last
 	found         [paneCount][]int // rows that the filter leaves, nil: all
-	detail        *detail          // the job that is shown instead, nil if none is
-	filter        textinput.Model  // focused while it is typed
+	groups        grouping
+	detail        *detail         // the job that is shown instead, nil if none is
+	filter        textinput.Model // focused while it is typed
 	keys          keyMap
 	help          help.Model
 	showsHelp     bool
@@ -98,7 +99,8 @@ func (s *fullScreen) take(o observation) tea.Cmd {
 	switch {
 	case o.err == nil:
 		was := s.selectedJob()
-		s.board, s.stale = o.board, ""
+		s.show(o.board)
+		s.stale = ""
 		s.search()
 		s.reselect(was)
 		s.describe()
@@ -150,6 +152,7 @@ func (s *fullScreen) key(msg tea.KeyPressMsg) tea.Cmd {
 	case key.Matches(msg, s.keys.all):
 		s.filter.Blur()
 		s.filter.Reset()
+		s.closeGroups()
 		s.search()
 	case s.filter.Focused():
 		return s.typed(msg)
@@ -161,6 +164,8 @@ func (s *fullScreen) key(msg tea.KeyPressMsg) tea.Cmd {
 		return s.filter.Focus()
 	case key.Matches(msg, s.keys.open):
 		return s.open()
+	case key.Matches(msg, s.keys.group):
+		s.regroup()
 	case key.Matches(msg, s.keys.next):
 		s.turn(1)
 	case key.Matches(msg, s.keys.previous):

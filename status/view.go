@@ -33,6 +33,8 @@ type View struct {
 	recorded map[schema.ProviderName]state.ProviderCondition
 	pending  map[schema.Address][]string
 	only     []schema.Address
+	Select   Selection
+	found    matches
 	now      time.Time
 
 	workspace string             // "": the default one
@@ -53,6 +55,9 @@ func Read(ctx context.Context, l *configuration.Loaded) (*View, error) {
 }
 
 func (v *View) shown(addr schema.Address) bool {
+	if len(v.Select.Terms) > 0 && !v.matched().jobs[addr] {
+		return false
+	}
 	if len(v.only) == 0 {
 		return true
 	}
@@ -66,38 +71,37 @@ func (v *View) shown(addr schema.Address) bool {
 
 // Text prints the view.
 func (v *View) Text(a *terminal.Terminal) error {
-	w := tabwriter.NewWriter(a.Stdout, 0, 4, 2, ' ', 0)
 	if v.workspace != "" {
 		fmt.Fprintf(a.Stdout, "Workspace %s:\n\n", v.workspace)
 	}
-	fmt.Fprintln(w, "ADDRESS\tSTATUS\tTASKS\tATTEMPT\tFOR\tNOTE")
-	count := 0
-	for _, addr := range stack.SortedJobs(v.Doc) {
-		if !v.shown(addr) {
-			continue
+	jobs := v.shownJobs()
+	if v.folds(len(jobs)) {
+		if err := v.fold(a, jobs); err != nil {
+			return err
 		}
-		count++
-		j := v.Doc.Jobs[addr]
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\n", addr, j.Status, tasksOf(j), j.Attempt, v.since(j), v.note(addr, j))
-	}
-	if count == 0 {
-		fmt.Fprintln(a.Stdout, "No jobs. Declare one and run fray apply.")
-	} else if err := w.Flush(); err != nil {
-		return err
+		jobs = nil
+	} else {
+		from, to, more := v.Select.page(len(jobs))
+		if err := v.rows(a, jobs[from:to], len(jobs)); err != nil {
+			return err
+		}
+		if jobs = jobs[from:to]; more > 0 {
+			fmt.Fprintf(a.Stdout, "%s: --page %d shows the next, --limit 0 all.\n", terminal.Counted(more, "more job", "more jobs"), max(1, v.Select.Page)+1)
+		}
 	}
 	if held := v.held(); len(held) > 0 {
 		fmt.Fprintf(a.Stdout, "\n%s\n", strings.Join(held, "\n"))
 	}
 	if len(v.only) > 0 {
-		for _, addr := range stack.SortedJobs(v.Doc) {
-			if v.shown(addr) {
-				v.attempts(a, addr)
-			}
+		for _, addr := range jobs {
+			v.attempts(a, addr)
 		}
 		return nil
 	}
-	if err := v.reservations(a); err != nil {
-		return err
+	if len(v.Select.Terms) == 0 {
+		if err := v.reservations(a); err != nil {
+			return err
+		}
 	}
 	fmt.Fprintln(a.Stdout)
 	fmt.Fprintln(a.Stdout, v.leader())
@@ -107,16 +111,55 @@ func (v *View) Text(a *terminal.Terminal) error {
 	if v.Doc.Paused != nil {
 		fmt.Fprintf(a.Stdout, "Paused: %s.\n", pause.Text(v.Doc.Paused))
 	}
-	for _, name := range stack.SortedKeys(v.Doc.Unmanaged) {
-		fmt.Fprintln(a.Stdout, v.unmanaged(name))
-	}
-	for _, r := range v.plan.Blocked {
-		fmt.Fprintf(a.Stdout, "Blocked: %s\n", r.Detail)
-	}
-	for _, d := range v.plan.Drift {
-		fmt.Fprintf(a.Stdout, "Found: %s: %s; %s\n", d.Addr, events.Unnamed(d.Found, d.Addr.String()), d.Then)
+	v.notices(a)
+	return nil
+}
+
+// rows prints a line for each job.
+func (v *View) rows(a *terminal.Terminal, jobs []schema.Address, all int) error {
+	switch {
+	case len(jobs) > 0:
+		return v.table(a, jobs)
+	case all > 0:
+		fmt.Fprintf(a.Stdout, "Page %d has no jobs: there are %d, %d on a page.\n", v.Select.Page, all, v.Select.Limit)
+	case len(v.Select.Terms) > 0 && len(v.Doc.Jobs) > 0:
+		fmt.Fprintf(a.Stdout, "No job matches, of %d.\n", len(v.Doc.Jobs))
+	default:
+		fmt.Fprintln(a.Stdout, "No jobs. Declare one and run fray apply.")
 	}
 	return nil
+}
+
+func (v *View) table(a *terminal.Terminal, jobs []schema.Address) error {
+	w := tabwriter.NewWriter(a.Stdout, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(w, "ADDRESS\tSTATUS\tTASKS\tATTEMPT\tFOR\tNOTE")
+	for _, addr := range jobs {
+		j := v.Doc.Jobs[addr]
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\n", addr, j.Status, tasksOf(j), j.Attempt, v.since(j), v.note(addr, j))
+	}
+	return w.Flush()
+}
+
+// notices prints what is not as declared besides the jobs, some of each kind.
+func (v *View) notices(a *terminal.Terminal) {
+	var unmanaged, blocked, drift []string
+	for _, name := range stack.SortedKeys(v.Doc.Unmanaged) {
+		unmanaged = append(unmanaged, v.unmanaged(name))
+	}
+	for _, r := range v.plan.Blocked {
+		blocked = append(blocked, "Blocked: "+r.Detail)
+	}
+	for _, d := range v.plan.Drift {
+		drift = append(drift, fmt.Sprintf("Found: %s: %s; %s", d.Addr, events.Unnamed(d.Found, d.Addr.String()), d.Then))
+	}
+	for _, lines := range [][]string{unmanaged, blocked, drift} {
+		for _, line := range lines[:min(len(lines), noticeLines)] {
+			fmt.Fprintln(a.Stdout, line)
+		}
+		if more := len(lines) - noticeLines; more > 0 {
+			fmt.Fprintf(a.Stdout, "And %d more like these: fray status --json has all.\n", more)
+		}
+	}
 }
 
 // unmanaged reports a slice that no plan touches.

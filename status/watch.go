@@ -38,6 +38,7 @@ const (
 type Observer struct {
 	l        *configuration.Loaded
 	Only     []schema.Address
+	Select   Selection
 	Logs     Logs // for the view of a job; nil: it has none
 	observer *apply.Observer
 	leader   *attention         // nil: it is not asked for
@@ -98,7 +99,7 @@ func (w *Observer) Observe(ctx context.Context) (*View, error) {
 		return nil, err
 	}
 	v := &View{
-		now: time.Now(), workspace: w.l.Stack.Named(), place: w.l.Stack.Store.Location(), only: w.Only,
+		now: time.Now(), workspace: w.l.Stack.Named(), place: w.l.Stack.Store.Location(), only: w.Only, Select: w.Select,
 		pending: map[schema.Address][]string{}, events: w.recent,
 	}
 	v.plan = reconcile.Diff(&w.l.Document.Desired, w.l.Document, obs, v.now)

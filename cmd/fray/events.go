@@ -11,7 +11,6 @@ import (
 	"github.com/fray-ml/fray/cmd/fray/register"
 	"github.com/fray-ml/fray/configuration"
 	"github.com/fray-ml/fray/events"
-	"github.com/fray-ml/fray/state/store"
 	"github.com/fray-ml/fray/terminal"
 )
 
@@ -39,7 +38,7 @@ stack's store. With -f new ones are printed as they come.`,
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
-			return events.Print(ctx, a, &store.EventReader{Store: l.Stack.Store}, events.Options{Wanted: wanted, Follow: follow, JSON: asJSON})
+			return events.Print(ctx, a, events.Reader(l.Stack.Store, args, since), events.Options{Wanted: wanted, Follow: follow, JSON: asJSON})
 		},
 	}
 	register.Config(&flags, cmd)

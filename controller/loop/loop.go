@@ -134,4 +134,5 @@ func finish(ctx context.Context, s *apply.Stepper, log *slog.Logger) {
 	if err := s.Save(ctx); err != nil {
 		log.Warn("save state", "error", err.Error())
 	}
+	s.KeepRequests(ctx)
 }

@@ -26,13 +26,27 @@ func (c *stackCollector) costs(out chan<- prometheus.Metric, snap *web.Snapshot)
 	if m == nil {
 		return
 	}
-	for _, use := range accounting.MonthOfAll(snap.Wanted, m, time.Now()) {
-		c.send(out, c.descs.spent, use.Used.Low, use.Namespace, "low")
-		c.send(out, c.descs.spent, use.Used.High, use.Namespace, "high")
-		c.send(out, c.descs.hourly, use.PerHour.Low, use.Namespace, "low")
-		c.send(out, c.descs.hourly, use.PerHour.High, use.Namespace, "high")
+	all := accounting.MonthOfAll(snap.Wanted, m, time.Now())
+	sizes := map[string]float64{}
+	for _, use := range all {
+		sizes[use.Namespace] = use.Used.High
+	}
+	c.spenders.choose(sizes)
+	spent, hourly, budget := tally{}, tally{}, tally{}
+	for _, use := range all {
+		name := otherLabel
+		if c.spenders.has(use.Namespace) {
+			name = use.Namespace
+		}
+		spent[[4]string{name, "low"}] += use.Used.Low
+		spent[[4]string{name, "high"}] += use.Used.High
+		hourly[[4]string{name, "low"}] += use.PerHour.Low
+		hourly[[4]string{name, "high"}] += use.PerHour.High
 		if use.Limit > 0 {
-			c.send(out, c.descs.budget, use.Limit, use.Namespace)
+			budget[[4]string{name}] += use.Limit
 		}
 	}
+	spent.send(c, out, c.descs.spent, 2)
+	hourly.send(c, out, c.descs.hourly, 2)
+	budget.send(c, out, c.descs.budget, 1)
 }

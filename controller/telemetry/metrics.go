@@ -21,7 +21,8 @@ import (
 
 // metrics counts what the controller does. The state of the stack is not counted but
 // read at each scrape, see [stackCollector]. No label has a value for each job,
-// slice or user, so that a large stack has as many series as a small one.
+// slice or user, and each has a bounded number of values, so that a large stack has as many
+// series as a small one.
 type metrics struct {
 	registry *prometheus.Registry
 
@@ -39,6 +40,7 @@ type metrics struct {
 	inFlight    *prometheus.GaugeVec     // method
 	leases      prometheus.Counter
 	notices     *prometheus.CounterVec // notification, receiver, result
+	receivers   bound                  // pairs of notification and receiver
 }
 
 // metricOutcome is how something ended: "ok", or the kind of its error.
@@ -63,6 +65,7 @@ func callBuckets() []float64 {
 // newMetrics returns metrics of which the stack's come from the source.
 func newMetrics(source Source, version string) *metrics {
 	m := &metrics{
+		receivers:   bound{most: mostReceivers},
 		registry:    prometheus.NewRegistry(),
 		steps:       counters("fray_steps_total", "Steps of the loop, by how they ended.", "outcome"),
 		stepTime:    histogram("fray_step_duration_seconds", "How long steps took.", stepBuckets()),
@@ -169,6 +172,15 @@ func (m *metrics) calling(method string) (called func(error)) {
 		m.calls.WithLabelValues(method, status.Code(err).String()).Inc()
 		m.callDur.WithLabelValues(method).Observe(time.Since(began).Seconds())
 	}
+}
+
+// notified counts a delivery: of receivers beyond a number under one name.
+func (m *metrics) notified(notification, receiver, result string) {
+	notification, receiver = labelValue(notification), labelValue(receiver)
+	if !m.receivers.admit(notification + "\x00" + receiver) {
+		notification, receiver = otherLabel, otherLabel
+	}
+	m.notices.WithLabelValues(notification, receiver, result).Inc()
 }
 
 func outcomeOf(err error) metricOutcome {

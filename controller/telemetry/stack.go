@@ -30,6 +30,9 @@ type stackCollector struct {
 	mu       sync.Mutex
 	seen     *state.Document // the one whose attempts are counted
 	attempts map[schema.TaskState]int
+
+	// Which of them have series of their own.
+	namespaces, spenders, reservations, places bound
 }
 
 type stackDescs struct {
@@ -44,29 +47,31 @@ func newStackCollector(source Source) *stackCollector {
 	d := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc(name, help, labels, nil)
 	}
-	return &stackCollector{source: source, attempts: map[schema.TaskState]int{}, descs: stackDescs{
-		leading:      d("fray_leading", "1 while this process holds the stack's lease."),
-		epoch:        d("fray_lease_epoch", "Epoch of the lease under which the loop stepped last."),
-		paused:       d("fray_paused", "1 while the stack is paused."),
-		jobs:         d("fray_jobs", "Jobs, by status and band.", "status", "band"),
-		cpu:          d("fray_tasks_cpu_cores", "Processors that the running tasks use, as far as their hosts report it."),
-		memory:       d("fray_tasks_memory_bytes", "Memory that the running tasks use, as far as their hosts report it."),
-		duty:         d("fray_tpu_duty_cycle_ratio", "The part of the time in which TPU chips compute, the mean over the hosts that report it."),
-		calls:        d("fray_actors_calls_per_second", "Calls that actors answer in a second, as far as their hosts report it."),
-		tasks:        d("fray_tasks", "Tasks of the attempts that go on, by state.", "state"),
-		slices:       d("fray_slices", "Slices, by where and what they are.", "provider", "zone", "phase", "type"),
-		chips:        d("fray_chips", "Chips of slices that are up, held by jobs or free.", "state"),
-		reservations: d("fray_reservation_slices", "Slices of declared reservations; those that programs made are summed up as \"launched\".", "reservation", "state"),
-		pending:      d("fray_pending_jobs", "Jobs that wait, by what for.", "reason"),
-		attempts:     d("fray_attempts_ended_total", "Attempts that ended since this process was first asked, by outcome.", "outcome"),
-		share:        d("fray_namespace_share_ratio", "What a declared namespace holds of all that is held, by its dominant resource.", "namespace"),
-		entitled:     d("fray_namespace_entitled_ratio", "What it is entitled to, among those that hold or wait for something.", "namespace"),
-		unseen:       d("fray_provider_unseen", "1 for a provider that cannot be asked for its slices, by why, and 0 for one that can.", "provider", "kind"),
-		skipped:      d("fray_provider_skipped_items", "Items of a provider's list that carry the stack's mark and are skipped, by why.", "provider", "reason"),
-		missing:      d("fray_provider_missing_slices", "Slices that disappeared from a provider's list at once and are not confirmed to be gone.", "provider"),
-		costDescs:    costDescsOf(d),
-		held:         d("fray_namespace_chips", "Chips that a declared namespace holds.", "namespace"),
-	}}
+	return &stackCollector{source: source, attempts: map[schema.TaskState]int{},
+		namespaces: bound{most: mostNamespaces}, spenders: bound{most: mostNamespaces}, reservations: bound{most: mostReservations}, places: bound{most: mostPlaces},
+		descs: stackDescs{
+			leading:      d("fray_leading", "1 while this process holds the stack's lease."),
+			epoch:        d("fray_lease_epoch", "Epoch of the lease under which the loop stepped last."),
+			paused:       d("fray_paused", "1 while the stack is paused."),
+			jobs:         d("fray_jobs", "Jobs, by status and band.", "status", "band"),
+			cpu:          d("fray_tasks_cpu_cores", "Processors that the running tasks use, as far as their hosts report it."),
+			memory:       d("fray_tasks_memory_bytes", "Memory that the running tasks use, as far as their hosts report it."),
+			duty:         d("fray_tpu_duty_cycle_ratio", "The part of the time in which TPU chips compute, the mean over the hosts that report it."),
+			calls:        d("fray_actors_calls_per_second", "Calls that actors answer in a second, as far as their hosts report it."),
+			tasks:        d("fray_tasks", "Tasks of the attempts that go on, by state.", "state"),
+			slices:       d("fray_slices", "Slices, by where and what they are.", "provider", "zone", "phase", "type"),
+			chips:        d("fray_chips", "Chips of slices that are up, held by jobs or free.", "state"),
+			reservations: d("fray_reservation_slices", "Slices of declared reservations; those that programs made are summed up as \"launched\".", "reservation", "state"),
+			pending:      d("fray_pending_jobs", "Jobs that wait, by what for.", "reason"),
+			attempts:     d("fray_attempts_ended_total", "Attempts that ended since this process was first asked, by outcome.", "outcome"),
+			share:        d("fray_namespace_share_ratio", "What a declared namespace holds of all that is held, by its dominant resource.", "namespace"),
+			entitled:     d("fray_namespace_entitled_ratio", "What it is entitled to, among those that hold or wait for something.", "namespace"),
+			unseen:       d("fray_provider_unseen", "1 for a provider that cannot be asked for its slices, by why, and 0 for one that can.", "provider", "kind"),
+			skipped:      d("fray_provider_skipped_items", "Items of a provider's list that carry the stack's mark and are skipped, by why.", "provider", "reason"),
+			missing:      d("fray_provider_missing_slices", "Slices that disappeared from a provider's list at once and are not confirmed to be gone.", "provider"),
+			costDescs:    costDescsOf(d),
+			held:         d("fray_namespace_chips", "Chips that a declared namespace holds.", "namespace"),
+		}}
 }
 
 // Describe names all of them.
@@ -118,7 +123,14 @@ func boolean(b bool) float64 {
 type tally map[[4]string]float64
 
 func (t tally) send(c *stackCollector, out chan<- prometheus.Metric, d *prometheus.Desc, labels int) {
+	written := make(tally, len(t)) // of values that are cut two may be the same
 	for key, n := range t {
+		for i := range key {
+			key[i] = labelValue(key[i])
+		}
+		written[key] += n
+	}
+	for key, n := range written {
 		c.send(out, d, n, key[:labels]...)
 	}
 }
@@ -165,9 +177,27 @@ func (c *stackCollector) capacity(out chan<- prometheus.Metric, snap *web.Snapsh
 		pools[[4]string{name, "pending"}] += float64(r.Pending)
 		pools[[4]string{name, "free"}] += float64(r.Free)
 	}
-	slices.send(c, out, c.descs.slices, 4)
+	c.bounded(slices).send(c, out, c.descs.slices, 4)
 	chips.send(c, out, c.descs.chips, 1)
-	pools.send(c, out, c.descs.reservations, 2)
+	c.reservations.named(pools, 0).send(c, out, c.descs.reservations, 2)
+}
+
+// bounded sums up the slices of all places beyond a number of pairs of zone and type.
+func (c *stackCollector) bounded(slices tally) tally {
+	sizes := map[string]float64{}
+	placeOf := func(key *[4]string) string { return key[0] + "\x00" + key[1] + "\x00" + key[3] }
+	for key, n := range slices {
+		sizes[placeOf(&key)] += n
+	}
+	c.places.choose(sizes)
+	out := make(tally, len(slices))
+	for key, n := range slices {
+		if !c.places.has(placeOf(&key)) {
+			key[1], key[3] = otherLabel, otherLabel
+		}
+		out[key] += n
+	}
+	return out
 }
 
 // providers reports which providers are not seen whole.
@@ -213,13 +243,30 @@ func (c *stackCollector) shares(out chan<- prometheus.Metric, snap *web.Snapshot
 	for i := range snap.Wanted.Namespaces {
 		declared[snap.Wanted.Namespaces[i].Addr.Scoped()] = true
 	}
-	for _, s := range web.Shares(snap) {
+	share, entitled, held := tally{}, tally{}, tally{}
+	sizes := map[string]float64{}
+	all := web.Shares(snap)
+	for _, s := range all {
 		if declared[s.Namespace] {
-			c.send(out, c.descs.share, s.Share, s.Namespace)
-			c.send(out, c.descs.entitled, s.Entitled, s.Namespace)
-			c.send(out, c.descs.held, float64(s.Chips), s.Namespace)
+			sizes[s.Namespace] = s.Share
 		}
 	}
+	c.namespaces.choose(sizes)
+	for _, s := range all {
+		if !declared[s.Namespace] {
+			continue
+		}
+		key := [4]string{otherLabel}
+		if c.namespaces.has(s.Namespace) {
+			key[0] = s.Namespace
+		}
+		share[key] += s.Share
+		entitled[key] += s.Entitled
+		held[key] += float64(s.Chips)
+	}
+	share.send(c, out, c.descs.share, 1)
+	entitled.send(c, out, c.descs.entitled, 1)
+	held.send(c, out, c.descs.held, 1)
 }
 
 // countAttempts counts the attempts that have ended since the document of the last

@@ -56,7 +56,7 @@ func (t *Telemetry) Looked(timing apply.Timing) {
 
 // Notified counts a delivery of a notice that ended.
 func (t *Telemetry) Notified(of schema.Address, to schema.Receiver, result string) {
-	t.metrics.notices.WithLabelValues(of.Scoped(), string(to), result).Inc()
+	t.metrics.notified(of.Scoped(), string(to), result)
 }
 
 // Led counts a time of leading.

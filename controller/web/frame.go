@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/schema"
@@ -20,14 +22,23 @@ type frame struct {
 	version    uint64
 	superseded chan struct{} // closed when there is another frame
 
+	before atomic.Pointer[index] // of an earlier frame, from which much is taken over; nil: there is none
 	once   sync.Once
 	index  index
+	built  atomic.Pointer[index] // that index, once it is there
+	took   atomic.Int64          // nanoseconds that index and sums took
 	summed sync.Once
 	sum    Overview
+	listed sync.Once
+	slices []SliceRow
+	zones  []ZoneRow
+	faced  sync.Once
+	facets Facets
 }
 
 // index finds jobs and slices for answers.
 type index struct {
+	snap    *Snapshot
 	jobs    []*jobEntry // as a tree: children after their parents
 	byID    map[string]*jobEntry
 	pending map[schema.Address]*plan.Pending
@@ -43,7 +54,8 @@ type jobEntry struct {
 	parent   *jobEntry
 	children []*jobEntry
 	depth    int
-	row      JobRow
+	row      *JobRow // shared with later frames: it does not change
+	at       int     // in index.jobs
 }
 
 func newFrame(snap *Snapshot, version uint64) *frame {
@@ -65,6 +77,7 @@ func (s *Server) advance(snap *Snapshot) {
 		return
 	}
 	next := newFrame(snap, old.version)
+	next.before.Store(cmp.Or(old.built.Load(), old.before.Load()))
 	if differs(old.snap, next.snap) {
 		next.version++
 	}
@@ -93,16 +106,23 @@ func pendingOf(s *Snapshot) []plan.Pending {
 
 // look is the frame's index.
 func (f *frame) look() *index {
-	f.once.Do(func() { f.index = buildIndex(f.snap) })
+	f.once.Do(func() {
+		began := time.Now()
+		f.index = buildIndex(f.snap, f.before.Load())
+		f.built.Store(&f.index)
+		f.before.Store(nil)
+		f.took.Add(int64(time.Since(began)))
+	})
 	return &f.index
 }
 
-func buildIndex(snap *Snapshot) index {
+// buildIndex makes the index of a snapshot, from that of an earlier one where most is the same.
+func buildIndex(snap *Snapshot, before *index) index {
 	doc := snap.Doc
 	x := index{
-		byID:    make(map[string]*jobEntry, len(doc.Jobs)+len(doc.Past)),
+		snap:    snap,
 		pending: map[schema.Address]*plan.Pending{},
-		holders: map[string]*jobEntry{},
+		holders: make(map[string]*jobEntry, len(doc.Slices)),
 		listed:  map[string]*schema.SliceStatus{},
 	}
 	waiting := pendingOf(snap)
@@ -114,23 +134,97 @@ func buildIndex(snap *Snapshot) index {
 			x.listed[inventory.Slices[i].Spec.Name] = &inventory.Slices[i]
 		}
 	}
-	for addr, job := range doc.Jobs {
-		e := &jobEntry{addr: addr, job: job}
-		x.byID[job.ID] = e
-		for _, name := range slices.Concat(job.Slices, job.Staged) {
-			x.holders[name] = e
+	if before == nil || !x.follow(before) {
+		before = nil
+		x.collect()
+		x.grow()
+	}
+	for i, e := range x.jobs {
+		e.at = i
+		if !e.past {
+			for _, name := range e.job.Slices {
+				x.holders[name] = e
+			}
+			for _, name := range e.job.Staged {
+				x.holders[name] = e
+			}
 		}
+		if before != nil && x.sameRow(before, before.jobs[i], e) {
+			e.row = before.jobs[i].row
+			continue
+		}
+		row := x.rowOf(snap, e)
+		e.row = &row
+	}
+	return x
+}
+
+// collect finds the jobs, in no order.
+func (x *index) collect() {
+	doc := x.snap.Doc
+	x.byID = make(map[string]*jobEntry, len(doc.Jobs)+len(doc.Past))
+	for addr, job := range doc.Jobs {
+		x.byID[job.ID] = &jobEntry{addr: addr, job: job}
 	}
 	for id, job := range doc.Past {
 		if x.byID[id] == nil && job.Spec != nil {
 			x.byID[id] = &jobEntry{addr: job.Spec.Addr, job: job, past: true}
 		}
 	}
-	x.grow()
-	for _, e := range x.jobs {
-		e.row = x.rowOf(snap, e)
+}
+
+// follow takes the order of the jobs over from an earlier index. It reports false where that has
+// other jobs.
+func (x *index) follow(before *index) bool {
+	doc, was := x.snap.Doc, before.snap.Doc
+	if len(doc.Jobs) != len(was.Jobs) || len(doc.Past) != len(was.Past) {
+		return false
 	}
-	return x
+	entries := make([]jobEntry, len(before.jobs))
+	x.jobs = make([]*jobEntry, len(before.jobs))
+	x.byID = make(map[string]*jobEntry, len(before.jobs))
+	for i, old := range before.jobs {
+		job := doc.Jobs[old.addr]
+		if old.past {
+			job = doc.Past[old.job.ID]
+		}
+		if job == nil || job.ID != old.job.ID || parentOf(job) != parentOf(old.job) {
+			x.jobs, x.byID = nil, nil
+			return false
+		}
+		e := &entries[i]
+		*e = jobEntry{addr: old.addr, job: job, past: old.past, depth: old.depth}
+		if old.parent != nil {
+			e.parent = x.jobs[old.parent.at]
+			e.parent.children = append(e.parent.children, e)
+		}
+		x.jobs[i], x.byID[job.ID] = e, e
+	}
+	return true
+}
+
+func parentOf(j *state.Job) string {
+	if j.Launch == nil {
+		return ""
+	}
+	return j.Launch.Parent
+}
+
+// sameRow reports whether a job's row is that of an earlier index.
+func (x *index) sameRow(before *index, old, e *jobEntry) bool {
+	if e.job != old.job {
+		return false
+	}
+	for _, name := range e.job.Slices {
+		if x.snap.Doc.Slices[name] != before.snap.Doc.Slices[name] {
+			return false
+		}
+	}
+	p, q := x.pending[e.addr], before.pending[e.addr]
+	if p == nil || q == nil {
+		return p == q
+	}
+	return p.Blocked == q.Blocked && p.Kind == q.Kind && slices.Equal(p.Reasons, q.Reasons)
 }
 
 // grow puts the jobs in order: by address, the past ones of an address after it,

@@ -104,7 +104,7 @@ func (s *Server) job(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	out := JobDetail{
-		Version: f.version, JobRow: e.row, Below: []JobRow{}, Attempts: []AttemptRow{}, Command: []string{},
+		Version: f.version, JobRow: *e.row, Below: []JobRow{}, Attempts: []AttemptRow{}, Command: []string{},
 		RetryAt: e.job.RetryAt, Now: s.cfg.Now(), Choice: choiceOf(e.job),
 	}
 	if p := x.pending[e.addr]; p != nil && !e.past && !e.job.Status.Ended() {
@@ -125,7 +125,7 @@ func (s *Server) job(w http.ResponseWriter, r *http.Request) {
 
 func below(e *jobEntry, depth int, into *[]JobRow) {
 	for _, child := range e.children {
-		row := child.row
+		row := *child.row
 		row.Depth = child.depth - depth - 1
 		*into = append(*into, row)
 		below(child, depth, into)

@@ -2,6 +2,7 @@ package web
 
 import (
 	"cmp"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -194,17 +195,23 @@ func readJobQuery(v url.Values) (jobQuery, string) {
 	if q.sort != "" && sortKeys()[q.sort] == nil {
 		return q, "sort: \"" + q.sort + "\" is not one of name, namespace, status, band, user, attempt, failures, preemptions, chips, admitted, started"
 	}
-	for name, into := range map[string]*int{"offset": &q.offset, "limit": &q.limit} {
+	wrong := readNumbers(v, map[string]*int{"offset": &q.offset, "limit": &q.limit})
+	q.limit = min(q.limit, maxRows)
+	return q, wrong
+}
+
+// readNumbers reads those that are given, and reports the first that is none.
+func readNumbers(v url.Values, into map[string]*int) (wrong string) {
+	for _, name := range slices.Sorted(maps.Keys(into)) {
 		if text := v.Get(name); text != "" {
 			n, err := strconv.Atoi(text)
 			if err != nil || n < 0 {
-				return q, name + ": want a whole number of at least 0, not \"" + text + "\""
+				return name + ": want a whole number of at least 0, not \"" + text + "\""
 			}
-			*into = n
+			*into[name] = n
 		}
 	}
-	q.limit = min(q.limit, maxRows)
-	return q, ""
+	return ""
 }
 
 func list(s string) []string {
@@ -238,46 +245,59 @@ func (s *Server) jobs(w http.ResponseWriter, r *http.Request) {
 	}
 	f := s.current.Load()
 	x := f.look()
-	out := JobList{Version: f.version, Total: len(x.jobs), Offset: q.offset, Facets: facetsOf(x.jobs)}
+	f.faced.Do(func() { f.facets = facetsOf(x.jobs) })
+	out := JobList{Version: f.version, Total: len(x.jobs), Offset: q.offset, Jobs: []JobRow{}, Facets: f.facets}
 	rows, matched := x.selected(&q)
 	out.Matched, out.Rows = matched, len(rows)
 	from := min(q.offset, len(rows))
-	out.Jobs = rows[from:min(from+q.limit, len(rows))]
+	for _, r := range rows[from:min(from+q.limit, len(rows))] {
+		out.Jobs = append(out.Jobs, r.row(&q))
+	}
 	answer(w, http.StatusOK, out)
 }
 
-// selected are the rows that match, sorted; as a tree, also those above them.
-func (x *index) selected(q *jobQuery) (rows []JobRow, matched int) {
-	match := make(map[*jobEntry]bool, len(x.jobs))
+// selectedJob is a job of a list.
+type selectedJob struct {
+	*jobEntry
+	context bool // it does not match, but something below it does
+}
+
+func (s selectedJob) row(q *jobQuery) JobRow {
+	row := *s.jobEntry.row
+	row.Context = s.context
+	if q.sort != "" {
+		row.Depth = 0
+	}
+	return row
+}
+
+// selected are the jobs that match, sorted; as a tree, also those above them.
+func (x *index) selected(q *jobQuery) (rows []selectedJob, matched int) {
+	match := make([]bool, len(x.jobs))
 	above := map[*jobEntry]bool{}
-	for _, e := range x.jobs {
-		if !q.matches(&e.row) {
+	for i, e := range x.jobs {
+		if !q.matches(e.row) {
 			continue
 		}
 		matched++
-		match[e] = true
+		match[i] = true
 		for p := e.parent; q.sort == "" && p != nil && !above[p]; p = p.parent {
 			above[p] = true
 		}
 	}
-	rows = make([]JobRow, 0, matched)
-	for _, e := range x.jobs {
-		if match[e] || above[e] {
-			row := e.row
-			row.Context = !match[e]
-			rows = append(rows, row)
+	rows = make([]selectedJob, 0, matched)
+	for i, e := range x.jobs {
+		if match[i] || above[e] {
+			rows = append(rows, selectedJob{e, !match[i]})
 		}
 	}
 	if order := sortKeys()[q.sort]; order != nil {
-		slices.SortStableFunc(rows, func(a, b JobRow) int {
+		slices.SortStableFunc(rows, func(a, b selectedJob) int {
 			if q.descending {
-				return order(&b, &a)
+				return order(b.jobEntry.row, a.jobEntry.row)
 			}
-			return order(&a, &b)
+			return order(a.jobEntry.row, b.jobEntry.row)
 		})
-		for i := range rows {
-			rows[i].Depth = 0
-		}
 	}
 	return rows, matched
 }

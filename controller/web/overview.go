@@ -76,7 +76,12 @@ func (s *Server) overview(w http.ResponseWriter, _ *http.Request) {
 
 // overviewOf sums a frame up, once for all who watch.
 func (s *Server) overviewOf(f *frame) Overview {
-	f.summed.Do(func() { f.sum = summary(f) })
+	x := f.look()
+	f.summed.Do(func() {
+		began := time.Now()
+		f.sum = summary(f, x)
+		f.took.Add(int64(time.Since(began)))
+	})
 	out := f.sum
 	out.Now, out.Fray = s.cfg.Now(), s.cfg.Version
 	out.Place, out.Location = placeOf(s.cfg.Location), s.cfg.Location
@@ -101,8 +106,8 @@ func placeOf(location string) string {
 	return at
 }
 
-func summary(f *frame) Overview {
-	snap, x := f.snap, f.look()
+func summary(f *frame, x *index) Overview {
+	snap := f.snap
 	out := Overview{
 		Version: f.version, Stack: snap.Doc.Stack(),
 		Revision: snap.Doc.Revision, Serial: snap.Doc.Serial,
@@ -199,7 +204,7 @@ func (x *index) attention() []JobRow {
 		p := x.pending[e.addr]
 		waits := !e.job.Status.Ended() && p != nil && !p.Underway
 		if !e.past && (e.job.Status == schema.JobFailed || waits) {
-			rows = append(rows, e.row)
+			rows = append(rows, *e.row)
 		}
 	}
 	rank := func(r *JobRow) int {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -70,6 +71,17 @@ type ZoneRow struct {
 	Phases   map[Phase]int       `json:"phases"`
 	Idle     int                 `json:"idle"`
 	Note     string              `json:"note,omitempty"` // why it cannot be asked
+	// Cells are its slices, of a zone that has no more of them than were asked for.
+	Cells []SliceCell `json:"cells,omitempty"`
+}
+
+// SliceCell is a slice in a picture of many.
+type SliceCell struct {
+	Name   string `json:"name"`
+	Phase  Phase  `json:"phase"`
+	Idle   bool   `json:"idle,omitempty"`
+	Notice bool   `json:"notice,omitempty"` // of preemption or maintenance
+	About  string `json:"about"`            // for people
 }
 
 // ZoneHealthRow is a place where capacity was rejected.
@@ -85,20 +97,60 @@ type ZoneHealthRow struct {
 type SliceList struct {
 	Version    uint64          `json:"version"`
 	Now        time.Time       `json:"now"`
-	Zones      []ZoneRow       `json:"zones"`
+	Total      int             `json:"total"`
+	Matched    int             `json:"matched"` // of them, those that were asked for
+	Offset     int             `json:"offset"`
+	Zones      []ZoneRow       `json:"zones"`            // of all slices
 	Slices     []SliceRow      `json:"slices,omitempty"` // by provider, zone and name; without summary=true
 	ZoneHealth []ZoneHealthRow `json:"zone_health"`
 }
 
+// sliceQuery is what a list is asked for.
+type sliceQuery struct {
+	words   []string // each in the name, place, type, phase, holder or reason; lower case
+	summary bool     // no list
+	// cells is how many slices a zone may have whose cells are asked for; 0: none.
+	cells         int
+	offset, limit int // limit 0: all
+}
+
+func readSliceQuery(v url.Values) (sliceQuery, string) {
+	q := sliceQuery{words: strings.Fields(strings.ToLower(v.Get("q"))), summary: v.Get("summary") == "true"}
+	wrong := readNumbers(v, map[string]*int{"offset": &q.offset, "limit": &q.limit, "cells": &q.cells})
+	if q.limit > 0 {
+		q.limit = min(q.limit, maxRows)
+	}
+	return q, wrong
+}
+
+func (q *sliceQuery) matches(r *SliceRow) bool {
+	if len(q.words) == 0 {
+		return true
+	}
+	words := []string{r.Name, string(r.Provider), r.Zone, r.Shape, string(r.Phase), r.HolderName, r.Owner.String(), r.Reason}
+	if r.Idle {
+		words = append(words, "idle")
+	}
+	if r.Notice != "" {
+		words = append(words, "notice")
+	}
+	text := strings.ToLower(strings.Join(words, "\n"))
+	return !slices.ContainsFunc(q.words, func(w string) bool { return !strings.Contains(text, w) })
+}
+
 func (s *Server) slices(w http.ResponseWriter, r *http.Request) {
+	q, wrong := readSliceQuery(r.URL.Query())
+	if wrong != "" {
+		fail(w, http.StatusBadRequest, wrong)
+		return
+	}
 	f := s.current.Load()
-	out := SliceList{Version: f.version, Now: s.cfg.Now(), Slices: f.look().sliceRows(f.snap), Zones: []ZoneRow{}, ZoneHealth: []ZoneHealthRow{}}
-	for i := range out.Slices {
-		out.count(f.snap, &out.Slices[i])
+	all, zones := f.sliceList()
+	out := SliceList{Version: f.version, Now: s.cfg.Now(), Total: len(all), Offset: q.offset, Zones: zones, ZoneHealth: []ZoneHealthRow{}}
+	if q.cells > 0 {
+		out.Zones = withCells(zones, all, q.cells)
 	}
-	if r.URL.Query().Get("summary") == "true" {
-		out.Slices = nil
-	}
+	out.list(all, &q)
 	for _, place := range slices.Sorted(maps.Keys(f.snap.Doc.ZoneHealth)) {
 		x := f.snap.Doc.ZoneHealth[place]
 		if x.Until.After(out.Now) {
@@ -106,6 +158,76 @@ func (s *Server) slices(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	answer(w, http.StatusOK, out)
+}
+
+// list adds the slices that are asked for.
+func (l *SliceList) list(all []SliceRow, q *sliceQuery) {
+	if q.summary {
+		l.Matched = len(all)
+		return
+	}
+	for i := range all {
+		if !q.matches(&all[i]) {
+			continue
+		}
+		if l.Matched >= q.offset && (q.limit == 0 || len(l.Slices) < q.limit) {
+			l.Slices = append(l.Slices, all[i])
+		}
+		l.Matched++
+	}
+}
+
+// sliceList are the slices and zones of a frame, listed once for all who ask.
+func (f *frame) sliceList() ([]SliceRow, []ZoneRow) {
+	f.listed.Do(func() {
+		f.slices = f.look().sliceRows(f.snap)
+		l := SliceList{Zones: []ZoneRow{}}
+		for i := range f.slices {
+			l.count(f.snap, &f.slices[i])
+		}
+		f.zones = l.Zones
+	})
+	return f.slices, f.zones
+}
+
+// manyCells is how many cells a page draws.
+const manyCells = 2000
+
+// withCells are zones, those with few slices with a cell for each. rows come by zone, as the zones do.
+func withCells(zones []ZoneRow, rows []SliceRow, most int) []ZoneRow {
+	out, left := slices.Clone(zones), manyCells
+	for i := range out {
+		z := &out[i]
+		in := rows[:z.Slices]
+		if rows = rows[z.Slices:]; z.Slices > min(most, left) {
+			continue
+		}
+		left -= z.Slices
+		for k := range in {
+			z.Cells = append(z.Cells, cellOf(&in[k]))
+		}
+	}
+	return out
+}
+
+func cellOf(r *SliceRow) SliceCell {
+	c := SliceCell{Name: r.Name, Phase: r.Phase, Idle: r.Idle, Notice: r.Notice != ""}
+	look := string(r.Phase)
+	if r.Idle {
+		look = "idle"
+	}
+	parts := []string{r.Name, look, r.Shape}
+	if r.HolderName != "" {
+		parts = append(parts, "held by "+r.HolderName)
+	}
+	if r.Notice != "" {
+		parts = append(parts, "notice: "+r.Notice)
+	}
+	if r.Reason != "" {
+		parts = append(parts, r.Reason)
+	}
+	c.About = strings.Join(parts, " · ")
+	return c
 }
 
 // count adds a slice to its zone. Slices come by zone.

@@ -167,7 +167,7 @@ func (s *Server) Run(ctx context.Context) {
 		case <-quiet.C:
 			continue
 		}
-		pause := time.NewTimer(s.cfg.Pace)
+		pause := time.NewTimer(s.pace())
 		select {
 		case <-ctx.Done():
 			pause.Stop()
@@ -175,6 +175,19 @@ func (s *Server) Run(ctx context.Context) {
 		case <-pause.C:
 		}
 	}
+}
+
+// What a large stack's pages may cost.
+const (
+	paceFactor = 10 // a frame is shown so many times as long as it took to make
+	maxPace    = 30 * time.Second
+)
+
+// pace is the time until the next frame: of a large stack more, so that pages take a tenth of a
+// processor at most.
+func (s *Server) pace() time.Duration {
+	took := time.Duration(s.current.Load().took.Load())
+	return max(s.cfg.Pace, min(paceFactor*took, maxPace))
 }
 
 // remember takes in the events of the time before the first snapshot.

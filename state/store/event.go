@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/fray-ml/fray/state"
 )
@@ -48,6 +49,10 @@ type EventReader struct {
 	// Last is how many of the past are enough for the first call of Next, which
 	// may return more; 0: all that are kept.
 	Last int
+	// About are names of which one is enough, as [state.Event.Names] has them, and Since a time,
+	// in so far as Next need not return other events of the past; nil, zero: it returns all.
+	About []string
+	Since time.Time
 
 	read map[string]int // events of each chunk that were returned
 	gens map[string]Generation
@@ -61,7 +66,9 @@ func (r *EventReader) Next(ctx context.Context) ([]state.Event, error) {
 		return nil, fmt.Errorf("list events: %w", err)
 	}
 	if r.read == nil {
-		r.begin(listed)
+		if err := r.begin(ctx, listed); err != nil {
+			return nil, err
+		}
 	}
 	r.forget(listed)
 	var fresh []state.Event
@@ -86,19 +93,31 @@ func (r *EventReader) Next(ctx context.Context) ([]state.Event, error) {
 // longEvent is more than most events take in a chunk, in bytes.
 const longEvent = 1 << 10
 
-// begin takes the chunks for read that are older than the Last events.
-func (r *EventReader) begin(listed []Attrs) {
-	r.read, r.gens = map[string]int{}, map[string]Generation{}
-	if r.Last == 0 {
-		return
+// eventSkew is more than the clocks of the store and of who wrote events differ by.
+const eventSkew = time.Hour
+
+// begin takes the chunks for read that are older than the Last events, that were written before
+// Since, or that are about something else.
+func (r *EventReader) begin(ctx context.Context, listed []Attrs) error {
+	index := &EventIndex{}
+	if len(r.About) > 0 && len(listed) > 1 {
+		var err error
+		if index, _, err = ReadEventIndex(ctx, r.Store); err != nil {
+			return err
+		}
 	}
+	r.read, r.gens = map[string]int{}, map[string]Generation{}
 	enough := int64(r.Last) * longEvent
 	for _, a := range slices.Backward(listed) {
-		if enough <= 0 {
+		switch {
+		case r.Last > 0 && enough <= 0,
+			!r.Since.IsZero() && a.Updated.Before(r.Since.Add(-eventSkew)),
+			len(r.About) > 0 && !index.MayBeAbout(a, r.About):
 			r.gens[a.Key] = a.Generation
 		}
 		enough -= a.Size
 	}
+	return nil
 }
 
 // forget drops what was remembered of chunks that are gone.

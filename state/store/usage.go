@@ -61,3 +61,28 @@ func DecodeUsage(data []byte) ([]state.UsageInterval, error) {
 	}
 	return intervals, nil
 }
+
+// RequestsKey is how much the store was asked for.
+const RequestsKey = UsagePrefix + "requests"
+
+// EncodeRequests is the content of RequestsKey: JSON, compressed.
+func EncodeRequests(log *state.StoreRequestLog) ([]byte, error) {
+	data, err := json.Marshal(log)
+	if err != nil {
+		return nil, fmt.Errorf("encode the requests to the store: %w", err)
+	}
+	return state.Compress(data)
+}
+
+// DecodeRequests reads the content of RequestsKey.
+func DecodeRequests(data []byte) (*state.StoreRequestLog, error) {
+	text, err := state.Decompress(data)
+	if err != nil {
+		return nil, fmt.Errorf("decode the requests to the store: %w", err)
+	}
+	log := &state.StoreRequestLog{}
+	if err := json.Unmarshal(text, log); err != nil {
+		return nil, fmt.Errorf("decode the requests to the store: %w", err)
+	}
+	return log, nil
+}

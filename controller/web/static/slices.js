@@ -11,65 +11,67 @@ export function slices(root, route) {
   const zones = h("div", { class: "zones" });
   const field = h("input", { type: "search", placeholder: "Filter: name, zone, phase, holder, idle…  ( / )", "aria-label": "Filter slices", value: route.query.q ?? "" });
   const summary = h("p", { class: "summary", role: "status" });
-  let all = [], rows = [], asked = 0;
-  const list = new VirtualList({
-    height: 46, key: (row) => row.name, draw,
-    load: async (offset, limit) => ({ rows: rows.slice(offset, offset + limit), total: rows.length }),
-  });
+  let q = field.value.trim(), asked = 0, timer;
+  const list = new VirtualList({ height: 46, key: (row) => row.name, draw, load });
   root.append(h("h1", { class: "hidden" }, "Slices"), top, zoneHealth, zones, h("div", { class: "filters" }, field), summary,
     h("div", { class: "table slices", role: "table", "aria-label": "Slices" }, h("div", { class: "sticky", role: "rowgroup" },
       h("div", { class: "row thead", role: "row" }, ["Phase", "Slice", "Zone", "Type", "Hosts", "Holder", "Age"].map((name, i) =>
         h("span", { role: "columnheader", class: `k-${i}` }, name)))), list.el));
 
+  async function load(offset, limit) {
+    const mine = q;
+    const answer = await get("slices", { q, offset, limit });
+    if (mine === q) fill(summary, answer.matched === answer.total ? plural(answer.total, "slice") : `${count(answer.matched)} of ${plural(answer.total, "slice")}`);
+    return { rows: answer.slices ?? [], total: answer.matched };
+  }
+
+  const problem = (error) => fill(summary, h("span", { class: "level-error" }, error.message));
+
   function filter(reset) {
-    const asks = field.value.toLowerCase().split(/\s+/).filter(Boolean);
-    rows = asks.length ? all.filter((s) => { const text = wordsOf(s); return asks.every((w) => text.includes(w)); }) : all;
-    fill(summary, rows.length === all.length ? plural(all.length, "slice") : `${count(rows.length)} of ${plural(all.length, "slice")}`);
-    list.reload(reset);
+    clearTimeout(timer);
+    q = field.value.trim();
+    list.reload(reset).catch(problem);
   }
 
   async function refresh() {
     const mine = ++asked;
-    const fresh = await get("slices");
+    const fresh = await get("slices", { summary: true, cells: mostCells });
     if (mine !== asked) return;
-    all = fresh.slices ?? [];
     const sum = (of) => fresh.zones.reduce((n, z) => n + of(z), 0);
     const parts = inPhases(Object.fromEntries(phases.map((name) => [name, sum((z) => z.phases[name] ?? 0)])), sum((z) => z.idle));
-    fill(top, h("h2", null, `${plural(all.length, "slice")}, ${count(sum((z) => z.chips))} chips`), bar(parts, { label: "Slices" }),
+    fill(top, h("h2", null, `${plural(fresh.total, "slice")}, ${count(sum((z) => z.chips))} chips`), bar(parts, { label: "Slices" }),
       legend(parts));
     fill(zoneHealth, h("h2", null, "Places that are blocked for now"), h("ul", { class: "rows" }, fresh.zone_health.map((w) => h("li", null,
       h("div", { class: "line" }, badge(w.kind), h("span", { class: "mono ellipsis" }, w.place),
         h("span", { class: "faint nowrap" }, "tried again in ", until(w.until))),
       h("div", { class: "why" }, w.reason, w.failures > 1 ? ` (${count(w.failures)} times in a row)` : "")))));
     zoneHealth.hidden = fresh.zone_health.length === 0;
-    const by = Map.groupBy(all, (s) => `${s.provider}/${s.zone ?? ""}`);
-    fill(zones, fresh.zones.map((z) => zone(z, by.get(`${z.provider}/${z.zone ?? ""}`) ?? [])));
+    fill(zones, fresh.zones.map(zone));
     filter();
   }
 
   zones.addEventListener("click", (event) => {
     const name = event.target.closest("[data-slice]")?.dataset.slice;
-    if (name) { field.value = name; filter(); field.scrollIntoView({ block: "center" }); }
+    if (name) { field.value = name; filter(true); field.scrollIntoView({ block: "center" }); }
   });
-  field.addEventListener("input", () => filter(true));
+  field.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(() => filter(true), 120); });
   return {
     route: (next) => { field.value = next.query.q ?? ""; filter(true); },
-    update: (_, fresh) => { if (fresh) refresh().catch((error) => fill(summary, error.message)); },
-    leave: () => { asked++; list.leave(); },
+    update: (_, fresh) => { if (fresh) refresh().catch(problem); },
+    leave: () => { clearTimeout(timer); asked++; list.leave(); },
   };
 }
 
 const look = (s) => (s.idle ? "idle" : s.phase);
-const wordsOf = (s) => [s.name, s.provider, s.zone, s.shape, s.phase, s.holder_name, s.owner, s.reason, s.idle ? "idle" : "", s.notice ? "notice" : ""].join(" ").toLowerCase();
-const about = (s) => [s.name, look(s), s.shape, s.holder_name ? `held by ${s.holder_name}` : "", s.notice ? `notice: ${s.notice}` : "", s.reason].filter(Boolean).join(" · ");
 
-const maxCells = 1200;
-const zone = (z, all) => h("section", { class: "card zone", "data-key": `${z.provider}/${z.zone ?? ""}` },
+// Of a zone with more slices the phases are a bar.
+const mostCells = 400;
+const zone = (z) => h("section", { class: "card zone", "data-key": `${z.provider}/${z.zone ?? ""}` },
   h("h3", { class: "line" }, h("span", { class: "mono ellipsis" }, z.zone || z.provider), h("span", { class: "faint nowrap" }, z.chips ? `${plural(z.slices, "slice")}, ${count(z.chips)} chips` : plural(z.slices, "slice"))),
   z.note ? h("p", { class: "why level-warn" }, z.note) : null,
-  h("div", { class: all.length > 160 ? "cells dense" : "cells" }, all.slice(0, maxCells).map((s) =>
-    h("a", { class: `cell f-${look(s)}${s.notice ? " notice" : ""}`, role: "button", tabindex: "-1", "data-slice": s.name, title: about(s), "aria-label": about(s) }))),
-  all.length > maxCells ? h("p", { class: "note" }, `and ${count(all.length - maxCells)} more`) : null);
+  z.cells ? h("div", { class: z.slices > 160 ? "cells dense" : "cells" }, z.cells.map((s) =>
+    h("a", { class: `cell f-${look(s)}${s.notice ? " notice" : ""}`, role: "button", tabindex: "-1", "data-slice": s.name, title: s.about, "aria-label": s.about })))
+    : [bar(inPhases(z.phases, z.idle), { label: z.zone || z.provider }), legend(inPhases(z.phases, z.idle))]);
 
 const draw = (s) => h("div", { class: "row", role: "row" },
   h("span", { role: "cell", class: "k-0" }, badge(look(s))),
