@@ -43,6 +43,9 @@ type Service struct {
 	Sealer schema.Sealer
 	// HTTP is where the web page and the metrics are served; "": nowhere.
 	HTTP string
+	// Page is a listener of this machine that serves them instead of HTTP, to clients that have PageToken; nil: HTTP counts.
+	Page      net.Listener
+	PageToken string
 }
 
 // services are what a controller serves for the life of its process, whether or
@@ -63,7 +66,8 @@ type services struct {
 // serveAll begins to serve what the configuration says.
 func serveAll(ctx context.Context, cfg Config, stack *access.Serializer, seen *telemetry.Telemetry) (*services, error) {
 	s := &services{sessions: sessions.New()}
-	if cfg.Service.HTTP == "" && cfg.Service.API == "" {
+	page := cfg.Service.HTTP != "" || cfg.Service.Page != nil
+	if !page && cfg.Service.API == "" {
 		return s, nil
 	}
 	certificate, err := dial.NewCertificate()
@@ -77,7 +81,7 @@ func serveAll(ctx context.Context, cfg Config, stack *access.Serializer, seen *t
 			return nil, err
 		}
 	}
-	if cfg.Service.HTTP != "" {
+	if page {
 		if s.web, err = serveWeb(ctx, webService{Config: cfg, verifier: verifier, metrics: seen.Handler()}, web.Stack{State: stack}, certificate); err != nil {
 			return nil, err
 		}

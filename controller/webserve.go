@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"crypto/subtle"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -49,11 +50,7 @@ type webServer struct {
 // An address beyond this machine is served with TLS, under the certificate of the
 // cluster API, since its clients send tokens.
 func serveWeb(ctx context.Context, cfg webService, source web.Source, certificate tls.Certificate) (*webServer, error) {
-	listener, err := net.Listen("tcp", cfg.Service.HTTP)
-	if errors.Is(err, syscall.EADDRINUSE) {
-		host, _, _ := net.SplitHostPort(cfg.Service.HTTP)
-		listener, err = net.Listen("tcp", net.JoinHostPort(host, "0"))
-	}
+	listener, err := cfg.Service.listen()
 	if err != nil {
 		return nil, fmt.Errorf("serve the web page: %w", err)
 	}
@@ -61,7 +58,7 @@ func serveWeb(ctx context.Context, cfg webService, source web.Source, certificat
 	loopback, scheme := tcp != nil && tcp.IP.IsLoopback(), "http"
 	handler, err := web.New(web.Config{
 		Source: source, Logs: web.StoredLogs{Store: cfg.Store}, Profiles: web.StoredProfiles{Store: cfg.Store}, Metrics: cfg.metrics, Version: cfg.Version, Location: cfg.Store.Location(),
-		Loopback: loopback, Verify: cfg.verifyUser, Log: cfg.Log,
+		Loopback: loopback, Guarded: cfg.Service.PageToken != "", Verify: cfg.verifyUser, Log: cfg.Log,
 		Actors: func(ctx context.Context, doc *state.Document) ([]actors.Actor, error) {
 			return actors.List(ctx, cfg.Store, doc)
 		},
@@ -93,6 +90,19 @@ func serveWeb(ctx context.Context, cfg webService, source web.Source, certificat
 	return w, nil
 }
 
+// listen is the listener of the page.
+func (s Service) listen() (net.Listener, error) {
+	if s.Page != nil {
+		return s.Page, nil
+	}
+	listener, err := net.Listen("tcp", s.HTTP)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		host, _, _ := net.SplitHostPort(s.HTTP)
+		listener, err = net.Listen("tcp", net.JoinHostPort(host, "0"))
+	}
+	return listener, err
+}
+
 func (w *webServer) stop() {
 	w.end() // streams, too
 	ctx, cancel := context.WithTimeout(context.Background(), apiserver.StopGrace)
@@ -103,8 +113,11 @@ func (w *webServer) stop() {
 	w.running.Wait()
 }
 
-// verifyUser accepts the token of a user of this stack.
+// verifyUser accepts the token of a user of this stack, and that of the page.
 func (c webService) verifyUser(text string) error {
+	if own := c.Service.PageToken; own != "" && subtle.ConstantTimeCompare([]byte(text), []byte(own)) == 1 {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), apiserver.VerifyTimeout)
 	defer cancel()
 	if c.verifier == nil {

@@ -39,6 +39,7 @@ type View struct {
 
 	workspace string             // "": the default one
 	place     string             // where its state is
+	page      string             // URL of the page that the leader serves, "": none
 	cost      accelerators.Price // of what is there, for an hour, as far as it is known
 	ledger    *notice.Ledger     // of notices, nil: there are none, or they are not known
 	events    []state.Event      // the last ones, where they were asked for
@@ -105,6 +106,9 @@ func (v *View) Text(a *terminal.Terminal) error {
 	}
 	fmt.Fprintln(a.Stdout)
 	fmt.Fprintln(a.Stdout, v.leader())
+	if v.page != "" {
+		fmt.Fprintf(a.Stdout, "Page: %s\n", v.page)
+	}
 	for _, text := range slices.Concat(v.conditionTexts(), receiverTexts(v), budgetTexts(v)) {
 		fmt.Fprintln(a.Stdout, text)
 	}

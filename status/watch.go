@@ -112,7 +112,9 @@ func (w *Observer) Observe(ctx context.Context) (*View, error) {
 		v.pending[p.Addr] = append(v.pending[p.Addr], p.Reasons...)
 	}
 	if w.leader != nil {
-		v.presence, err = w.leader.observe(ctx)
+		if v.presence, err = w.leader.observe(ctx); v.led {
+			v.page = w.l.Stack.PageOf(v.lease)
+		}
 	}
 	return v, err
 }

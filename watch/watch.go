@@ -39,6 +39,8 @@ type Options struct {
 	API         string
 	Advertise   string
 	HTTP        string
+	// Page says that the parent has passed the listener of the page on, and recorded its token.
+	Page bool
 }
 
 // Where a watch serves by default.
@@ -178,6 +180,12 @@ func service(ctx context.Context, s *stack.Stack, doc *state.Document, flags Opt
 	if served.HTTP == serveOff || flags.Detached && flags.HTTP == HTTPDefault {
 		served.HTTP = ""
 	}
+	var err error
+	if flags.Page {
+		if served.Page, served.PageToken, err = inheritedPage(s); err != nil {
+			return served, err
+		}
+	}
 	switch served.API {
 	case serveOff:
 		served.API = ""
@@ -188,7 +196,6 @@ func service(ctx context.Context, s *stack.Stack, doc *state.Document, flags Opt
 			served.API = ":0"
 		}
 	}
-	var err error
 	served.Sealer, err = s.Sealer(ctx, doc, true)
 	return served, err
 }

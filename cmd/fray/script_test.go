@@ -116,6 +116,7 @@ func TestScript(t *testing.T) {
 			"noleft":     noLeft,
 			"kill9":      kill9,
 			"background": background,
+			"guarded":    guarded,
 			"asking":     asking,
 			"interrupt":  interrupt,
 			"left":       left,

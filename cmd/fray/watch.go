@@ -39,6 +39,8 @@ its death, and what runs does not notice.`,
 	cmd.Flags().IntVar(&flags.Parallelism, "parallelism", 32, "at most `N` operations at once")
 	cmd.Flags().BoolVar(&flags.Detached, "detached", false, "end when the accepted configuration declares no controller")
 	_ = cmd.Flags().MarkHidden("detached")
+	cmd.Flags().BoolVar(&flags.Page, "page", false, "serve the page at descriptor 3, to clients that have the recorded token")
+	_ = cmd.Flags().MarkHidden("page")
 	cmd.Flags().StringVar(&flags.Config, "config", "", "follow the files in a `DIR`, or in \"git URL@REF\", without an apply")
 	cmd.Flags().StringVar(&kind, "forge", "", "report the status of followed commits to this `KIND` of forge: github or gitlab; by default as the repository's host says, where there is a token")
 	cmd.Flags().StringVar(&flags.Forge.Repository, "forge-repository", "", "the repository as the forge names it, `OWNER/NAME`; by default as its URL has it")

@@ -36,7 +36,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		case s.cfg.Loopback && !namesThisMachine(r.Host):
 			// Another site's name that was made to lead here (DNS rebinding).
 			s.refuse(w, r, http.StatusForbidden, "this page is for this machine only: ask for it at localhost")
-		case !s.cfg.Loopback && !s.admit(w, r):
+		case (!s.cfg.Loopback || s.cfg.Guarded) && !s.admit(w, r):
 		default:
 			next.ServeHTTP(w, r)
 		}
@@ -68,11 +68,20 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request) bool {
 	if token := r.URL.Query().Get("token"); token != "" {
 		return s.begin(w, r, token)
 	}
-	if cookie, err := r.Cookie(sessionCookie); err == nil && s.sessions.valid(cookie.Value, s.cfg.Now()) {
+	if cookie, err := r.Cookie(s.cookie(r)); err == nil && s.sessions.valid(cookie.Value, s.cfg.Now()) {
 		return true
 	}
 	s.refuse(w, r, http.StatusUnauthorized, "a token is needed: send \"Authorization: Bearer TOKEN\", or open the page with ?token=TOKEN")
 	return false
+}
+
+// cookie is the name of the cookie with a session. Browsers send cookies of one host to all of its ports, and
+// several stacks may have their pages on one machine.
+func (s *Server) cookie(r *http.Request) string {
+	if _, port, err := net.SplitHostPort(r.Host); err == nil && s.cfg.Loopback {
+		return sessionCookie + "_" + port
+	}
+	return sessionCookie
 }
 
 // begin opens a session for a token in the address, and sends pages on to an
@@ -83,7 +92,7 @@ func (s *Server) begin(w http.ResponseWriter, r *http.Request, token string) boo
 		return false
 	}
 	http.SetCookie(w, &http.Cookie{
-		Name: sessionCookie, Value: s.sessions.open(s.cfg.Now()), Path: "/", MaxAge: int(sessionLife.Seconds()),
+		Name: s.cookie(r), Value: s.sessions.open(s.cfg.Now()), Path: "/", MaxAge: int(sessionLife.Seconds()),
 		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil,
 	})
 	if strings.HasPrefix(r.URL.Path, "/api/") {

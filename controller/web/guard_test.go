@@ -86,6 +86,42 @@ func TestTokens(t *testing.T) {
 	}
 }
 
+// A page of this machine that is guarded asks for the token, and its sessions are those of one port.
+func TestGuardedOnLoopback(t *testing.T) {
+	s := pageOf(t, family(), func(c *Config) {
+		c.Loopback, c.Guarded, c.Verify = true, true, func(token string) error {
+			if token != "good" {
+				return errRefused
+			}
+			return nil
+		}
+	})
+	at := func(host string, cookies ...*http.Cookie) func(*http.Request) {
+		return func(r *http.Request) {
+			r.Host = host
+			for _, c := range cookies {
+				r.AddCookie(c)
+			}
+		}
+	}
+	if w := ask(s, "/api/v1/overview", at("localhost:1")); w.Code != http.StatusUnauthorized {
+		t.Errorf("without a token: got %d", w.Code)
+	}
+	if w := ask(s, "/?token=good", at("evil.example:1")); w.Code != http.StatusForbidden {
+		t.Errorf("by another name of this machine: got %d", w.Code)
+	}
+	cookies := ask(s, "/?token=good", at("localhost:1")).Result().Cookies()
+	if len(cookies) != 1 {
+		t.Fatalf("got cookies %v", cookies)
+	}
+	if w := ask(s, "/api/v1/overview", at("localhost:1", cookies...)); w.Code != http.StatusOK {
+		t.Errorf("with the session: got %d", w.Code)
+	}
+	if w := ask(s, "/api/v1/overview", at("localhost:2", cookies...)); w.Code != http.StatusUnauthorized {
+		t.Errorf("with the session of another port: got %d", w.Code)
+	}
+}
+
 // TestSession: the token of the first request opens a session, which outlives
 // the token, and disappears from the address.
 func TestSession(t *testing.T) {

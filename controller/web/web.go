@@ -52,10 +52,10 @@ type Config struct {
 	Version  string       // of fray
 	// Location is where the stack's state is: a directory or gs://BUCKET/PREFIX; "": not shown.
 	Location string
-	// Loopback says that only this machine can reach the server: then no token is
-	// asked for, but requests must name this machine as their host.
-	Loopback bool
-	// Verify accepts or refuses the token of a user; needed without Loopback.
+	// Loopback says that only this machine can reach the server: requests must name this
+	// machine as their host then, and no token is asked for unless Guarded is true.
+	Loopback, Guarded bool
+	// Verify accepts or refuses the token of a user; needed without Loopback, or with Guarded.
 	Verify func(token string) error
 	// Actors lists the actors of a stack; nil: the page shows none.
 	Actors func(ctx context.Context, doc *state.Document) ([]actors.Actor, error)
@@ -72,8 +72,8 @@ func (c *Config) validate() error {
 	switch {
 	case c.Source == nil || c.Logs == nil || c.Log == nil:
 		return errors.New("web: no source, logs or log")
-	case !c.Loopback && c.Verify == nil:
-		return errors.New("web: serving beyond this machine needs a way to verify tokens")
+	case (!c.Loopback || c.Guarded) && c.Verify == nil:
+		return errors.New("web: serving beyond this machine, or guarded, needs a way to verify tokens")
 	}
 	return nil
 }
