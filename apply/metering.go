@@ -18,7 +18,11 @@ func (s *Stepper) meter() {
 	if s.observed == nil || len(s.doc.Slices) == 0 && s.doc.Metering == nil {
 		return // what is recorded may be gone by now
 	}
-	listed := map[string]bool{}
+	n := 0
+	for _, inv := range s.observed.Inventories {
+		n += len(inv.Slices)
+	}
+	listed := make(map[string]bool, n)
 	for _, inv := range s.observed.Inventories {
 		for i := range inv.Slices {
 			listed[inv.Slices[i].Spec.Name] = true

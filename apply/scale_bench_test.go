@@ -39,10 +39,19 @@ type swift struct {
 	spent              time.Duration // in calls, of processors
 }
 
-// orderedMap is a map with its keys in order.
+// orderedMap is a map with its keys in order, once they are asked for.
 type orderedMap[V any] struct {
-	keys   []string
-	values map[string]V
+	ordered []string
+	added   []string // since then
+	values  map[string]V
+}
+
+func (s *orderedMap[V]) keys() []string {
+	if len(s.added) > 0 {
+		s.ordered = slices.Compact(slices.Sorted(slices.Values(slices.Concat(s.ordered, s.added))))
+		s.added = nil
+	}
+	return s.ordered
 }
 
 func (s *orderedMap[V]) put(key string, v V) {
@@ -50,15 +59,15 @@ func (s *orderedMap[V]) put(key string, v V) {
 		if s.values == nil {
 			s.values = map[string]V{}
 		}
-		i, _ := slices.BinarySearch(s.keys, key)
-		s.keys = slices.Insert(s.keys, i, key)
+		s.added = append(s.added, key)
 	}
 	s.values[key] = v
 }
 
 func (s *orderedMap[V]) remove(key string) {
-	if i, there := slices.BinarySearch(s.keys, key); there {
-		s.keys = slices.Delete(s.keys, i, i+1)
+	keys := s.keys()
+	if i, there := slices.BinarySearch(keys, key); there {
+		s.ordered = slices.Delete(keys, i, i+1)
 		delete(s.values, key)
 	}
 }
@@ -132,9 +141,10 @@ func (w *swift) List(_ context.Context, prefixes ...string) ([]store.Attrs, erro
 	defer w.lock()()
 	var out []store.Attrs
 	for _, prefix := range slices.Sorted(slices.Values(prefixes)) {
-		i, _ := slices.BinarySearch(w.objects.keys, prefix)
-		for ; i < len(w.objects.keys) && strings.HasPrefix(w.objects.keys[i], prefix); i++ {
-			out = append(out, w.objects.values[w.objects.keys[i]].Attrs)
+		keys := w.objects.keys()
+		i, _ := slices.BinarySearch(keys, prefix)
+		for ; i < len(keys) && strings.HasPrefix(keys[i], prefix); i++ {
+			out = append(out, w.objects.values[keys[i]].Attrs)
 		}
 	}
 	return out, nil
@@ -163,8 +173,8 @@ type swiftProvider struct{ *swift }
 
 func (p swiftProvider) Inventory(context.Context, string) (schema.Inventory, error) {
 	defer p.lock()()
-	inv := schema.Inventory{Slices: make([]schema.SliceStatus, 0, len(p.slices.keys))}
-	for _, name := range p.slices.keys {
+	inv := schema.Inventory{Slices: make([]schema.SliceStatus, 0, len(p.slices.values))}
+	for _, name := range p.slices.keys() {
 		inv.Slices = append(inv.Slices, p.slices.values[name])
 	}
 	return inv, nil

@@ -1,8 +1,8 @@
 package accounting
 
 import (
-	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/fray-ml/fray/schema"
@@ -43,32 +43,59 @@ func Meter(in Input) *state.Metering {
 		m.now = was.At
 	}
 	m.month = MonthOf(m.now)
+	y, month, d := m.now.Date()
+	m.midnight = time.Date(y, month, d, 0, 0, 0, 0, time.UTC)
 	m.next = &state.Metering{
 		At: m.now, Month: MonthName(m.now), Open: make(map[string]*state.UsageInterval, len(in.Doc.Slices)), Closed: slices.Clip(was.Closed),
 	}
-	m.holders, m.declared = holdersOf(in.Doc), declaredNamespaces(in.Doc)
-	for _, name := range slices.Sorted(maps.Keys(was.Open)) {
+	m.declared = declaredNamespaces(in.Doc)
+	var gone []string
+	for name := range was.Open {
 		if s := in.Doc.Slices[name]; s == nil || !isPaid(s) {
-			open := *was.Open[name]
-			m.unsee(&open)
-			m.end(open, m.now, m.outcome(&open))
+			gone = append(gone, name)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(in.Doc.Slices)) {
-		if s := in.Doc.Slices[name]; isPaid(s) {
-			m.slice(s)
+	slices.Sort(gone)
+	for _, name := range gone {
+		open := *was.Open[name]
+		m.unsee(&open)
+		m.end(open, m.now, m.outcome(&open))
+	}
+	var turned []*state.Slice
+	for _, s := range in.Doc.Slices {
+		if isPaid(s) && !m.goesOn(s) {
+			turned = append(turned, s)
 		}
+	}
+	slices.SortFunc(turned, func(a, b *state.Slice) int { return strings.Compare(a.Spec.Name, b.Spec.Name) })
+	for _, s := range turned {
+		m.slice(s)
 	}
 	m.conclude()
 	return m.next
+}
+
+// goesOn keeps the interval of a slice as it is, of which nothing changes. Nearly all are such.
+func (m *meter) goesOn(s *state.Slice) bool {
+	open := m.was.Open[s.Spec.Name]
+	if open == nil || !open.UnseenSince.IsZero() || open.From.Before(m.midnight) || m.Listed != nil && !m.Listed(open.Slice) {
+		return false
+	}
+	is := m.intervalOf(s)
+	if is.Slice != open.Slice || !continues(open, &is) {
+		return false
+	}
+	m.next.Open[open.Slice] = open
+	return true
 }
 
 type meter struct {
 	Input
 	was, next *state.Metering
 	now       time.Time
-	month     time.Time // the first instant of the month of now
-	holders   map[string]*state.Job
+	month     time.Time             // the first instant of the month of now
+	midnight  time.Time             // the last one
+	holders   map[string]*state.Job // see holder; nil: they were not asked for
 	declared  map[string]bool
 }
 
@@ -133,7 +160,7 @@ func (m *meter) begin(i state.UsageInterval, s *state.Slice) {
 		before.Estimated = true
 		m.end(before, m.now, "")
 		i.From = m.now
-	} else if j := m.holders[i.Slice]; i.Use == state.UseRunning && i.From.Before(exact(j.Last().ReadyAt)) {
+	} else if j := m.holder(s); i.Use == state.UseRunning && i.From.Before(exact(j.Last().ReadyAt)) {
 		starting := i
 		starting.Use, i.From = state.UseStarting, earlier(exact(j.Last().ReadyAt), m.now)
 		m.end(starting, i.From, "")
@@ -143,10 +170,9 @@ func (m *meter) begin(i state.UsageInterval, s *state.Slice) {
 
 // goOn has an interval be open from the last midnight on; what was before is closed.
 func (m *meter) goOn(i state.UsageInterval) {
-	y, mo, d := m.now.Date()
-	if midnight := time.Date(y, mo, d, 0, 0, 0, 0, time.UTC); i.From.Before(midnight) {
-		m.end(i, midnight, "")
-		i.From = midnight
+	if i.From.Before(m.midnight) {
+		m.end(i, m.midnight, "")
+		i.From = m.midnight
 	}
 	m.next.Open[i.Slice] = &i
 }
@@ -189,7 +215,7 @@ func (m *meter) known(i *state.UsageInterval, at time.Time) time.Time {
 // turn is when a slice came to be used otherwise, as far as that is recorded.
 func (m *meter) turn(open *state.UsageInterval, s *state.Slice, is *state.UsageInterval) time.Time {
 	at := m.now
-	j := m.holders[open.Slice]
+	j := m.holder(s)
 	switch {
 	case !s.Terminating.IsZero():
 	case is.Use == state.UseIdle:
@@ -256,7 +282,15 @@ func (m *meter) conclude() {
 	for _, s := range spent {
 		s.Used, s.Unpriced = s.Closed, s.ClosedUnpriced
 	}
-	for _, name := range slices.Sorted(maps.Keys(m.next.Open)) {
+	var priced []string // their sums are to be the same in whichever order they are found
+	for name, i := range m.next.Open {
+		_ = of(i) // a namespace that spends nothing has a sum, too
+		if isPriced(i.Provider) || i.PerHour != (state.Dollars{}) {
+			priced = append(priced, name)
+		}
+	}
+	slices.Sort(priced)
+	for _, name := range priced {
 		i := *m.next.Open[name]
 		s := of(&i)
 		s.PerHour = s.PerHour.Plus(i.PerHour)

@@ -19,6 +19,17 @@ func isPaid(s *state.Slice) bool { return s.Listed && !s.Queued && s.Spec.On == 
 // this machine and of a cluster that exists already have no price.
 func isPriced(p schema.ProviderName) bool { return p == schema.ProviderGCP }
 
+// holder is the job that holds a slice, nil if none does. Nearly always that is its owner.
+func (m *meter) holder(s *state.Slice) *state.Job {
+	if j := m.Doc.Jobs[s.Spec.Owner]; j != nil && slices.Contains(j.Slices, s.Spec.Name) {
+		return j
+	}
+	if m.holders == nil {
+		m.holders = holdersOf(m.Doc)
+	}
+	return m.holders[s.Spec.Name]
+}
+
 // holdersOf are the jobs that hold slices, by slice.
 func holdersOf(doc *state.Document) map[string]*state.Job {
 	holders := make(map[string]*state.Job, len(doc.Slices))
@@ -46,11 +57,11 @@ func declaredNamespaces(doc *state.Document) map[string]bool {
 // intervalOf is what a slice is used for, without a beginning.
 func (m *meter) intervalOf(s *state.Slice) state.UsageInterval {
 	i := state.UsageInterval{Slice: s.Spec.Name, UsageShape: ShapeOf(&s.Spec)}
-	estimate := accelerators.EstimateOf(&s.Spec, offersOf(m.Doc, s.Spec.Provider)).PerHour
 	if isPriced(s.Spec.Provider) {
+		estimate := accelerators.EstimateOf(&s.Spec, offersOf(m.Doc, s.Spec.Provider)).PerHour
 		i.PerHour = state.Dollars{Low: estimate.Low, High: estimate.High}
 	}
-	j := m.holders[s.Spec.Name]
+	j := m.holder(s)
 	i.Use, i.UsageOwner = m.useOf(s, j), m.ownerOf(s, j)
 	if last := lastOn(j, s.Spec.Name); last != nil && last.Outcome == "" {
 		i.Attempt = last.Number

@@ -48,26 +48,20 @@ func Events(before *state.Document, p *plan.Plan, now time.Time) []state.Event {
 		t.tell(state.EventProvider, schema.Address{}, text)
 	}
 	t.budgets(before, p.Next)
-	for addr, j := range p.Next.Jobs {
-		if old := before.Jobs[addr]; old != j {
-			t.job(addr, old, j)
-		}
-	}
-	for addr := range before.Jobs {
-		if p.Next.Jobs[addr] == nil {
+	state.Differences(before.Jobs, p.Next.Jobs, func(addr schema.Address, old, j *state.Job) {
+		if j == nil {
 			t.tell(state.EventJob, addr, "is gone")
+			return
 		}
-	}
-	for name, s := range p.Next.Slices {
-		if old := before.Slices[name]; old != s {
-			t.slice(old, s)
+		t.job(addr, old, j)
+	})
+	state.Differences(before.Slices, p.Next.Slices, func(name string, old, s *state.Slice) {
+		if s == nil {
+			t.tellAt(state.EventInfo, state.Event{Kind: state.EventSlice, Addr: old.Spec.Owner, Slice: name, Text: "is gone", Of: ofSlice(old, state.ChangeGone)})
+			return
 		}
-	}
-	for name, s := range before.Slices {
-		if p.Next.Slices[name] == nil {
-			t.tellAt(state.EventInfo, state.Event{Kind: state.EventSlice, Addr: s.Spec.Owner, Slice: name, Text: "is gone", Of: ofSlice(s, state.ChangeGone)})
-		}
-	}
+		t.slice(old, s)
+	})
 	slices.SortStableFunc(t.events, func(a, b state.Event) int {
 		return cmp.Or(a.Addr.Compare(b.Addr), cmp.Compare(a.Slice, b.Slice))
 	})

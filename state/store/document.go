@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"io"
 
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/checksum"
 )
@@ -53,9 +56,16 @@ func DecodeAssignment(data []byte) (state.Assignment, error) {
 
 // DecodeReport reads a host's report.
 func DecodeReport(data []byte) (state.HostReport, error) {
+	object, standing := checksum.Cut(data)
+	if standing == checksum.Wrong {
+		return state.HostReport{}, damaged(errChecksum)
+	}
+	// Each heartbeat of each host is read here: this reader takes a quarter of the time
+	// that the one of other objects takes.
 	var r state.HostReport
-	if err := Decode(data, &r); err != nil {
-		return state.HostReport{}, err
+	options := jsonv2.JoinOptions(jsontext.AllowInvalidUTF8(true), jsonv2.RejectUnknownMembers(standing != checksum.Valid))
+	if err := jsonv2.Unmarshal(object, &r, options); err != nil {
+		return state.HostReport{}, damaged(err)
 	}
 	return r, nil
 }
