@@ -30,6 +30,12 @@ func (l *link) Report(r state.HostReport) {
 	}
 }
 
+func (l *link) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.reports)
+}
+
 func (l *link) Live() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -69,11 +75,11 @@ func TestReporterBesideAStream(t *testing.T) {
 		if n := written(); n < 45 || n > 70 {
 			t.Errorf("in a quiet hour the store was written %d times, want once a minute", n)
 		}
-		before, sent := written(), len(l.reports)
+		before, sent := written(), l.count()
 		r.Publish(state.HostReport{Generation: 1, Task: &state.TaskReport{State: schema.TaskFailed}})
 		synctest.Wait()
-		if len(l.reports) != sent+1 || written() != before+1 {
-			t.Errorf("a task's end was sent %d times and written %d times at once, want once each", len(l.reports)-sent, written()-before)
+		if l.count() != sent+1 || written() != before+1 {
+			t.Errorf("a task's end was sent %d times and written %d times at once, want once each", l.count()-sent, written()-before)
 		}
 		time.Sleep(2 * time.Second)
 		before = written()
@@ -97,6 +103,8 @@ func TestReporterBesideAStream(t *testing.T) {
 		if n := written() - before; n > 1 {
 			t.Errorf("%d reports were written in 30 s after the stream came back", n)
 		}
+		cancel()
+		done.Wait()
 		last := uint64(0)
 		for _, report := range s.reports {
 			if report.Seq <= last {

@@ -66,7 +66,7 @@ func TestHostIsLiveWhileAcknowledged(t *testing.T) {
 		}
 		push := c.heard(&clusterapi.ControllerMessage{Number: number, Assignment: &clusterapi.HostAssignment{Object: 5}})
 		if push == nil {
-			t.Fatal("an assignment is for nobody")
+			t.Fatal("an assignment goes to no host")
 		}
 		push(5, nil)
 		if c.heard(&clusterapi.ControllerMessage{Number: 9, Assignment: &clusterapi.HostAssignment{Object: 6}}) != nil || len(assigned) != 1 {
