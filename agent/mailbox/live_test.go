@@ -88,7 +88,18 @@ func TestReporterBesideAStream(t *testing.T) {
 			t.Errorf("what need not be kept was written %d times, %v", written()-before, err)
 		}
 
+		// A store that hangs silences no host whose stream works.
+		s.hang.Store(true)
+		sent = l.count()
+		time.Sleep(5 * time.Minute)
+		if n := l.count() - sent; n < 70 || !l.Live() {
+			t.Errorf("%d heartbeats were sent in five minutes without a store, live: %t", n, l.Live())
+		}
+		s.hang.Store(false)
+		time.Sleep(time.Minute)
+
 		l.set(false)
+		before = written()
 		for range 10 {
 			time.Sleep(10 * time.Second)
 			if n := written(); n < before+1 {

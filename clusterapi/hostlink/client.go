@@ -216,7 +216,7 @@ func (c *Client) connect(ctx context.Context) (answered bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("connect to the controller: %w", err)
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }() // nothing is under way any more
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	stream, err := clusterapi.NewHostsClient(conn).Connect(ctx)
