@@ -30,6 +30,12 @@ func (l *link) Report(r state.HostReport) {
 	}
 }
 
+func (l *link) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.reports)
+}
+
 func (l *link) Live() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -69,11 +75,11 @@ func TestReporterBesideAStream(t *testing.T) {
 		if n := written(); n < 45 || n > 70 {
 			t.Errorf("in a quiet hour the store was written %d times, want once a minute", n)
 		}
-		before, sent := written(), len(l.reports)
+		before, sent := written(), l.count()
 		r.Publish(state.HostReport{Generation: 1, Task: &state.TaskReport{State: schema.TaskFailed}})
 		synctest.Wait()
-		if len(l.reports) != sent+1 || written() != before+1 {
-			t.Errorf("a task's end was sent %d times and written %d times at once, want once each", len(l.reports)-sent, written()-before)
+		if l.count() != sent+1 || written() != before+1 {
+			t.Errorf("a task's end was sent %d times and written %d times at once, want once each", l.count()-sent, written()-before)
 		}
 		time.Sleep(2 * time.Second)
 		before = written()
@@ -82,7 +88,18 @@ func TestReporterBesideAStream(t *testing.T) {
 			t.Errorf("what need not be kept was written %d times, %v", written()-before, err)
 		}
 
+		// A store that hangs silences no host whose stream works.
+		s.hang.Store(true)
+		sent = l.count()
+		time.Sleep(5 * time.Minute)
+		if n := l.count() - sent; n < 70 || !l.Live() {
+			t.Errorf("%d heartbeats were sent in five minutes without a store, live: %t", n, l.Live())
+		}
+		s.hang.Store(false)
+		time.Sleep(time.Minute)
+
 		l.set(false)
+		before = written()
 		for range 10 {
 			time.Sleep(10 * time.Second)
 			if n := written(); n < before+1 {
@@ -97,6 +114,8 @@ func TestReporterBesideAStream(t *testing.T) {
 		if n := written() - before; n > 1 {
 			t.Errorf("%d reports were written in 30 s after the stream came back", n)
 		}
+		cancel()
+		done.Wait()
 		last := uint64(0)
 		for _, report := range s.reports {
 			if report.Seq <= last {

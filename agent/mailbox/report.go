@@ -162,6 +162,11 @@ func (r *Reporter) Flush(ctx context.Context) error {
 
 // Run writes until ctx ends.
 func (r *Reporter) Run(ctx context.Context) {
+	if r.Stream != nil {
+		var beating sync.WaitGroup
+		defer beating.Wait()
+		beating.Go(func() { r.beat(ctx) })
+	}
 	beat := time.NewTimer(r.pace())
 	defer beat.Stop()
 	retry := 50 * time.Millisecond
@@ -179,7 +184,6 @@ func (r *Reporter) Run(ctx context.Context) {
 				r.usage = usage
 				r.mu.Unlock()
 			}
-			r.send()
 		}
 		wait := r.pace()
 		if !r.due(beaten) {
@@ -200,7 +204,14 @@ func (r *Reporter) Run(ctx context.Context) {
 	}
 }
 
-// pace is the time between two heartbeats.
+// beat sends heartbeats by stream until ctx ends, also while a write to the store hangs.
+func (r *Reporter) beat(ctx context.Context) {
+	for sleep.For(ctx, r.Stream.Heartbeat()) {
+		r.send()
+	}
+}
+
+// pace is the time between two checks of whether the store is to be written.
 func (r *Reporter) pace() time.Duration {
 	if r.Stream == nil {
 		return r.Heartbeat

@@ -21,6 +21,7 @@ type recorder struct {
 	store.Store
 	interval time.Duration
 	fail     atomic.Bool
+	hang     atomic.Bool
 
 	mu      sync.Mutex
 	reports []state.HostReport
@@ -33,6 +34,9 @@ func (r *recorder) WriteInterval() time.Duration { return r.interval }
 func (r *recorder) Put(_ context.Context, _ string, data []byte, _ store.Generation) (store.Generation, error) {
 	if r.fail.Load() {
 		return 0, errors.New("no store")
+	}
+	for r.hang.Load() {
+		time.Sleep(time.Second)
 	}
 	var h state.HostReport
 	if err := json.Unmarshal(data, &h); err != nil {

@@ -57,7 +57,7 @@ type Following struct {
 	trusted bool       // nothing has happened since that speaks against leader
 	reading *leaseRead // under way
 	readAt  time.Time
-	patrols bool // a patrol is under way
+	patrols *time.Timer // a patrol is under way; nil: none is
 	closed  bool
 }
 
@@ -95,6 +95,9 @@ func (f *Following) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.closed = true
+	if f.patrols != nil {
+		f.patrols.Stop()
+	}
 	if f.leader == nil {
 		return nil
 	}
@@ -210,9 +213,8 @@ func (f *Following) find(ctx context.Context) (*leader, error) {
 		case f.trusted:
 			l := f.leader
 			l.calls++
-			if !f.patrols {
-				f.patrols = true
-				time.AfterFunc(f.cfg.Recheck, f.patrol)
+			if f.patrols == nil {
+				f.patrols = time.AfterFunc(f.cfg.Recheck, f.patrol)
 			}
 			f.mu.Unlock()
 			return l, nil
@@ -235,11 +237,11 @@ func (f *Following) patrol() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed || f.leader.calls == 0 {
-		f.patrols = false
+		f.patrols = nil
 		return
 	}
 	f.readLocked()
-	time.AfterFunc(f.cfg.Recheck, f.patrol)
+	f.patrols = time.AfterFunc(f.cfg.Recheck, f.patrol)
 }
 
 // readLocked returns the read that is under way, or begins one.

@@ -93,6 +93,7 @@ type Host struct {
 	sent     *state.HostReport // the last in this stream with more than a number; nil: none
 	seq      uint64            // sent last in this stream
 	sentAt   time.Time         // then
+	received uint64            // the highest number that was acknowledged in this stream
 	awaiting time.Time         // since when nothing was acknowledged that was sent; zero: all was
 	acked    time.Time         // when the newest report was sent that was acknowledged
 	rejected bool              // in this stream
@@ -215,7 +216,7 @@ func (c *Client) connect(ctx context.Context) (answered bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("connect to the controller: %w", err)
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }() // nothing is under way any more
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	stream, err := clusterapi.NewHostsClient(conn).Connect(ctx)
@@ -242,7 +243,7 @@ func (c *Client) begin() {
 	defer c.mu.Unlock()
 	c.gone, c.answered = nil, false
 	for n, h := range c.hosts {
-		h.sent, h.seq, h.awaiting, h.rejected = nil, 0, time.Time{}, false
+		h.sent, h.seq, h.received, h.awaiting, h.rejected = nil, 0, 0, time.Time{}, false
 		if h.report != nil {
 			c.dirty[n] = h
 		}

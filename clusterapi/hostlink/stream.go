@@ -155,9 +155,10 @@ func (h *Host) acknowledged(seq uint64) {
 	switch {
 	case seq >= h.seq:
 		h.acked, h.awaiting = h.sentAt, time.Time{}
-	case !h.awaiting.IsZero(): // one of those that were sent since
+	case seq > h.received && !h.awaiting.IsZero(): // one of those that were sent since
 		h.acked, h.awaiting = h.awaiting, time.Now()
 	}
+	h.received = max(h.received, seq)
 }
 
 // What a controller may ask for at most: hosts go on by the store's way within ten seconds.

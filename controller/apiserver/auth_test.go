@@ -201,3 +201,31 @@ func TestRefusesConnections(t *testing.T) {
 		wantLog(t, o.log, "bad certificate")
 	})
 }
+
+// Streams of hosts are for hosts.
+func TestStreamsOfHosts(t *testing.T) {
+	o := newOutpost(t)
+	lease, _ := accesstest.NewLease(t, 1)
+	o.Lead(lease, o.board)
+	o.board.Show(1, accesstest.RunningJob("rl", "train", 2))
+	for _, test := range []struct {
+		name  string
+		claim token.Claims
+		code  codes.Code
+	}{
+		{"a host", token.Claims{Subject: token.SubjectHost, Expires: time.Now().Add(time.Hour)}, codes.OK},
+		{"a user", userClaims(time.Minute), codes.PermissionDenied},
+		{"a job", jobClaims("rl", "train", 2), codes.PermissionDenied},
+	} {
+		stream, err := clusterapi.NewHostsClient(o.with(t, o.mint(t, test.claim))).Connect(callContext(t))
+		if err == nil {
+			err = stream.Send(&clusterapi.HostMessages{})
+		}
+		if err == nil {
+			_, err = stream.Recv()
+		}
+		if status.Code(err) != test.code {
+			t.Errorf("the token of %s: got %v, want %s", test.name, err, test.code)
+		}
+	}
+}

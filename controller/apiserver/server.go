@@ -114,7 +114,7 @@ func Serve(ctx context.Context, cfg Config) (*Server, error) {
 		grpc.ChainUnaryInterceptor(unary...), grpc.ChainStreamInterceptor(stream...),
 		grpc.StatsHandler(sizes{s}),
 		// Many hosts hold a connection each, and send little.
-		grpc.SharedWriteBuffer(true), grpc.ReadBufferSize(readBuffer),
+		grpc.ReadBufferSize(readBuffer),
 		grpc.MaxRecvMsgSize(dial.MaxMessage), grpc.MaxSendMsgSize(dial.MaxMessage),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingIdle, Timeout: pingWait}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingsAtLeast, PermitWithoutStream: true}),

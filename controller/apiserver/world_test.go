@@ -98,6 +98,7 @@ type echo struct {
 	clusterapi.UnimplementedClusterServer
 	clusterapi.UnimplementedMetadataServer
 	clusterapi.UnimplementedAdminServer
+	clusterapi.UnimplementedHostsServer
 	entered chan struct{}
 }
 
@@ -143,6 +144,18 @@ func (e *echo) Watch(_ *clusterapi.WatchRequest, s grpc.ServerStreamingServer[cl
 	return s.Context().Err()
 }
 
+// Connect answers each batch.
+func (e *echo) Connect(s clusterapi.Hosts_ConnectServer) error {
+	for {
+		if _, err := s.Recv(); err != nil {
+			return err
+		}
+		if err := s.Send(&clusterapi.ControllerMessages{}); err != nil {
+			return err
+		}
+	}
+}
+
 func (e *echo) Pause(context.Context, *clusterapi.PauseRequest) (*clusterapi.PauseResponse, error) {
 	return &clusterapi.PauseResponse{}, nil
 }
@@ -177,7 +190,7 @@ func newOutpost(t *testing.T) *outpost {
 		t.Fatal(err)
 	}
 	o.Server, err = Serve(t.Context(), Config{
-		Listener: listener, Certificate: certificate, Tokens: verifier, Cluster: o.echo, Metadata: o.echo, Admin: o.echo,
+		Listener: listener, Certificate: certificate, Tokens: verifier, Cluster: o.echo, Metadata: o.echo, Admin: o.echo, Hosts: o.echo,
 		Leader: func() string { return "ann@elsewhere" }, Log: slog.New(slog.NewTextHandler(o.log, nil)),
 	})
 	if err != nil {

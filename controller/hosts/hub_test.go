@@ -59,7 +59,9 @@ func (p *place) serve(t *testing.T, address string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.address = l.Addr().String()
+	if p.address == "" { // else it is back where clients look for it
+		p.address = l.Addr().String()
+	}
 	p.server = grpc.NewServer(grpc.StreamInterceptor(func(service any, s grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
 		return handle(service, called{s, caller.With(s.Context(), caller.Caller{Kind: caller.Host, Slice: "a"})})
 	}))
