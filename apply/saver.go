@@ -151,3 +151,7 @@ func (s *saver) save(ctx context.Context, doc *state.Document) error {
 	s.took = s.last.Sub(began)
 	return nil
 }
+
+// Consolidate has nothing left in the store of how the state was written before it was
+// saved last: under another key, for one.
+func (s *Stepper) Consolidate(ctx context.Context) error { return s.saver.writer.Consolidate(ctx) }

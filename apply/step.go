@@ -430,10 +430,6 @@ func (s *Stepper) Save(ctx context.Context) error {
 	return s.write(ctx)
 }
 
-// Consolidate has nothing left in the store of how the state was written before it was
-// saved last: under another key, for one.
-func (s *Stepper) Consolidate(ctx context.Context) error { return s.saver.writer.Consolidate(ctx) }
-
 // write asks the lease right before it writes: what came before may have taken
 // longer than the lease lasts, and then others speak for the stack.
 func (s *Stepper) write(ctx context.Context) error {

@@ -80,30 +80,14 @@ type Baseline struct {
 func NewBaseline(doc *Document) *Baseline {
 	return &Baseline{
 		doc:    doc,
-		jobs:   newPointers(doc.Jobs, addressOfJob),
-		slices: newPointers(doc.Slices, nameOfSlice),
-		open:   newPointers(doc.openIntervals(), sliceOfInterval),
+		jobs:   newPointers(doc.Jobs),
+		slices: newPointers(doc.Slices),
+		open:   newPointers(doc.openIntervals()),
 	}
 }
 
 // Document is that of the baseline.
 func (b *Baseline) Document() *Document { return b.doc }
-
-func addressOfJob(j *Job) schema.Address {
-	if j.Spec == nil {
-		return schema.Address{}
-	}
-	return j.Spec.Addr
-}
-
-func nameOfSlice(s *Slice) string { return s.Spec.Name }
-
-func sliceOfInterval(i *UsageInterval) string {
-	if i == nil {
-		return ""
-	}
-	return i.Slice
-}
 
 func (d *Document) openIntervals() map[string]*UsageInterval {
 	if d.Metering == nil {
@@ -124,9 +108,6 @@ func (b *Baseline) Advance(to *Document) {
 // their pointers do: they are never changed in place.
 func (b *Baseline) Changes(to *Document) (Changes, error) {
 	var c Changes
-	if err := to.check(); err != nil {
-		return c, err
-	}
 	if err := c.compareMembers(b.doc, to); err != nil {
 		return c, err
 	}
@@ -134,6 +115,10 @@ func (b *Baseline) Changes(to *Document) (Changes, error) {
 	c.Slices, c.SlicesGone = b.slices.compare(b.doc.Slices, to.Slices)
 	jobs, gone := b.jobs.compare(b.doc.Jobs, to.Jobs)
 	c.JobsGone = gone
+	changed := Document{Resources: to.Resources, Slices: c.Slices, Jobs: jobs}
+	if err := changed.check(); err != nil {
+		return c, err
+	}
 	if len(jobs) > 0 {
 		c.Jobs = make(map[schema.Address]changedJob, len(jobs))
 	}
@@ -262,7 +247,7 @@ func compareDesired(was, now *schema.Desired) *desiredChange {
 	}
 	b, a := 0, 0
 	for b < len(was.Jobs) || a < len(now.Jobs) {
-		order := 0
+		var order int
 		switch {
 		case b == len(was.Jobs):
 			order = 1
