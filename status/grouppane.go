@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/fray-ml/fray/schema"
@@ -43,4 +44,13 @@ func groupPane(v *View, jobs int) pane {
 		p.rows = append(p.rows, row{mood: m, group: g.Terms(by), cells: func() []string { return append(namesOf(g), g.Cells()...) }})
 	}
 	return p
+}
+
+// namesOf are a group's values for people.
+func namesOf(g *selection.Group) []string {
+	out := make([]string, len(g.Values))
+	for i, value := range g.Values {
+		out[i] = cmp.Or(clean(value), "-")
+	}
+	return out
 }

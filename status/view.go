@@ -89,15 +89,6 @@ func (c counted) Job(addr schema.Address) bool { return c.v.shown(addr) }
 // Slice implements [selection.Shown].
 func (c counted) Slice(name string, s *state.Slice) bool { return c.v.shownSlice(name, s) }
 
-// namesOf are a group's values for people.
-func namesOf(g *selection.Group) []string {
-	out := make([]string, len(g.Values))
-	for i, value := range g.Values {
-		out[i] = cmp.Or(clean(value), "-")
-	}
-	return out
-}
-
 // unmanaged reports a slice that no plan touches.
 func (v *View) unmanaged(name string) string {
 	d := v.Doc.Unmanaged[name]
