@@ -88,7 +88,7 @@ func TestEventsOfAJobReadFewChunks(t *testing.T) {
 			t.Errorf("%s: got %q by %d reads, want 2 events by 4", name, got, reads)
 		}
 	}
-	if got, reads := readAbout(t, s, "job.nobody"); len(got) != 0 || reads != 2 {
+	if got, reads := readAbout(t, s, "job.silent"); len(got) != 0 || reads != 2 {
 		t.Errorf("of a job without events: got %q by %d reads, want none by 2", got, reads)
 	}
 	if err := s.Delete(t.Context(), store.EventIndexKey); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/fray-ml/fray/progress"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/status/selection"
 	"github.com/fray-ml/fray/terminal"
 )
 
@@ -65,9 +66,9 @@ type column struct {
 type row struct {
 	mood  mood
 	cells func() []string
-	job   schema.Address // that it is about, zero if it is about none
-	title bool           // of the rows below it
-	group []Term         // the conditions of the group that it is about, nil if it is about none
+	job   schema.Address   // that it is about, zero if it is about none
+	title bool             // of the rows below it
+	group []selection.Term // the conditions of the group that it is about, nil if it is about none
 }
 
 // mood is the style of a line.
@@ -86,7 +87,7 @@ const (
 func newBoard(v *View) *board {
 	b := &board{view: v, whole: v, head: v.headLines()}
 	b.panes[paneJobs] = v.jobPane()
-	b.panes[paneGroups] = v.groupPane(len(b.panes[paneJobs].rows))
+	b.panes[paneGroups] = groupPane(v, len(b.panes[paneJobs].rows))
 	b.panes[paneSlices] = v.slicePane()
 	b.panes[paneReservations] = v.reservationPane()
 	b.panes[panePending] = v.pendingPane()
@@ -154,7 +155,7 @@ func (v *View) counts() string {
 	text := cmp.Or(strings.Join(parts, ", "), "no jobs")
 	up, asked, chips := 0, 0, 0
 	for name, s := range v.Doc.Slices {
-		if len(v.Select.Terms) > 0 && !v.shownSlice(name, s) {
+		if v.found.Filtered() && !v.shownSlice(name, s) {
 			continue
 		}
 		switch {
@@ -226,7 +227,7 @@ func (v *View) sliceRow(s *state.Slice) row {
 		note = fmt.Sprintf("on host %d of %s", s.Spec.OnHost, s.Spec.On)
 	}
 	return row{mood: m, job: v.holder(s), cells: func() []string {
-		kind := typeOf(&s.Spec)
+		kind := selection.TypeOf(&s.Spec)
 		owner := s.Spec.Owner.String()
 		if note != "" {
 			owner += ", " + note

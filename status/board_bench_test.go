@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/status/selection"
 	"github.com/fray-ml/fray/terminal"
 )
 
@@ -40,21 +41,21 @@ func BenchmarkMany(b *testing.B) {
 	v := crowd(100_000)
 	for _, c := range []struct {
 		name  string
-		flags Flags
+		flags selection.Flags
 	}{
-		{"folded", Flags{}},
-		{"page", Flags{Page: 100}},
-		{"filtered", Flags{Filter: []string{"state=failed,zone=us-west4-a"}}},
-		{"grouped", Flags{GroupBy: []string{"namespace", "zone"}}},
+		{"folded", selection.Flags{}},
+		{"page", selection.Flags{Page: 100}},
+		{"filtered", selection.Flags{Filter: []string{"state=failed,zone=us-west4-a"}}},
+		{"grouped", selection.Flags{GroupBy: []string{"namespace", "zone"}}},
 	} {
-		s, err := SelectionOf(&c.flags)
+		s, err := selection.Of(&c.flags)
 		if err != nil {
 			b.Fatal(err)
 		}
 		b.Run(c.name, func(b *testing.B) {
 			for b.Loop() {
 				fresh := *v
-				fresh.Select, fresh.found = s, matches{}
+				fresh.Select, fresh.found = s, selection.Match(fresh.Doc, fresh.plan.Pending, s.Terms)
 				if err := fresh.Text(&terminal.Terminal{Stdout: io.Discard}); err != nil {
 					b.Fatal(err)
 				}

@@ -3,7 +3,6 @@ package status
 import (
 	"fmt"
 	"strings"
-	"unicode"
 
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
@@ -204,15 +203,4 @@ func (s *fullScreen) table(k paneKind, begin, end int) string {
 		}
 		return style(row, col)
 	}).String()
-}
-
-// clean is a text without what would move the cursor or colour the screen:
-// reasons may quote what programs printed.
-func clean(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, text)
 }

@@ -15,6 +15,16 @@ import (
 // are listed: each takes three lists, and the whole stack one for every thousand objects and a read of each.
 const focusRatio = 16
 
+// Read sees the stack once, without who leads it.
+func Read(ctx context.Context, l *configuration.Loaded) (*View, error) {
+	w, err := NewObserver(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	w.leader = nil
+	return w.Observe(ctx)
+}
+
 // ReadJobs sees some jobs of a stack once, without who leads it: of a large stack only their slices
 // are read, and what the view has of others is as it is recorded. Without addresses it sees the whole stack.
 func ReadJobs(ctx context.Context, l *configuration.Loaded, addrs []schema.Address) (*View, error) {

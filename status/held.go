@@ -109,6 +109,9 @@ func (v *View) held() []string {
 	return lines
 }
 
+// namedSlices is how many slices one line names.
+const namedSlices = 20
+
 // someOf lists names, the first of many.
 func someOf(names []string) string {
 	if more := len(names) - namedSlices; more > 1 {

@@ -12,6 +12,7 @@ import (
 	"github.com/fray-ml/fray/stack"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
+	"github.com/fray-ml/fray/status/selection"
 )
 
 // Document is what status --json prints; fields are only ever added.
@@ -43,8 +44,8 @@ type Document struct {
 	// Page is which of the jobs are in Jobs, absent where all are.
 	Page *pageJSON `json:"page,omitempty"`
 	// GroupBy are the fields of the values of Groups; Jobs and Slices are then empty.
-	GroupBy []Field  `json:"group_by,omitempty"`
-	Groups  []*Group `json:"groups,omitempty"`
+	GroupBy []selection.Field  `json:"group_by,omitempty"`
+	Groups  []*selection.Group `json:"groups,omitempty"`
 }
 
 // pageJSON is which part of a list is there.
@@ -55,12 +56,12 @@ type pageJSON struct {
 	Next  int `json:"next,omitempty"`
 }
 
-func (v *View) pageOf(n int) (from, to int, page *pageJSON) {
-	if !v.Select.Paged || v.Select.Limit == 0 {
+func pageOf(s *selection.Selection, n int) (from, to int, page *pageJSON) {
+	if !s.Paged || s.Limit == 0 {
 		return 0, n, nil
 	}
-	from, to, more := v.Select.page(n)
-	page = &pageJSON{Page: max(1, v.Select.Page), Limit: v.Select.Limit, Total: n}
+	from, to, more := s.Part(n)
+	page = &pageJSON{Page: max(1, s.Page), Limit: s.Limit, Total: n}
 	if more > 0 {
 		page.Next = page.Page + 1
 	}
@@ -123,12 +124,12 @@ func (v *View) Document() *Document {
 		out.SilentSince = v.lease.RenewedAt
 	}
 	if v.Select.By != nil {
-		out.GroupBy, out.Groups = v.Select.By, v.groups(v.Select.By)
-		from, to, page := v.pageOf(len(out.Groups))
+		out.GroupBy, out.Groups = v.Select.By, groupsOf(v, v.Select.By)
+		from, to, page := pageOf(&v.Select, len(out.Groups))
 		out.Groups, out.Page, out.Pending = out.Groups[from:to], page, nil
 		return out
 	}
-	v.listJobs(out)
+	out.listJobs(v)
 	for _, r := range v.pools() {
 		if v.shown(r.Addr) {
 			out.Reservations = append(out.Reservations, r)
@@ -142,11 +143,11 @@ func (v *View) Document() *Document {
 }
 
 // listJobs adds the jobs of a page, and the slices and reasons of these.
-func (v *View) listJobs(out *Document) {
-	addrs := v.shownJobs()
-	from, to, page := v.pageOf(len(addrs))
+func (out *Document) listJobs(v *View) {
+	addrs := shownJobs(v)
+	from, to, page := pageOf(&v.Select, len(addrs))
 	out.Page, addrs = page, addrs[from:to]
-	partial := page != nil || len(v.Select.Terms) > 0
+	partial := page != nil || v.found.Filtered()
 	listed, held := map[schema.Address]bool{}, map[string]bool{}
 	for _, addr := range addrs {
 		j := v.Doc.Jobs[addr]

@@ -13,6 +13,7 @@ import (
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/stack"
 	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/status/selection"
 	"github.com/fray-ml/fray/terminal"
 )
 
@@ -54,14 +55,15 @@ func crowd(n int) *View {
 	return v
 }
 
-func asked(t *testing.T, v *View, f Flags) *View {
+func asked(t *testing.T, v *View, f selection.Flags) *View {
 	t.Helper()
-	s, err := SelectionOf(&f)
+	s, err := selection.Of(&f)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := *v
 	c.Select = s
+	c.found = selection.Match(c.Doc, c.plan.Pending, s.Terms)
 	return &c
 }
 
@@ -95,7 +97,7 @@ func TestFilter(t *testing.T) {
 		{[]string{"user=user1", "user=user2"}, 0},
 		{[]string{"band=interactive", "provider=gcp"}, 270},
 	} {
-		if got := len(asked(t, v, Flags{Filter: test.filter}).shownJobs()); got != test.want {
+		if got := len(shownJobs(asked(t, v, selection.Flags{Filter: test.filter}))); got != test.want {
 			t.Errorf("%q leaves %d jobs, want %d", test.filter, got, test.want)
 		}
 	}
@@ -103,37 +105,33 @@ func TestFilter(t *testing.T) {
 
 func TestFiltersThatAreNone(t *testing.T) {
 	for _, test := range []struct {
-		flags Flags
+		flags selection.Flags
 		want  string
 	}{
-		{Flags{Filter: []string{"failed"}}, `--filter: "failed" compares nothing: want FIELD=VALUE`},
-		{Flags{Filter: []string{"colour=red"}}, `--filter: "colour" is no field of a job: want one of name, namespace, state, zone`},
-		{Flags{Filter: []string{"state=broken"}}, `--filter: "broken" is no state: want one of failed, pending, running`},
-		{Flags{Filter: []string{""}}, `--filter: "" has no condition`},
-		{Flags{Filter: []string{"state!running"}}, `compares nothing`},
-		{Flags{GroupBy: []string{"name"}}, `--group-by: "name" is nothing to group by: want some of namespace, state`},
-		{Flags{Limit: -1, HasLimit: true}, "--limit: want a number of rows"},
-		{Flags{Page: -2}, "--page: want a page from 1 on"},
-		{Flags{Page: 2, HasLimit: true}, "--page: want a page from 1 on, of --limit rows each"},
+		{selection.Flags{Filter: []string{"failed"}}, `--filter: "failed" compares nothing: want FIELD=VALUE`},
+		{selection.Flags{Filter: []string{"colour=red"}}, `--filter: "colour" is no field of a job: want one of name, namespace, state, zone`},
+		{selection.Flags{Filter: []string{"state=broken"}}, `--filter: "broken" is no state: want one of failed, pending, running`},
+		{selection.Flags{Filter: []string{""}}, `--filter: "" has no condition`},
+		{selection.Flags{Filter: []string{"state!running"}}, `compares nothing`},
+		{selection.Flags{GroupBy: []string{"name"}}, `--group-by: "name" is nothing to group by: want some of namespace, state`},
+		{selection.Flags{Limit: -1, HasLimit: true}, "--limit: want a number of rows"},
+		{selection.Flags{Page: -2}, "--page: want a page from 1 on"},
+		{selection.Flags{Page: 2, HasLimit: true}, "--page: want a page from 1 on, of --limit rows each"},
 	} {
-		if _, err := SelectionOf(&test.flags); err == nil || !strings.Contains(err.Error(), test.want) {
+		if _, err := selection.Of(&test.flags); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%+v: got %v, want %q", test.flags, err, test.want)
 		}
-	}
-	terms, err := parseFilter(`name=job.a["x,y"],state=failed`)
-	if err != nil || len(terms) != 2 || terms[0].wants[0] != `job.a["x,y"]` {
-		t.Errorf("a comma within quotes: got %v, %v", terms, err)
 	}
 }
 
 // A stack of up to 200 jobs has a line for each of them, one of more has sums, and the jobs that need
-// attention; whoever asks for rows gets rows.
+// attention; who asks for rows gets rows.
 func TestManyJobsFold(t *testing.T) {
-	few := textOf(t, asked(t, crowd(200), Flags{}))
+	few := textOf(t, asked(t, crowd(200), selection.Flags{}))
 	if strings.Count(few, "\njob.n") != 200 || strings.Contains(few, "NAMESPACE") {
 		t.Errorf("of 200 jobs:\n%s", few)
 	}
-	text := textOf(t, asked(t, crowd(3000), Flags{}))
+	text := textOf(t, asked(t, crowd(3000), selection.Flags{}))
 	for _, want := range []string{
 		"2700 running, 270 pending, 30 failed | 2700 slices up, 21600 chips",
 		"NAMESPACE  JOBS  RUNNING  PENDING  FAILED  ENDED  TASKS      SLICES  HOSTS  CHIPS  WAITS FOR\n",
@@ -151,7 +149,7 @@ func TestManyJobsFold(t *testing.T) {
 	if n := strings.Count(text, "\njob.n"); n != urgentRows || strings.Count(text, "\n") > 70 {
 		t.Errorf("got %d jobs and %d lines:\n%s", n, strings.Count(text, "\n"), text)
 	}
-	if n := strings.Count(textOf(t, asked(t, crowd(3000), Flags{HasLimit: true})), "\njob.n"); n != 3000 {
+	if n := strings.Count(textOf(t, asked(t, crowd(3000), selection.Flags{HasLimit: true})), "\njob.n"); n != 3000 {
 		t.Errorf("with --limit 0: got %d jobs", n)
 	}
 }
@@ -161,7 +159,7 @@ func TestPages(t *testing.T) {
 	v := crowd(450)
 	seen := map[string]int{}
 	for page := 1; page <= 5; page++ {
-		text := textOf(t, asked(t, v, Flags{Page: page, Limit: 100, HasLimit: true}))
+		text := textOf(t, asked(t, v, selection.Flags{Page: page, Limit: 100, HasLimit: true}))
 		for line := range strings.Lines(text) {
 			if strings.HasPrefix(line, "job.n") {
 				seen[strings.Fields(line)[0]]++
@@ -180,10 +178,10 @@ func TestPages(t *testing.T) {
 			t.Errorf("%s is there %d times", name, n)
 		}
 	}
-	if text := textOf(t, asked(t, v, Flags{Page: 9})); !strings.Contains(text, "Page 9 has no jobs: there are 450, 200 on a page.") {
+	if text := textOf(t, asked(t, v, selection.Flags{Page: 9})); !strings.Contains(text, "Page 9 has no jobs: there are 450, 200 on a page.") {
 		t.Errorf("got\n%s", text)
 	}
-	if text := textOf(t, asked(t, v, Flags{Filter: []string{"namespace=none"}})); !strings.Contains(text, "No job matches, of 450.") {
+	if text := textOf(t, asked(t, v, selection.Flags{Filter: []string{"namespace=none"}})); !strings.Contains(text, "No job matches, of 450.") {
 		t.Errorf("got\n%s", text)
 	}
 }
@@ -192,9 +190,9 @@ func TestPages(t *testing.T) {
 func TestGroupsAddUp(t *testing.T) {
 	v := crowd(300)
 	v.Doc.Slices["idle"] = &state.Slice{UpAt: noon, Spec: schema.SliceSpec{Name: "idle", Zone: "us-west4-a", Hosts: 4, Provider: schema.ProviderGCP}}
-	for _, by := range GroupFields() {
+	for _, by := range selection.GroupFields() {
 		jobs, hosts, tasks := 0, 0, 0
-		for _, g := range v.groups([]Field{by}) {
+		for _, g := range groupsOf(v, []selection.Field{by}) {
 			jobs, hosts, tasks = jobs+g.Jobs, hosts+g.Hosts, tasks+g.Tasks
 		}
 		if jobs != 300 || hosts != 270*2+4 || tasks != 540 {
@@ -209,7 +207,7 @@ func TestGroupsAddUp(t *testing.T) {
 		}
 	}
 	jobs, hosts := 0, 0
-	for _, g := range v.groups([]Field{FieldZone}) {
+	for _, g := range groupsOf(v, []selection.Field{selection.FieldZone}) {
 		jobs, hosts = jobs+g.Jobs, hosts+g.Hosts
 	}
 	if jobs != 301 || hosts != 270*2+4+2 {
@@ -225,9 +223,9 @@ func TestSelectionInJSON(t *testing.T) {
 		Pending []plan.Pending
 		Page    *pageJSON
 		GroupBy []string `json:"group_by"`
-		Groups  []Group
+		Groups  []selection.Group
 	}
-	read := func(f Flags) {
+	read := func(f selection.Flags) {
 		t.Helper()
 		got.Pending, got.Page, got.Groups, got.GroupBy = nil, nil, nil, nil
 		data, err := json.Marshal(asked(t, v, f).Document())
@@ -238,15 +236,15 @@ func TestSelectionInJSON(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	read(Flags{})
+	read(selection.Flags{})
 	if len(got.Jobs) != 300 || len(got.Slices) != 270 || len(got.Pending) != 27 || got.Page != nil {
 		t.Errorf("without flags: got %d jobs, %d slices, %d pending, %v", len(got.Jobs), len(got.Slices), len(got.Pending), got.Page)
 	}
-	read(Flags{Filter: []string{"state=running"}, Page: 3, Limit: 100, HasLimit: true})
+	read(selection.Flags{Filter: []string{"state=running"}, Page: 3, Limit: 100, HasLimit: true})
 	if len(got.Jobs) != 70 || len(got.Slices) != 70 || len(got.Pending) != 0 || *got.Page != (pageJSON{Page: 3, Limit: 100, Total: 270}) {
 		t.Errorf("a page: got %d jobs, %d slices, %d pending, %+v", len(got.Jobs), len(got.Slices), len(got.Pending), got.Page)
 	}
-	read(Flags{GroupBy: []string{"namespace", "zone"}})
+	read(selection.Flags{GroupBy: []string{"namespace", "zone"}})
 	if len(got.Jobs) != 0 || len(got.Groups) != 9 || !slices.Equal(got.GroupBy, []string{"namespace", "zone"}) {
 		t.Errorf("groups: got %d jobs, %d groups by %q", len(got.Jobs), len(got.Groups), got.GroupBy)
 	}
@@ -258,14 +256,14 @@ func TestGroupsAreInert(t *testing.T) {
 	for _, j := range v.Doc.Jobs {
 		j.Spec.User = "\x1b]0;owned\a\nroot"
 	}
-	if text := textOf(t, asked(t, v, Flags{GroupBy: []string{"user"}})); strings.ContainsAny(text, "\x1b\a") || strings.Contains(text, "\nroot") {
+	if text := textOf(t, asked(t, v, selection.Flags{GroupBy: []string{"user"}})); strings.ContainsAny(text, "\x1b\a") || strings.Contains(text, "\nroot") {
 		t.Errorf("got %q", text)
 	}
 }
 
 // On the screen many jobs have groups. Enter shows what is in one, Esc everything, "o" other groups.
 func TestGroupsOnTheScreen(t *testing.T) {
-	v := asked(t, crowd(300), Flags{})
+	v := asked(t, crowd(300), selection.Flags{})
 	s := shows(newBoard(v), 150, 50)
 	if got := s.count(paneGroups); got != 3 {
 		t.Fatalf("got %d groups", got)
@@ -286,7 +284,7 @@ func TestGroupsOnTheScreen(t *testing.T) {
 	if got := s.count(paneGroups); got != 3 || !strings.Contains(s.draw(), "STATE") {
 		t.Errorf("by state: got %d groups:\n%s", got, s.draw())
 	}
-	if s := shows(newBoard(asked(t, crowd(30), Flags{})), 100, 40); s.count(paneGroups) != 0 {
+	if s := shows(newBoard(asked(t, crowd(30), selection.Flags{})), 100, 40); s.count(paneGroups) != 0 {
 		t.Error("few jobs have groups")
 	}
 }

@@ -2,23 +2,20 @@ package status
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/fray-ml/fray/accelerators"
-	"github.com/fray-ml/fray/configuration"
-	"github.com/fray-ml/fray/controller/pause"
-	"github.com/fray-ml/fray/events"
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/plan/notice"
+	"github.com/fray-ml/fray/plan/render"
 	"github.com/fray-ml/fray/progress"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/stack"
 	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/status/selection"
 	"github.com/fray-ml/fray/terminal"
 )
 
@@ -33,8 +30,8 @@ type View struct {
 	recorded map[schema.ProviderName]state.ProviderCondition
 	pending  map[schema.Address][]string
 	only     []schema.Address
-	Select   Selection
-	found    matches
+	Select   selection.Selection
+	found    *selection.Matches // nil: all are shown
 	now      time.Time
 
 	workspace string             // "": the default one
@@ -45,18 +42,8 @@ type View struct {
 	events    []state.Event      // the last ones, where they were asked for
 }
 
-// Read sees the stack once, without who leads it.
-func Read(ctx context.Context, l *configuration.Loaded) (*View, error) {
-	w, err := NewObserver(ctx, l)
-	if err != nil {
-		return nil, err
-	}
-	w.leader = nil
-	return w.Observe(ctx)
-}
-
 func (v *View) shown(addr schema.Address) bool {
-	if len(v.Select.Terms) > 0 && !v.matched().jobs[addr] {
+	if v.found != nil && !v.found.Has(addr) {
 		return false
 	}
 	if len(v.only) == 0 {
@@ -70,101 +57,39 @@ func (v *View) shown(addr schema.Address) bool {
 	return false
 }
 
-// Text prints the view.
-func (v *View) Text(a *terminal.Terminal) error {
-	if v.workspace != "" {
-		fmt.Fprintf(a.Stdout, "Workspace %s:\n\n", v.workspace)
-	}
-	jobs := v.shownJobs()
-	if v.folds(len(jobs)) {
-		if err := v.fold(a, jobs); err != nil {
-			return err
-		}
-		jobs = nil
-	} else {
-		from, to, more := v.Select.page(len(jobs))
-		if err := v.rows(a, jobs[from:to], len(jobs)); err != nil {
-			return err
-		}
-		if jobs = jobs[from:to]; more > 0 {
-			fmt.Fprintf(a.Stdout, "%s: --page %d shows the next, --limit 0 all.\n", terminal.Counted(more, "more job", "more jobs"), max(1, v.Select.Page)+1)
-		}
-	}
-	if held := v.held(); len(held) > 0 {
-		fmt.Fprintf(a.Stdout, "\n%s\n", strings.Join(held, "\n"))
-	}
-	if len(v.only) > 0 {
-		for _, addr := range jobs {
-			v.attempts(a, addr)
-		}
-		return nil
-	}
-	if len(v.Select.Terms) == 0 {
-		if err := v.reservations(a); err != nil {
-			return err
-		}
-	}
-	fmt.Fprintln(a.Stdout)
-	fmt.Fprintln(a.Stdout, v.leader())
-	if v.page != "" {
-		fmt.Fprintf(a.Stdout, "Page: %s\n", v.page)
-	}
-	for _, text := range slices.Concat(v.conditionTexts(), receiverTexts(v), budgetTexts(v)) {
-		fmt.Fprintln(a.Stdout, text)
-	}
-	if v.Doc.Paused != nil {
-		fmt.Fprintf(a.Stdout, "Paused: %s.\n", pause.Text(v.Doc.Paused))
-	}
-	v.notices(a)
-	return nil
+// shownSlice reports whether a slice is shown: with the job that holds it, or that it was made for.
+func (v *View) shownSlice(name string, s *state.Slice) bool {
+	return v.shown(s.Spec.Owner) || v.found != nil && v.found.Holds(name)
 }
 
-// rows prints a line for each job.
-func (v *View) rows(a *terminal.Terminal, jobs []schema.Address, all int) error {
-	switch {
-	case len(jobs) > 0:
-		return v.table(a, jobs)
-	case all > 0:
-		fmt.Fprintf(a.Stdout, "Page %d has no jobs: there are %d, %d on a page.\n", v.Select.Page, all, v.Select.Limit)
-	case len(v.Select.Terms) > 0 && len(v.Doc.Jobs) > 0:
-		fmt.Fprintf(a.Stdout, "No job matches, of %d.\n", len(v.Doc.Jobs))
-	default:
-		fmt.Fprintln(a.Stdout, "No jobs. Declare one and run fray apply.")
-	}
-	return nil
+// shownJobs are the addresses of the jobs that are shown, in order.
+func shownJobs(v *View) []schema.Address {
+	return slices.DeleteFunc(stack.SortedJobs(v.Doc), func(addr schema.Address) bool { return !v.shown(addr) })
 }
 
-func (v *View) table(a *terminal.Terminal, jobs []schema.Address) error {
-	w := tabwriter.NewWriter(a.Stdout, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "ADDRESS\tSTATUS\tTASKS\tATTEMPT\tFOR\tNOTE")
-	for _, addr := range jobs {
-		j := v.Doc.Jobs[addr]
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\n", addr, j.Status, tasksOf(j), j.Attempt, v.since(j), v.note(addr, j))
-	}
-	return w.Flush()
+// narrowed is the view of the jobs that meet more conditions, grouped by what is given.
+func narrowed(v *View, terms []selection.Term, by []selection.Field) *View {
+	c := *v
+	c.Select.Terms, c.Select.By = slices.Concat(v.Select.Terms, terms), by
+	c.found = selection.Match(c.Doc, c.plan.Pending, c.Select.Terms)
+	return &c
 }
 
-// notices prints what is not as declared besides the jobs, some of each kind.
-func (v *View) notices(a *terminal.Terminal) {
-	var unmanaged, blocked, drift []string
-	for _, name := range stack.SortedKeys(v.Doc.Unmanaged) {
-		unmanaged = append(unmanaged, v.unmanaged(name))
-	}
-	for _, r := range v.plan.Blocked {
-		blocked = append(blocked, "Blocked: "+r.Detail)
-	}
-	for _, d := range v.plan.Drift {
-		drift = append(drift, fmt.Sprintf("Found: %s: %s; %s", d.Addr, events.Unnamed(d.Found, d.Addr.String()), d.Then))
-	}
-	for _, lines := range [][]string{unmanaged, blocked, drift} {
-		for _, line := range lines[:min(len(lines), noticeLines)] {
-			fmt.Fprintln(a.Stdout, line)
-		}
-		if more := len(lines) - noticeLines; more > 0 {
-			fmt.Fprintf(a.Stdout, "And %d more like these: fray status --json has all.\n", more)
-		}
-	}
+// groupsOf are sums of what a view shows.
+func groupsOf(v *View, by []selection.Field) []*selection.Group {
+	return v.found.Groups(by, counted{v})
 }
+
+// counted is what a view shows.
+type counted struct{ v *View }
+
+var _ selection.Shown = counted{}
+
+// Job implements [selection.Shown].
+func (c counted) Job(addr schema.Address) bool { return c.v.shown(addr) }
+
+// Slice implements [selection.Shown].
+func (c counted) Slice(name string, s *state.Slice) bool { return c.v.shownSlice(name, s) }
 
 // unmanaged reports a slice that no plan touches.
 func (v *View) unmanaged(name string) string {
@@ -255,10 +180,23 @@ func (v *View) note(addr schema.Address, j *state.Job) string {
 			note += fmt.Sprintf(" (and %d more)", len(reasons)-1)
 		}
 	}
+	if tail := progress.Tail(j.Last()); len(tail) > 0 && j.Status == schema.JobFailed {
+		note += " | " + clipped(render.Clean(tail[len(tail)-1]))
+	}
 	if note == "" && j.Status == schema.JobRunning && j.Spec.HealthCheck != nil {
 		note = v.wellness(j)
 	}
 	return strings.Join(slices.DeleteFunc([]string{note, notFirst(j), spent(j)}, func(part string) bool { return part == "" }), " ")
+}
+
+// maxLastLine is how many characters of a failed job's last line a table shows.
+const maxLastLine = 100
+
+func clipped(line string) string {
+	if runes := []rune(line); len(runes) > maxLastLine {
+		return string(runes[:maxLastLine]) + "…"
+	}
+	return line
 }
 
 // wellness is the result of a job's health check.

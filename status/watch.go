@@ -23,6 +23,7 @@ import (
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
+	"github.com/fray-ml/fray/status/selection"
 	"github.com/fray-ml/fray/terminal"
 )
 
@@ -38,7 +39,7 @@ const (
 type Observer struct {
 	l        *configuration.Loaded
 	Only     []schema.Address
-	Select   Selection
+	Select   selection.Selection
 	Logs     Logs // for the view of a job; nil: it has none
 	observer *apply.Observer
 	leader   *attention         // nil: it is not asked for
@@ -108,6 +109,7 @@ func (w *Observer) Observe(ctx context.Context) (*View, error) {
 	v.recorded = w.l.Document.Conditions
 	v.ledger = readNotices(ctx, w.l.Stack.Store, w.l.Document)
 	v.cost = planchange.Total(planchange.Costs(&w.l.Document.Desired, v.plan, obs)).Before
+	v.found = selection.Match(v.Doc, v.plan.Pending, v.Select.Terms)
 	for _, p := range v.plan.Pending {
 		v.pending[p.Addr] = append(v.pending[p.Addr], p.Reasons...)
 	}

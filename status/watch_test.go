@@ -16,6 +16,7 @@ import (
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
+	"github.com/fray-ml/fray/status/selection"
 )
 
 var noon = time.Date(2026, 11, 2, 12, 0, 0, 0, time.UTC)
@@ -23,7 +24,7 @@ var noon = time.Date(2026, 11, 2, 12, 0, 0, 0, time.UTC)
 // viewOf is a view of a stack with jobs and what they wait for.
 func viewOf(jobs map[string]*state.Job, pending ...plan.Pending) *View {
 	doc := &state.Document{Lineage: "abcdefghijklmnop", Jobs: map[schema.Address]*state.Job{}, Slices: map[string]*state.Slice{}}
-	v := &View{Doc: doc, plan: &plan.Plan{Next: doc, Pending: pending}, now: noon, place: "/stack", pending: map[schema.Address][]string{}}
+	v := &View{Doc: doc, plan: &plan.Plan{Next: doc, Pending: pending}, now: noon, place: "/stack", pending: map[schema.Address][]string{}, found: selection.Match(doc, pending, nil)}
 	for name, j := range jobs {
 		addr := schema.Address{Kind: schema.KindJob, Name: name}
 		j.ID, j.Spec = name, &schema.Job{Addr: addr}

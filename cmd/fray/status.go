@@ -15,6 +15,7 @@ import (
 	"github.com/fray-ml/fray/follow"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/status"
+	"github.com/fray-ml/fray/status/selection"
 	"github.com/fray-ml/fray/terminal"
 )
 
@@ -34,7 +35,7 @@ func addressesAndPaths(args []string) (addrs, paths []string) {
 func statusCommand(a *terminal.Terminal) *cobra.Command {
 	var config configuration.Options
 	var asJSON, watch bool
-	var asked status.Flags
+	var asked selection.Flags
 	var dir string
 	cmd := &cobra.Command{
 		Use:   "status [ADDR] [DIR | FILE...]",
@@ -57,7 +58,7 @@ another. With --json it prints a document, on one line, whenever something chang
 		RunE: func(cmd *cobra.Command, args []string) error {
 			args, paths := addressesAndPaths(args)
 			asked.HasLimit = cmd.Flags().Changed("limit")
-			selected, err := status.SelectionOf(&asked)
+			selected, err := selection.Of(&asked)
 			if err != nil {
 				return err
 			}

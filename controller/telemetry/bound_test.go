@@ -17,7 +17,7 @@ import (
 )
 
 // varied is a stack of n namespaces, reservations, zones and types, each with a job on a slice of
-// two hosts, some with names that nobody should choose.
+// two hosts, some with hostile names.
 func varied(n int) *web.Snapshot {
 	doc := &state.Document{
 		Lineage: "abcdefghijklmnop", Jobs: map[schema.Address]*state.Job{}, Slices: map[string]*state.Slice{}, Resources: map[schema.Address]state.Resource{},

@@ -2,7 +2,9 @@ package web
 
 import (
 	"encoding/json"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -60,14 +62,8 @@ func changed(snap *Snapshot, random *rand.Rand) *Snapshot {
 	next.Doc = snap.Doc.Clone()
 	p := *snap.Plan
 	next.Plan = &p
-	at := random.IntN(len(next.Doc.Jobs))
-	var addr schema.Address
-	for a := range next.Doc.Jobs {
-		if addr = a; at == 0 {
-			break
-		}
-		at--
-	}
+	all := slices.SortedFunc(maps.Keys(next.Doc.Jobs), schema.Address.Compare)
+	addr := all[random.IntN(len(all))]
 	j := *next.Doc.Jobs[addr]
 	switch random.IntN(7) {
 	case 0: // it ends
@@ -82,7 +78,11 @@ func changed(snap *Snapshot, random *rand.Rand) *Snapshot {
 		next.Doc.Jobs[addr] = &fresh
 	case 3: // a slice moved
 		for _, name := range j.Slices {
-			s := *next.Doc.Slices[name]
+			was := next.Doc.Slices[name]
+			if was == nil {
+				continue
+			}
+			s := *was
 			s.Spec.Zone = "us-south1-a"
 			next.Doc.Slices[name] = &s
 		}

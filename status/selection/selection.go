@@ -1,4 +1,6 @@
-package status
+// Package selection is which jobs of a stack are shown, and sums of them by what they have in
+// common. It reads no store and prints nothing. Start with [Of] and [Matches].
+package selection
 
 import (
 	"fmt"
@@ -25,6 +27,9 @@ const (
 	FieldWaits     Field = "waits"  // what for
 	FieldReason    Field = "reason" // why it waits, failed or was stopped
 )
+
+// DefaultRows is how many jobs have a line each where nothing else is asked for; more are folded.
+const DefaultRows = 200
 
 // Fields are all of them.
 func Fields() []Field {
@@ -61,6 +66,12 @@ func (f Field) values() []string {
 	}
 	return all
 }
+
+// Is is the condition that a field has one value.
+func Is(f Field, value string) Term { return Term{Field: f, how: isOneOf, wants: []string{value}} }
+
+// Value is the first value of a condition.
+func (t *Term) Value() string { return t.wants[0] }
 
 // jobStates are the statuses of jobs, in the order in which people look for them.
 func jobStates() []schema.JobStatus {
@@ -118,9 +129,9 @@ type Selection struct {
 	Paged bool
 }
 
-// SelectionOf reads flags.
-func SelectionOf(f *Flags) (Selection, error) {
-	s := Selection{Page: f.Page, Limit: defaultRows, Paged: f.HasLimit || f.Page != 0}
+// Of reads flags.
+func Of(f *Flags) (Selection, error) {
+	s := Selection{Page: f.Page, Limit: DefaultRows, Paged: f.HasLimit || f.Page != 0}
 	if f.HasLimit {
 		s.Limit = f.Limit
 	}
@@ -212,4 +223,19 @@ func joined(fields []Field) string {
 		names[i] = string(f)
 	}
 	return strings.Join(names, ", ")
+}
+
+// Part is the part of n rows that is shown, and how many come after it.
+func (s *Selection) Part(n int) (from, to, more int) {
+	if s.Limit == 0 {
+		return 0, n, 0
+	}
+	from = min(n, (max(1, s.Page)-1)*s.Limit)
+	to = min(n, from+s.Limit)
+	return from, to, n - to
+}
+
+// Folds reports whether so many jobs are too many for a line each.
+func (s *Selection) Folds(jobs int) bool {
+	return len(s.By) > 0 || !s.Paged && s.Limit > 0 && jobs > s.Limit
 }
