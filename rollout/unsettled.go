@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/fray-ml/fray/plan/render"
 	"github.com/fray-ml/fray/progress"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/stack"
@@ -58,6 +59,9 @@ func failedAttempts(doc *state.Document) map[schema.Address]int {
 	return failed
 }
 
+// tailLines is how many of the last lines of a failed job its error has: a program reports why it ends in the last ones.
+const tailLines = 3
+
 // failedJobs is an error that names those of some jobs which ended as failed.
 func (r *run) failedJobs(doc *state.Document, among func(schema.Address) bool) error {
 	var lines []string
@@ -68,6 +72,11 @@ func (r *run) failedJobs(doc *state.Document, among func(schema.Address) bool) e
 		}
 		quoted := terminal.ShellQuote(addr.String())
 		line := fmt.Sprintf("  %s: %s\n", addr, j.Reason)
+		if tail := progress.Tail(j.Last()); len(tail) > 0 {
+			for _, l := range tail[max(0, len(tail)-tailLines):] {
+				line += "      | " + render.Clean(l) + "\n"
+			}
+		}
 		if attempt, ok := r.failedBefore[addr]; ok && attempt == j.Attempt {
 			line += fmt.Sprintf("      it failed earlier and stays so until it changes or --replace=%s\n", quoted)
 		}

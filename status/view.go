@@ -15,6 +15,7 @@ import (
 	"github.com/fray-ml/fray/events"
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/plan/notice"
+	"github.com/fray-ml/fray/plan/render"
 	"github.com/fray-ml/fray/progress"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/stack"
@@ -212,10 +213,23 @@ func (v *View) note(addr schema.Address, j *state.Job) string {
 			note += fmt.Sprintf(" (and %d more)", len(reasons)-1)
 		}
 	}
+	if tail := progress.Tail(j.Last()); len(tail) > 0 && j.Status == schema.JobFailed {
+		note += " | " + clipped(render.Clean(tail[len(tail)-1]))
+	}
 	if note == "" && j.Status == schema.JobRunning && j.Spec.HealthCheck != nil {
 		note = v.wellness(j)
 	}
 	return strings.Join(slices.DeleteFunc([]string{note, notFirst(j), spent(j)}, func(part string) bool { return part == "" }), " ")
+}
+
+// maxLastLine is how many characters of a failed job's last line a table shows.
+const maxLastLine = 100
+
+func clipped(line string) string {
+	if runes := []rune(line); len(runes) > maxLastLine {
+		return string(runes[:maxLastLine]) + "…"
+	}
+	return line
 }
 
 // wellness is the result of a job's health check.
