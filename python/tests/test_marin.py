@@ -137,7 +137,9 @@ def test_an_actor_that_cannot_be_made(client: LocalClient) -> None:
     assert client.create_actor_group(Worker, 1, name="u", count=2).ready_count == 2  # the names are free
 
 
-def test_the_name_is_free_once_a_creation_has_failed(client: LocalClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_name_is_free_once_a_creation_has_failed(
+    client: LocalClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     raised = threading.Event()
     forget = LocalActors.forget
 
