@@ -62,6 +62,16 @@ func failedAttempts(doc *state.Document) map[schema.Address]int {
 // tailLines is how many of the last lines of a failed job its error has: a program reports why it ends in the last ones.
 const tailLines = 3
 
+// lastLines are those of a failed job, a line each.
+func lastLines(j *state.Job) string {
+	var lines strings.Builder
+	tail := progress.Tail(j.Last())
+	for _, l := range tail[max(0, len(tail)-tailLines):] {
+		lines.WriteString("      | " + render.Clean(l) + "\n")
+	}
+	return lines.String()
+}
+
 // failedJobs is an error that names those of some jobs which ended as failed.
 func (r *run) failedJobs(doc *state.Document, among func(schema.Address) bool) error {
 	var lines []string
@@ -71,12 +81,7 @@ func (r *run) failedJobs(doc *state.Document, among func(schema.Address) bool) e
 			continue
 		}
 		quoted := terminal.ShellQuote(addr.String())
-		line := fmt.Sprintf("  %s: %s\n", addr, j.Reason)
-		if tail := progress.Tail(j.Last()); len(tail) > 0 {
-			for _, l := range tail[max(0, len(tail)-tailLines):] {
-				line += "      | " + render.Clean(l) + "\n"
-			}
-		}
+		line := fmt.Sprintf("  %s: %s\n", addr, j.Reason) + lastLines(j)
 		if attempt, ok := r.failedBefore[addr]; ok && attempt == j.Attempt {
 			line += fmt.Sprintf("      it failed earlier and stays so until it changes or --replace=%s\n", quoted)
 		}
