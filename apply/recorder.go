@@ -40,11 +40,25 @@ type Recorder struct {
 	tidied  bool // old chunks were looked for
 	savedAt time.Time
 	indexer eventIndexer
+	lasting map[plan.Drift]bool // of the last step
 }
 
-// Note takes in what a step brought about.
+// Note takes in what a step brought about. Drift that lasts for several steps is an event once.
 func (r *Recorder) Note(p *plan.Plan, before *state.Document, now time.Time) {
-	r.Add(change.Events(before, p, now)...)
+	found := *p
+	found.Drift = nil
+	var lasting map[plan.Drift]bool
+	for _, d := range p.Drift {
+		if !r.lasting[d] {
+			found.Drift = append(found.Drift, d)
+		}
+		if lasting == nil {
+			lasting = map[plan.Drift]bool{}
+		}
+		lasting[d] = true
+	}
+	r.lasting = lasting
+	r.Add(change.Events(before, &found, now)...)
 }
 
 // Add takes in events.

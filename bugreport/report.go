@@ -68,7 +68,9 @@ func Run(ctx context.Context, a *terminal.Terminal, o Options) error {
 	if err := r.addManifest(redact); err != nil {
 		return err
 	}
-	r.print(a.Stdout)
+	if err := r.print(a.Stdout); err != nil {
+		return fmt.Errorf("list what is in the report, which was not written: %w", err)
+	}
 	if o.List {
 		return nil
 	}
@@ -212,7 +214,7 @@ func (r *report) addManifest(redact *redactor) error {
 }
 
 // print lists what is in the report.
-func (r *report) print(w io.Writer) {
+func (r *report) print(w io.Writer) error {
 	files := slices.SortedFunc(slices.Values(r.files), func(a, b file) int { return cmp.Compare(a.Name, b.Name) })
 	total, masked := 0, 0
 	var out bytes.Buffer
@@ -241,7 +243,8 @@ func (r *report) print(w io.Writer) {
 	if !r.IncludeConfig {
 		fmt.Fprintf(&out, "Configuration files are not in it; --include-config adds them.\n")
 	}
-	_, _ = w.Write(out.Bytes())
+	_, err := w.Write(out.Bytes())
+	return err
 }
 
 // oneLine is a text on one line, without what a terminal would act on.

@@ -163,7 +163,7 @@ func (m *Migration) close(doc *state.Document) (*state.Document, error) {
 // each place keeps in its way; other workspaces; and in a directory what this
 // machine keeps there, its slices among that.
 func movedPrefixes() []string {
-	return []string{store.AssignPrefix, store.HostsPrefix, store.LogsPrefix, store.BundlesPrefix, store.ConfigurationsPrefix, store.JobsPrefix, store.NoticesKey, store.UsagePrefix, clusterkeys.AuthoritiesKey}
+	return []string{store.AssignPrefix, store.HostsPrefix, store.LogsPrefix, store.BundlesPrefix, store.ConfigurationsPrefix, store.JobsPrefix, store.NoticesKey, store.UsagePrefix, store.ProfilesPrefix, clusterkeys.AuthoritiesKey}
 }
 
 // copyAll copies every object, reads it back and compares.

@@ -104,6 +104,8 @@ func NewHeartbeat(heard time.Duration) *Heartbeat { return &Heartbeat{heardAt: h
 // Plan is what follows from one look at the world.
 type Plan struct {
 	Mode Mode
+	// Targets are what the plan was narrowed to by its caller; nil: it is of all that is declared.
+	Targets []schema.Address
 	// Changes are what the files ask for, in Address order; those with
 	// VerbNone are kept, so that a plan names everything declared.
 	Changes []Change

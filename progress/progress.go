@@ -282,17 +282,22 @@ func newlyEnded(was, is *state.Job) []*state.Attempt {
 
 // tail shows the last lines of the task that failed.
 func (p *Progress) tail(a *state.Attempt) {
+	for _, l := range Tail(a) {
+		p.Line("    | %s", l)
+	}
+}
+
+// Tail are the last lines of the task with which an attempt failed; nil: it has none.
+func Tail(a *state.Attempt) []string {
 	if a == nil {
-		return
+		return nil
 	}
 	for i := range a.Tasks {
 		if t := &a.Tasks[i]; t.State == schema.TaskFailed && len(t.Tail) > 0 {
-			for _, l := range t.Tail {
-				p.Line("    | %s", l)
-			}
-			return
+			return t.Tail
 		}
 	}
+	return nil
 }
 
 // Failed tells an action's error, once while it stays the same.

@@ -168,6 +168,7 @@ func Preview(ctx context.Context, l *configuration.Loaded, c *Change) (*plan.Pla
 		if err != nil {
 			return nil, err
 		}
+		p.Targets = c.Targets
 		return p, c.Judge(l, p, l.Document)
 	}
 	obs, err := observer.Observe(ctx, l.Document.Stack())
@@ -187,7 +188,7 @@ func Preview(ctx context.Context, l *configuration.Loaded, c *Change) (*plan.Pla
 	}
 	now := time.Now()
 	p := reconcile.Diff(&doc.Desired, doc, obs, now)
-	p.Mode = c.Mode
+	p.Mode, p.Targets = c.Mode, c.Targets
 	p.Amendments, p.Costs, p.Running, p.MoneyBudgets = amendments, planchange.Costs(&doc.Desired, p, obs), running(ctx, amended, p, now), accounting.Outlook(&doc.Desired, p, now)
 	p.Schedules = planchange.Schedules(&doc.Desired, p, now)
 	if err := ExplainPlan(ctx, l, p, c, l.Document); err != nil {

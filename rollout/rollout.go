@@ -138,6 +138,7 @@ func (r *Rollout) approved(p, shown *plan.Plan) error {
 	if r.Stopping {
 		return nil
 	}
+	p.Targets = r.Change.Targets
 	switch {
 	case shown != nil:
 	case r.Follows != nil && r.Options.JSON:

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/fray-ml/fray/plan/render"
 	"github.com/fray-ml/fray/progress"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/stack"
@@ -58,6 +59,19 @@ func failedAttempts(doc *state.Document) map[schema.Address]int {
 	return failed
 }
 
+// tailLines is how many of the last lines of a failed job its error has: a program reports why it ends in the last ones.
+const tailLines = 3
+
+// lastLines are those of a failed job, a line each.
+func lastLines(j *state.Job) string {
+	var lines strings.Builder
+	tail := progress.Tail(j.Last())
+	for _, l := range tail[max(0, len(tail)-tailLines):] {
+		lines.WriteString("      | " + render.Clean(l) + "\n")
+	}
+	return lines.String()
+}
+
 // failedJobs is an error that names those of some jobs which ended as failed.
 func (r *run) failedJobs(doc *state.Document, among func(schema.Address) bool) error {
 	var lines []string
@@ -67,7 +81,7 @@ func (r *run) failedJobs(doc *state.Document, among func(schema.Address) bool) e
 			continue
 		}
 		quoted := terminal.ShellQuote(addr.String())
-		line := fmt.Sprintf("  %s: %s\n", addr, j.Reason)
+		line := fmt.Sprintf("  %s: %s\n", addr, j.Reason) + lastLines(j)
 		if attempt, ok := r.failedBefore[addr]; ok && attempt == j.Attempt {
 			line += fmt.Sprintf("      it failed earlier and stays so until it changes or --replace=%s\n", quoted)
 		}

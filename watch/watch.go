@@ -86,20 +86,38 @@ func Run(ctx context.Context, a *terminal.Terminal, args []string, flags Options
 	if err != nil {
 		return err
 	}
+	cfg, err := configured(soft, a, l, flags, files)
+	if err != nil {
+		return err
+	}
+	cfg.Providers = all
+	if !flags.Detached {
+		p := attended(&cfg, a, l.Stack)
+		defer p.Close()
+	}
+	if lease, ok := l.Stack.WatchLease(soft); ok {
+		fmt.Fprintf(a.Stderr, "pid %d on %s watches this stack already; waiting to take over.\n", lease.PID, lease.Host)
+	}
+	return controller.Run(soft, cfg)
+}
+
+// configured is what the controller works with, but for its providers. Files that are followed may be nil.
+func configured(ctx context.Context, a *terminal.Terminal, l *configuration.Loaded, flags Options, files *followed) (controller.Config, error) {
 	cfg := controller.Config{
-		Store: l.Stack.Store, Providers: all, Version: release.Version(), Command: "fray watch",
+		Store: l.Stack.Store, Version: release.Version(), Command: "fray watch",
 		Parallelism: flags.Parallelism, UntilUndeclared: flags.Detached, Observe: flags.Observe,
 		Log: newLog(a.Stderr, slog.LevelInfo),
 	}
+	var err error
 	if cfg.Hold, err = hold(a, l.Stack.Workspace, flags.Policies); err != nil {
-		return err
+		return cfg, err
 	}
 	if cfg.Service, err = service(ctx, l.Stack, l.Document, flags); err != nil {
-		return err
+		return cfg, err
 	}
-	sealer, err := l.Stack.Sealer(soft, l.Document, false)
+	sealer, err := l.Stack.Sealer(ctx, l.Document, false)
 	if err != nil {
-		return err
+		return cfg, err
 	}
 	cfg.Recorded = configuration.RecordingOpener(l.Stack, sealer)
 	cfg.Notices = &notices.Config{Workspace: l.Stack.Workspace, Reveal: func(t schema.Text) (string, error) { return t.Reveal(sealer) }}
@@ -116,23 +134,22 @@ func Run(ctx context.Context, a *terminal.Terminal, args []string, flags Options
 	if files != nil {
 		cfg.Proposal = files.latest.Load
 	}
-	if !flags.Detached {
-		p := progress.New(a)
-		p.Drifts = map[plan.Drift]bool{}
-		defer p.Close()
-		cfg.Notify = p.Step
-		cfg.Log = newLog(a.Stderr, loop.LevelNews)
-		fmt.Fprintf(a.Stderr, "Watching the stack in %s. Ctrl-C ends the watch, not the jobs.\n", l.Stack.Store.Location())
-		cfg.Serving = func(http string) {
-			if http != "" {
-				p.Line("Page and metrics: %s", http)
-			}
+	return cfg, nil
+}
+
+// attended has the controller show what it does to the user who waits at a terminal.
+func attended(cfg *controller.Config, a *terminal.Terminal, s *stack.Stack) *progress.Progress {
+	p := progress.New(a)
+	p.Drifts = map[plan.Drift]bool{}
+	cfg.Notify = p.Step
+	cfg.Log = newLog(a.Stderr, loop.LevelNews)
+	fmt.Fprintf(a.Stderr, "Watching the stack in %s. Ctrl-C ends the watch, not the jobs.\n", s.Store.Location())
+	cfg.Serving = func(http string) {
+		if http != "" {
+			p.Line("Page and metrics: %s", http)
 		}
 	}
-	if lease, ok := l.Stack.WatchLease(soft); ok {
-		fmt.Fprintf(a.Stderr, "pid %d on %s watches this stack already; waiting to take over.\n", lease.PID, lease.Host)
-	}
-	return controller.Run(soft, cfg)
+	return p
 }
 
 // newLog is a log from a level on. News of a watch that is well has the name INFO, as what

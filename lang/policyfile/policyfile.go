@@ -74,6 +74,7 @@ func Parse(dir, shown string) (*Set, hcl.Diagnostics) {
 
 func (s *Set) parse(r *diagnose.Report, found []load.File) {
 	bodies := s.source.ParseFiles(r, found)
+	whole := !r.Sorted().HasErrors() // else a block may lack what its file has
 	check := configs.Checker{Report: r}
 	root := check.Structure(bodies, Type(), nil)
 	check.DeclareNames(root.Blocks[policyBlock], map[string]*configs.Block{})
@@ -95,7 +96,7 @@ func (s *Set) parse(r *diagnose.Report, found []load.File) {
 		}
 	}
 	for _, b := range root.Blocks[policyBlock] {
-		if len(b.Blocks[ruleBlock]) == 0 {
+		if whole && len(b.Blocks[ruleBlock]) == 0 {
 			r.ErrorAt(b.Range(), "Policy without a rule", fmt.Sprintf("The policy %q would hold for every plan: write a rule { condition = …, error_message = … } block in it.", b.Name))
 		}
 		s.Policies = append(s.Policies, &Policy{Name: b.Name, Range: b.Range(), block: b})

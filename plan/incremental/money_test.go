@@ -95,6 +95,25 @@ func TestBudgetStopsWhatRuns(t *testing.T) {
 	w.wantJob(jobAddr("a"), schema.JobRunning, 2, 0, 0)
 }
 
+// What a budget has stopped begins again with the next month, as another attempt, and no failure.
+func TestBudgetStopEndsWithTheMonth(t *testing.T) {
+	w := newWorld(t)
+	w.now = time.Date(2026, 1, 31, 21, 0, 0, 0, time.UTC)
+	w.accept(costing(zoned(configuration(newJob("a", inCloud, failures(0), preemptions(0))), west), schema.CostBudget{MaxPerMonth: anHour, Action: schema.CostStop}))
+	w.settle(time.Minute)
+	w.pass(time.Hour + 10*time.Minute)
+	if !w.waitsForMoney(jobAddr("a")) {
+		t.Fatalf("a does not wait for the budget\n%s", w.describe())
+	}
+	w.pass(time.Date(2026, 1, 31, 23, 58, 0, 0, time.UTC).Sub(w.now))
+	if !w.waitsForMoney(jobAddr("a")) {
+		t.Fatalf("a has begun again before the month's end\n%s", w.describe())
+	}
+	w.crash()
+	w.pass(time.Date(2026, 2, 1, 0, 2, 0, 0, time.UTC).Sub(w.now))
+	w.wantJob(jobAddr("a"), schema.JobRunning, 2, 0, 0)
+}
+
 // A budget that only warns stops nothing.
 func TestBudgetWarns(t *testing.T) {
 	w := newWorld(t)

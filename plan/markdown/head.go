@@ -88,6 +88,15 @@ func (in *Input) origin() string {
 	return strings.Join(parts, " · ")
 }
 
+// narrowed states what the targets of a plan leave out.
+func narrowed(pl *plan.Plan) string {
+	text := render.Narrowed(pl)
+	if text == "" {
+		return ""
+	}
+	return "**Narrowed:** " + message(text) + "\n"
+}
+
 // costLine is what a plan costs before and after it, for an hour and for a month.
 func costLine(costs []plan.Cost) string {
 	if len(costs) == 0 {

@@ -133,6 +133,7 @@ func Render(in Input, limit Limit) string {
 	}
 	d := newDocument(&in, limit)
 	d.fixed(d.title(titleOf(in.Plan)), d.origin())
+	d.fixed(narrowed(in.Plan))
 	d.add(problemBox(errorsOf(in.Problems)))
 	d.add(policyBox(in.Policies))
 	d.add(blockedBox(in.Plan))
@@ -150,6 +151,8 @@ func Render(in Input, limit Limit) string {
 	d.add(folded("Pending", "text", parts.Pending))
 	d.add(folded("Left as it is", "text", parts.Notes))
 	d.add(folded("Capacity and reservations", "text", lines(parts.Capacity, parts.Expiries)))
+	d.add(folded("Scheduled runs, while a controller serves the stack", "text", lines(parts.Schedules)))
+	d.add(folded("Budgets of money", "text", lines(parts.MoneyBudgets)))
 	d.add(folded("Cost by kind of slice", "text", costKinds(&parts)))
 	return d.String()
 }
@@ -171,6 +174,9 @@ func nothing(in *Input, parts *render.Parts) bool {
 // noChanges is all of a plan without changes, on one line.
 func noChanges(in *Input) string {
 	text := "**No changes" + in.of() + ".** " + whyNoChanges(in.Plan.Mode)
+	if only := narrowed(in.Plan); only != "" {
+		text += " " + strings.TrimSpace(only)
+	}
 	if origin := in.origin(); origin != "" {
 		text += " " + origin
 	}

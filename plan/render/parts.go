@@ -16,6 +16,7 @@ type Parts struct {
 	Moved, Outputs, Drift, Notes, Blocked, Pending []Entry
 	Capacity, Expiries                             []string // a line each
 	CostKinds                                      []string // a line each, without a full stop
+	Schedules, MoneyBudgets                        []string // a line each
 }
 
 // Entry is the text about one address, or about several for which the same is to be said.
@@ -68,6 +69,14 @@ func Split(pl *plan.Plan, opts Options) Parts {
 	}
 	for i := range pl.Costs {
 		parts.CostKinds = append(parts.CostKinds, costLine(&pl.Costs[i]))
+	}
+	for i := range pl.Schedules {
+		if s := &pl.Schedules[i]; s.Changed || p.verbose {
+			parts.Schedules = append(parts.Schedules, s.Addr.String()+": "+scheduleLine(s))
+		}
+	}
+	for i := range pl.MoneyBudgets {
+		parts.MoneyBudgets = append(parts.MoneyBudgets, MoneyBudget(&pl.MoneyBudgets[i]))
 	}
 	return parts
 }

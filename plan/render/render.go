@@ -75,6 +75,9 @@ func newPrinter(w io.Writer, opts Options) *printer {
 func Text(w io.Writer, pl *plan.Plan, opts Options) error {
 	p := newPrinter(w, opts)
 	counts := pl.Counts()
+	if text := Narrowed(pl); text != "" {
+		p.print(p.paint(bold, "Narrowed:"), " ", text, "\n\n")
+	}
 	p.legend(counts)
 	p.drift(pl.Drift)
 	if len(pl.Changes) > counts[plan.VerbNone] || len(pl.Amendments) > 0 {

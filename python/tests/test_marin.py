@@ -6,6 +6,7 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any, cast
 
@@ -33,6 +34,7 @@ from fray.cluster import GpuConfig, InvalidRequestError, LocalCluster, NameClash
 from fray.current_client import current_client, set_current_client
 from fray.local_backend import LocalActorHandle
 from fray.v2 import ActorCreationError
+from fray.v2._local import LocalActor, LocalActors
 
 PROGRAM = Path(__file__).with_name("marin_program.py")
 RUN_IN_PROCESSES = """
@@ -133,6 +135,23 @@ def test_an_actor_that_cannot_be_made(client: LocalClient) -> None:
     with pytest.raises(ActorCreationError, match="no disk"):
         client.create_actor_group(Unmade, name="u", count=2)
     assert client.create_actor_group(Worker, 1, name="u", count=2).ready_count == 2  # the names are free
+
+
+def test_the_name_is_free_once_a_creation_has_failed(
+    client: LocalClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raised = threading.Event()
+    forget = LocalActors.forget
+
+    def forget_late(self: LocalActors, actor: LocalActor, failed: bool) -> None:
+        raised.wait(0.1)  # for as long if the error is raised after it, as it has to be
+        forget(self, actor, failed)
+
+    monkeypatch.setattr(LocalActors, "forget", forget_late)
+    with pytest.raises(ActorCreationError, match="no disk"):
+        client.create_actor_group(Unmade, name="u", count=1)
+    assert client.create_actor_group(Worker, 1, name="u", count=1).ready_count == 1
+    raised.set()
 
 
 def test_a_hosted_actor(client: LocalClient) -> None:

@@ -9,84 +9,19 @@ from __future__ import annotations
 
 import functools
 import inspect
-import secrets
 import threading
 import time
-from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, cast
 
 from fray.rl.config import setting
 from fray.rl.data import BaseDataLoader
+from fray.rl.handed import Once, Taken
 from fray.rl.leases import LeasedLoader
 from fray.rl.nexrl_types import DEFAULT_MODEL, Batch, ModelTag, NexRLRole
 from fray.rl.wire import header_of, pack, pack_batch, tag_of, unpack, unpack_batch
 
-_KEPT = 1_000_000  # ids that are known to have been put
 _POLL = 0.02  # seconds between two questions of an object that cannot be waited for
-
-T = TypeVar("T")
-
-
-class _Once:
-    """Ids of what has been put, the last ones."""
-
-    def __init__(self) -> None:
-        self._known: OrderedDict[Hashable, None] = OrderedDict()
-
-    def __contains__(self, known: Hashable) -> bool:
-        return known in self._known
-
-    def add(self, known: Hashable) -> None:
-        """Note an id."""
-        self._known[known] = None
-        if len(self._known) > _KEPT:
-            self._known.popitem(last=False)
-
-
-class _Taken(Generic[T]):
-    """What was taken and is not acknowledged."""
-
-    def __init__(self) -> None:
-        self._instance = secrets.token_hex(4)
-        self._count = 0
-        self._open: dict[str, tuple[str, Hashable, T]] = {}
-        self._again: deque[tuple[str, Hashable, T]] = deque()
-
-    def __len__(self) -> int:
-        return len(self._open) + len(self._again)
-
-    def new_id(self) -> str:
-        """Return an id that no other batch has."""
-        self._count += 1
-        return f"{self._instance}-{self._count}"
-
-    def give(self, known: str, tag: Hashable, value: T, consumer: str) -> None:
-        """Note that a consumer has it; without one it counts as acknowledged at once."""
-        if consumer:
-            self._open[known] = (consumer, tag, value)
-
-    def next(self, tag: Hashable | None, consumer: str) -> tuple[str, Hashable, T] | None:
-        """Return what the consumer has already, as its answer may be lost, else what comes again."""
-        for known, (holder, of, value) in self._open.items() if consumer else ():
-            if holder == consumer and (tag is None or of == tag):
-                return known, of, value
-        for i, each in enumerate(self._again):
-            if tag is None or each[1] == tag:
-                del self._again[i]
-                return each
-        return None
-
-    def ack(self, known: str) -> None:
-        """Forget it, also where it was to come again."""
-        self._open.pop(known, None)
-        self._again = deque(each for each in self._again if each[0] != known)
-
-    def release(self, consumer: str) -> None:
-        """Let what a consumer has come again, in its order."""
-        for known in [known for known, (holder, _, _) in self._open.items() if holder == consumer]:
-            _, tag, value = self._open.pop(known)
-            self._again.append((known, tag, value))
 
 
 class _Host:
@@ -109,7 +44,7 @@ class TrajectoryPoolHost(_Host):
         super().__init__(value, config)
         self._keys: Sequence[str] = setting(config, "key_list", ())
         self._epoch = 0
-        self._seen, self._taken = _Once(), _Taken[dict[str, Any]]()
+        self._seen, self._taken = Once(), Taken[dict[str, Any]]()
 
     def put_trajectory(self, header: Mapping[str, Any], payload: bytes | None = None) -> str:
         """Store a trajectory: header and payload, or the trajectory itself."""
@@ -181,7 +116,7 @@ class TrajectoryPoolHost(_Host):
         """
         with self._lock:
             _clear(self._object, lambda: bool(self._object.is_empty()))
-            self._seen, self._taken, self._epoch = _Once(), _Taken(), epoch
+            self._seen, self._taken, self._epoch = Once(), Taken(), epoch
 
     def _give(
         self, tag: ModelTag | None, consumer: str, get: Callable[[], Batch | None]
@@ -211,7 +146,7 @@ class TrainBatchPoolHost(_Host):
 
     def __init__(self, value: Any, config: Any = None) -> None:
         super().__init__(value, config)
-        self._seen, self._taken = _Once(), _Taken[dict[str, Any]]()
+        self._seen, self._taken = Once(), Taken[dict[str, Any]]()
 
     def put_batch(self, header: Mapping[str, Any], payload: bytes) -> bool:
         """Queue a batch, once for its id."""
@@ -268,7 +203,7 @@ class TrainBatchPoolHost(_Host):
         del epoch
         with self._lock:
             _clear(self._object, lambda: bool(self._object.is_empty()))
-            self._seen, self._taken = _Once(), _Taken()
+            self._seen, self._taken = Once(), Taken()
 
 
 class ValidatorHost(_Host):
@@ -276,7 +211,7 @@ class ValidatorHost(_Host):
 
     def __init__(self, value: Any, config: Any = None) -> None:
         super().__init__(value, config)
-        self._seen = _Once()
+        self._seen = Once()
         self._last: tuple[str, dict[str, float]] | None = None
 
     def put_trajectory(self, header: Mapping[str, Any], payload: bytes | None = None) -> str:
@@ -296,14 +231,14 @@ class ValidatorHost(_Host):
             if validation and self._last is not None and self._last[0] == validation:
                 return dict(self._last[1])
             metrics = dict(self._object.compute_and_log_metrics())
-            self._seen, self._last = _Once(), (validation, metrics)
+            self._seen, self._last = Once(), (validation, metrics)
             return metrics
 
     def clear(self) -> None:
         """Forget all trajectories and metrics: another validation begins."""
         with self._lock:
             self._object.clear()
-            self._seen, self._last = _Once(), None
+            self._seen, self._last = Once(), None
 
 
 class WeightSyncControllerHost(_Host):
@@ -311,7 +246,7 @@ class WeightSyncControllerHost(_Host):
 
     def __init__(self, value: Any, config: Any = None) -> None:
         super().__init__(value, config)
-        self._known = _Once()
+        self._known = Once()
         self._running: dict[tuple[str, ...], threading.Lock] = {}
 
     def trajectory_pool_notify_batch_ready(
@@ -335,7 +270,7 @@ class WeightSyncControllerHost(_Host):
     def set_model_version(self, model_tag: ModelTag, version: int) -> None:
         """Begin at the version of a checkpoint, where the object has the method."""
         with self._lock:
-            self._known = _Once()
+            self._known = Once()
         if (own := getattr(self._object, "set_model_version", None)) is not None:
             own(model_tag, version)
 

@@ -55,7 +55,8 @@ class LocalActors:
 
     def __init__(self, cluster: LocalCluster) -> None:
         self._cluster = cluster
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
+        """Held while the actors change; taken before that of an actor."""
         self._actors: dict[tuple[Namespace, str], LocalActor] = {}
         self._failed: set[tuple[Namespace, str]] = set()  # that were started again as often as they might be
         self._clusters: dict[Namespace, NamespaceCluster] = {}
@@ -74,7 +75,7 @@ class LocalActors:
         key = (self._cluster.namespace, spec.name)
         pickled = _pickling.dump(PythonCall(spec.actor_class, tuple(spec.args), dict(spec.kwargs)))
         _pickling.load(pickled)  # an error of it is raised before anything is made
-        with self._lock:
+        with self.lock:
             self._reap()
             living = self._actors.get(key)
             if living is not None and spec.options.get_if_exists:
@@ -121,11 +122,11 @@ class LocalActors:
 
     def close(self) -> None:
         """End all of them, and their servers."""
-        with self._lock:
+        with self.lock:
             actors = list(self._actors.values())
         for actor in actors:
             actor.stop("the end of its cluster")
-        with self._lock:
+        with self.lock:
             servers = [server for of_namespace in self._servers.values() for server in of_namespace]
             clusters = list(self._clusters.values())
             self._servers, self._clusters = {}, {}
@@ -143,7 +144,7 @@ class LocalActors:
 
     def find(self, name: str) -> LocalActor | None:
         """Return the actor of a name in the caller's namespace, if it was created here and lives."""
-        with self._lock:
+        with self.lock:
             self._reap()
             return self._actors.get((self._cluster.namespace, name))
 
@@ -175,7 +176,7 @@ class LocalActors:
 
     def forget(self, actor: LocalActor, failed: bool) -> None:
         """Free an actor's name; `failed`: it ended by itself rather than by a request."""
-        with self._lock:
+        with self.lock:
             for key, each in list(self._actors.items()):
                 if each is actor:
                     del self._actors[key]
@@ -185,7 +186,7 @@ class LocalActors:
     def _follow(self, job_id: JobId) -> None:
         """Wait for the end of a job that created an actor."""
         self._cluster.wait(job_id)
-        with self._lock:
+        with self.lock:
             self._reap()
 
     def _reap(self) -> None:
@@ -340,9 +341,11 @@ class LocalActor:
         *,
         lost: bool = False,
     ) -> None:
-        with self._changed.lock:
+        with self._actors.lock, self._changed.lock:
             if self._status.ended:
                 return
+            # Before the end can be seen: the name is free for callers that have seen it.
+            self._actors.forget(self, failed=lost and status is JobStatus.FAILED)
             self._status, self._error = status, error
             # First, so that calls which are rejected from now on end with the reason.
             death = death_of(self.name, self._job_id, status, why)
@@ -350,7 +353,6 @@ class LocalActor:
             self._withdraw(lost, death)
             self._registered = []
             self._changed.notify_all()
-        self._actors.forget(self, failed=lost and status is JobStatus.FAILED)
 
     @property
     def notified(self) -> bool:
