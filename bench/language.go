@@ -101,12 +101,7 @@ func blocksInTerraform(n int) string {
 // manyKeys plans one job of 50,000 keys.
 func (b languageBench) manyKeys(terraform string) error {
 	const n, theirN = 50_000, 1_000
-	dir, err := b.scratch("keys", fmt.Sprintf(`
-job "work" {
-  for_each = merge([for a in range(%d) : { for i in range(1000) : format("shard-%%03d-%%03d", a, i) => i }]...)
-  command  = ["true", "--shard=${each.key}", "--seed=${each.value}"]
-}
-`, n/1000))
+	dir, err := b.scratch("keys", keyed(n))
 	if err != nil {
 		return err
 	}
