@@ -78,10 +78,7 @@ func GenerationNames() []string {
 // "v5e-16" is another spelling of it. The error names what may have been meant.
 func Parse(s string) (Shape, error) {
 	name, suffix, ok := strings.Cut(s, "-")
-	if name == "v5e" {
-		name = "v5litepod"
-	}
-	if g, known := generationNamed(name); known {
+	if g, known := generationMeant(name); known {
 		n, err := strconv.Atoi(suffix)
 		if !ok || err != nil || n <= 0 || strconv.Itoa(n) != suffix {
 			return Shape{}, fmt.Errorf("%q is not a TPU type: want %s-N, for example %s-%d", s, name, name, g.validSizes()[0])
@@ -98,6 +95,23 @@ func Parse(s string) (Shape, error) {
 		return Shape{}, fmt.Errorf("there is no TPU type %q; did you mean %s?", s, strings.Join(meant, " or "))
 	}
 	return Shape{}, fmt.Errorf("there is no TPU type %q; write GENERATION-SIZE, the generations are %s", s, strings.Join(GenerationNames(), ", "))
+}
+
+// generationMeant is the generation of a TPU type that begins with a name, false where it is
+// that of no TPU.
+func generationMeant(name string) (generation, bool) {
+	if name == "v5e" {
+		name = "v5litepod"
+	}
+	return generationNamed(name)
+}
+
+// isTPU reports whether a name begins as TPU types do. That is cheaper to ask than [Parse],
+// which finds out what another name may have meant.
+func isTPU(s string) bool {
+	name, _, _ := strings.Cut(s, "-")
+	_, known := generationMeant(name)
+	return known
 }
 
 // meantAccelerators are the TPU types, quoted, that a name of no generation may

@@ -14,8 +14,10 @@ import (
 // the built-in table know; nil where nothing is known. The list is not complete: a zone that stands nowhere in the
 // table is to be taken on trust.
 func OfferedZones(name string, offers []schema.Market) []string {
-	if shape, err := Parse(name); err == nil {
-		return marketOf(shape.Generation, offers).zonesOf(shape)
+	if isTPU(name) {
+		if shape, err := Parse(name); err == nil {
+			return marketOf(shape.Generation, offers).zonesOf(shape)
+		}
 	}
 	if gpu, ok := GPUOfKind(name); ok {
 		if m, found := GPUMachineFor(gpu.Type, gpu.Count, 0, 0); found {
@@ -32,8 +34,11 @@ func OfferedZones(name string, offers []schema.Market) []string {
 // GPUOfKind takes what [schema.GPU.Kind] writes apart, false for any other name.
 func GPUOfKind(kind string) (schema.GPU, bool) {
 	name, text, ok := strings.Cut(kind, ":")
+	if !ok {
+		return schema.GPU{Type: name}, false
+	}
 	count, err := strconv.Atoi(text)
-	return schema.GPU{Type: name, Count: count}, ok && err == nil && count > 0
+	return schema.GPU{Type: name, Count: count}, err == nil && count > 0
 }
 
 // CandidateZones are where a provider's slices of a kind, as [OfferedZones] takes it, may

@@ -1,7 +1,7 @@
 // Command bench measures fray and prints each number beside what it is to be
 // compared with. It asserts nothing: numbers on a shared machine are for people.
 //
-//	go run ./bench [flags] [startup | quickstart | plan | apply | recovery | language | state | gcp | cluster | launch | failover | actors | python | streams | actorlife | ray | engines | rl | rlexample | store | sidebyside]...
+//	go run ./bench [flags] [startup | quickstart | plan | apply | recovery | language | planning | state | gcp | cluster | launch | failover | actors | python | streams | actorlife | ray | engines | rl | rlexample | store | sidebyside]...
 //
 // Without names it runs everything, as `make bench` does. What needs much memory
 // runs in a process of its own, which is this program again (one.go): the peak
@@ -40,14 +40,15 @@ type bench struct {
 
 // options are the flags.
 type options struct {
-	tasks  int             // of the part "state"
-	sizes  []int           // of the part "sidebyside"
-	growth []int           // further sizes of ours alone
-	shapes []shape         // likewise
-	limit  time.Duration   // of one command
-	mail   mailboxLocation // where ours keeps its mailbox
-	link   link            // of our jobs
-	parts  []string
+	tasks   int             // of the part "state"
+	sizes   []int           // of the part "sidebyside"
+	growth  []int           // further sizes of ours alone
+	shapes  []shape         // likewise
+	limit   time.Duration   // of one command
+	million bool            // planning: also a million jobs
+	mail    mailboxLocation // where ours keeps its mailbox
+	link    link            // of our jobs
+	parts   []string
 }
 
 // part is something to measure, by name.
@@ -68,6 +69,7 @@ func (b *bench) parts() []part {
 		{"apply", columns, b.applies},
 		{"recovery", columns, b.recoveries},
 		{"language", columns, language.languages},
+		{"planning", columns, language.planning},
 		{"state", columns, b.states},
 		{"gcp", columns, b.gcps},
 		{"cluster", columns, cluster.clusters},
@@ -157,6 +159,7 @@ func parseOptions(args []string) (options, error) {
 	}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.IntVar(&o.tasks, "tasks", 10_000, "state: `number` of tasks")
+	flags.BoolVar(&o.million, "million", false, "planning: also plan a million jobs, which takes ten times the memory of 100,000")
 	flags.Func("n", "sidebyside: `sizes`, ours and theirs (default 100,1000,5000)", sizesInto(&o.sizes))
 	flags.Func("grow", "sidebyside: further `sizes`, ours alone; \"\" for none (default 10000,20000,50000)", sizesInto(&o.growth))
 	flags.DurationVar(&o.limit, "limit", 15*time.Minute, "sidebyside: a command that takes longer than this `time` is ended")

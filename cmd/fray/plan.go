@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
@@ -9,6 +10,14 @@ import (
 	"github.com/fray-ml/fray/proposal"
 	"github.com/fray-ml/fray/savedplan"
 	"github.com/fray-ml/fray/terminal"
+)
+
+const (
+	// manyJobs is from where on the memory of a plan matters more than its processor time.
+	manyJobs = 10_000
+	// manyJobsGC is the pace of the garbage collector then: most of what a plan allocates
+	// stays in use until it is shown.
+	manyJobsGC = 40
 )
 
 func planCommand(a *terminal.Terminal) *cobra.Command {
@@ -39,6 +48,9 @@ the plan that --out saved.`,
 			l, c, err := proposal.Read(ctx, a, args, &flags, out != "") // a saved plan needs a key that stays
 			if err != nil {
 				return err
+			}
+			if len(l.Desired.Jobs) >= manyJobs {
+				defer debug.SetGCPercent(debug.SetGCPercent(manyJobsGC))
 			}
 			p, err := proposal.Preview(ctx, l, c)
 			if err != nil {

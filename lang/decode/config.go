@@ -70,7 +70,7 @@ func (w *Decoding) specs(d *schema.Desired) {
 			if e.Canceled() {
 				return
 			}
-			d.Jobs = append(d.Jobs, e.Jobs(decl)...)
+			d.Jobs = withJobs(d.Jobs, e.Jobs(decl))
 		}
 	}
 	if len(w.Order) > 1 {
@@ -81,6 +81,15 @@ func (w *Decoding) specs(d *schema.Desired) {
 	root := w.Root()
 	d.Controller = root.controller()
 	d.Local = root.Options.Local
+}
+
+// withJobs are the jobs of some blocks and those of the next one, which are not copied where
+// they are the first: one block may have a million.
+func withJobs(jobs, more []schema.Job) []schema.Job {
+	if len(jobs) == 0 {
+		return more
+	}
+	return append(jobs, more...)
 }
 
 // sortByAddress puts what several modules declare into one order.

@@ -37,15 +37,16 @@ type costKind struct {
 // costing. The provider local is free and left out. A slice whose zone is not
 // decided yet is taken to come up in the first that it may.
 func Costs(desired *schema.Desired, p *plan.Plan, obs *plan.Observed) []plan.Cost {
-	s := costSums{desired: desired, plan: p, kinds: map[costKind]*plan.Cost{}, made: map[schema.Address][]schema.SliceSpec{}, choices: choicesOf(desired)}
+	s := costSums{desired: desired, plan: p, kinds: map[costKind]*plan.Cost{}, made: map[schema.Address][]*schema.SliceSpec{}, choices: choicesOf(desired)}
 	s.before(obs)
 	for _, kept := range p.Next.Slices {
 		switch owner := kept.Spec.Owner; {
 		case !kept.Terminating.IsZero() || kept.Spec.On != "":
+		case isFree(kept.Spec.Provider) && owner.Kind != schema.KindReservation: // of a reservation they are counted
 		case !kept.IdleSince.IsZero() && owner.Kind != schema.KindReservation: // kept for the next job
 			s.count(&kept.Spec, 1)
 		default:
-			s.made[owner] = append(s.made[owner], kept.Spec)
+			s.made[owner] = append(s.made[owner], &kept.Spec)
 		}
 	}
 	for i := range desired.Reservations {
@@ -57,6 +58,9 @@ func Costs(desired *schema.Desired, p *plan.Plan, obs *plan.Observed) []plan.Cos
 	for i := range desired.Jobs {
 		want := &desired.Jobs[i]
 		r := &want.Resources
+		if isFree(r.Provider) {
+			continue
+		}
 		if j := p.Next.Jobs[want.Addr]; r.Reservation != "" || j != nil && j.Status.Ended() {
 			continue
 		}
@@ -86,8 +90,8 @@ type costSums struct {
 	desired *schema.Desired
 	plan    *plan.Plan
 	kinds   map[costKind]*plan.Cost
-	made    map[schema.Address][]schema.SliceSpec // recorded and to stay, by owner
-	choices map[schema.Address]*schema.Job        // jobs with alternatives
+	made    map[schema.Address][]*schema.SliceSpec // recorded and to stay, by owner
+	choices map[schema.Address]*schema.Job         // jobs with alternatives
 }
 
 // before counts what is there. Unmanaged slices are there afterwards too.
@@ -126,8 +130,8 @@ func (s *costSums) located(spec schema.SliceSpec, zones, regions []string) schem
 // are, the others where they are tried first.
 func (s *costSums) after(like schema.SliceSpec, n int) {
 	for _, made := range s.made[like.Owner] {
-		if n > 0 && made.Zone != "" && sameKind(&made, &like) {
-			s.count(&made, 1)
+		if n > 0 && made.Zone != "" && sameKind(made, &like) {
+			s.count(made, 1)
 			n--
 		}
 	}
@@ -143,9 +147,12 @@ func (s *costSums) count(spec *schema.SliceSpec, n int) {
 	}
 }
 
+// isFree reports whether slices of a provider cost nothing that fray knows of.
+func isFree(name schema.ProviderName) bool { return name != schema.ProviderGCP }
+
 // of is the Cost that a slice counts in, nil for one that is free.
 func (s *costSums) of(spec *schema.SliceSpec) *plan.Cost {
-	if spec.Provider != schema.ProviderGCP {
+	if isFree(spec.Provider) {
 		return nil
 	}
 	k := costKind{provider: spec.Provider, zone: spec.Zone, name: PaidType(spec), preemptible: spec.Preemptible}

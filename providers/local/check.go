@@ -22,7 +22,7 @@ import (
 // only apply will know are not checked. Instances of one job that have the same
 // problem are named once.
 func (p *Provider) Check(ctx context.Context, desired schema.Desired) []providers.Problem {
-	c := checker{provider: p, busy: map[int]bool{}}
+	c := checker{provider: p, busy: map[int]bool{}, programs: map[string]bool{}}
 	type key struct {
 		base               schema.Address
 		attribute, summary string
@@ -52,7 +52,8 @@ func (p *Provider) Check(ctx context.Context, desired schema.Desired) []provider
 // checker reads each fact once.
 type checker struct {
 	provider *Provider
-	busy     map[int]bool // ports by number, as far as they were checked
+	busy     map[int]bool    // ports by number, as far as they were checked
+	programs map[string]bool // whether a file is one that can be run, likewise
 }
 
 func (c *checker) job(job *schema.Job) []providers.Problem {
@@ -101,13 +102,13 @@ func (c *checker) command(job *schema.Job) []providers.Problem {
 	switch {
 	case !strings.Contains(name, "/"):
 		if slices.ContainsFunc(filepath.SplitList(path), func(place string) bool {
-			return isProgram(inside(dir, filepath.Join(place, name)))
+			return c.isProgram(inside(dir, filepath.Join(place, name)))
 		}) {
 			return nil
 		}
 		summary = "Command not found"
 		detail = fmt.Sprintf("There is no program %q on PATH (%s). Install it, or write the path of a file.", name, path)
-	case isProgram(inside(dir, name)):
+	case c.isProgram(inside(dir, name)):
 		return nil
 	default:
 		file := inside(dir, name)
@@ -128,9 +129,14 @@ func inside(dir, file string) string {
 	return filepath.Join(dir, file)
 }
 
-func isProgram(file string) bool {
-	info, err := os.Stat(file)
-	return err == nil && !info.IsDir() && info.Mode()&0o111 != 0
+func (c *checker) isProgram(file string) bool {
+	is, known := c.programs[file]
+	if !known {
+		info, err := os.Stat(file)
+		is = err == nil && !info.IsDir() && info.Mode()&0o111 != 0
+		c.programs[file] = is
+	}
+	return is
 }
 
 func (c *checker) uv(job *schema.Job) []providers.Problem {
