@@ -13,8 +13,8 @@ import (
 	"github.com/fray-ml/fray/threadtime"
 )
 
-// running is a document in which all desired jobs run, each on a slice of its own.
-func running(was *state.Document, desired schema.Desired) *state.Document {
+// runningDocument is a document in which all desired jobs run, each on a slice of its own.
+func runningDocument(was *state.Document, desired schema.Desired) *state.Document {
 	doc := was.Clone()
 	doc.Revision, doc.Desired = 1, desired
 	for i := range desired.Jobs {
@@ -41,7 +41,7 @@ func BenchmarkSave(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if err := s.Accept(b.Context(), running(s.Document(), shapes()["one for_each"](n))); err != nil {
+	if err := s.Accept(b.Context(), runningDocument(s.Document(), shapes()["one for_each"](n))); err != nil {
 		b.Fatal(err)
 	}
 	addrs := make([]schema.Address, 0, n)
