@@ -13,8 +13,8 @@ import (
 
 // What is measured at each number of hosts.
 const (
-	scaleDeaths = 10
-	scaleQuiet  = 20 * time.Second
+	scaleDeaths = 30
+	scaleQuiet  = time.Minute
 )
 
 // scaled measures a controller over many simulated hosts.
