@@ -1,7 +1,7 @@
 // Command bench measures fray and prints each number beside what it is to be
 // compared with. It asserts nothing: numbers on a shared machine are for people.
 //
-//	go run ./bench [flags] [startup | quickstart | plan | apply | recovery | language | planning | state | gcp | cluster | launch | failover | actors | python | streams | actorlife | ray | engines | rl | rlexample | store | sidebyside]...
+//	go run ./bench [flags] [startup | quickstart | plan | apply | recovery | language | planning | state | gcp | cluster | launch | failover | actors | python | streams | actorlife | ray | engines | rl | rlexample | store | scale | sidebyside]...
 //
 // Without names it runs everything, as `make bench` does. What needs much memory
 // runs in a process of its own, which is this program again (one.go): the peak
@@ -41,6 +41,7 @@ type bench struct {
 // options are the flags.
 type options struct {
 	tasks   int             // of the part "state"
+	hosts   []int           // of the part "scale"
 	sizes   []int           // of the part "sidebyside"
 	growth  []int           // further sizes of ours alone
 	shapes  []shape         // likewise
@@ -84,6 +85,7 @@ func (b *bench) parts() []part {
 		{"rl", columns, b.roles},
 		{"rlexample", columns, b.rlExample},
 		{"store", columns, b.storeRequests},
+		{"scale", columns, b.scaled},
 		{"sidebyside", nil, side.sideBySide},
 	}
 }
@@ -154,10 +156,11 @@ func (b *bench) run() error {
 // parseOptions reads flags and names of parts.
 func parseOptions(args []string) (options, error) {
 	o := options{
-		sizes: []int{100, 1_000, 5_000}, growth: []int{10_000, 20_000, 50_000},
+		sizes: []int{100, 1_000, 5_000}, growth: []int{10_000, 20_000, 50_000}, hosts: []int{1_000},
 		shapes: allShapes(), mail: mailboxInMemory, link: linkValue,
 	}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.Func("hosts", "scale: `numbers` of hosts (default 1000)", sizesInto(&o.hosts))
 	flags.IntVar(&o.tasks, "tasks", 10_000, "state: `number` of tasks")
 	flags.BoolVar(&o.million, "million", false, "planning: also plan a million jobs, which takes ten times the memory of 100,000")
 	flags.Func("n", "sidebyside: `sizes`, ours and theirs (default 100,1000,5000)", sizesInto(&o.sizes))

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/bench/rlroles"
+	"github.com/fray-ml/fray/bench/scale"
 )
 
 // oneArg makes this program take a single measurement in this process, whose
@@ -51,6 +52,7 @@ const (
 	oneServe  = "cloud-server"
 	oneEcho   = "echo"
 	oneRoles  = "rl"
+	oneScale  = "scale-controller"
 )
 
 // runOne takes a measurement: a verb with directory and mailbox location, or
@@ -76,6 +78,8 @@ func runOne(ctx context.Context, args []string, out io.Writer) error {
 		r, err = steadyWatch(ctx, n)
 	case oneEcho:
 		return serveEcho(ctx, echoKind(args[1]), os.Stdin, out)
+	case oneScale:
+		return scale.Control(ctx, args[1], os.Stdin, out)
 	case oneRoles:
 		r, err = measureRoles(ctx, rlroles.Measurement(args[1]), rlroles.Journal(args[2]))
 	case oneServe:

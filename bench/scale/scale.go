@@ -1,0 +1,333 @@
+// Package scale measures a controller with many simulated hosts, which hold real streams to
+// it over the loopback, and whose bucket is emulated with latencies.
+//
+// The controller is a process of its own (Control). The hosts and the bucket are in the
+// process that measures. Start with Measure.
+package scale
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fray-ml/fray/apply"
+	"github.com/fray-ml/fray/providers"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/sleep"
+	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/store"
+)
+
+const (
+	accelerator = "v5litepod-32" // a slice of eight hosts
+	zone        = "us-west4-a"
+	Hosts       = 8 // of a slice
+	patience    = 2 * time.Minute
+	settling    = 15 * time.Second
+	// slicesAge is more than a slice must live for its end to say nothing of its zone.
+	slicesAge = 24 * time.Hour
+	poll      = 50 * time.Millisecond
+)
+
+// Bench is what is measured, and with how many.
+type Bench struct {
+	Slices int
+	Deaths int
+	Quiet  time.Duration
+	// Start makes the process of a controller over the bucket at an address.
+	Start func(ctx context.Context, url string) *exec.Cmd
+	Log   io.Writer
+}
+
+// Result is what was measured.
+type Result struct {
+	Hosts                int
+	Quiet                float64 // share of a core
+	Peak                 int64   // of resident memory, in the system's unit
+	Writes, Lists, Reads float64 // of a host in an hour
+	Deaths               []time.Duration
+	Connected            time.Duration // until all hosts had streams at first
+	First, Back          time.Duration // of a takeover: the first decision, all hosts
+	Again, Longest       time.Duration // after a preemption: all asked for, the longest step
+	Asked                int
+}
+
+// process is a running controller.
+type process struct {
+	cmd *exec.Cmd
+	in  io.WriteCloser
+	out *bufio.Reader
+}
+
+func (b Bench) start(ctx context.Context, url string) (*process, error) {
+	p := &process{cmd: b.Start(ctx, url)}
+	p.cmd.Stderr = os.Stderr
+	var err error
+	if p.in, err = p.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	p.out = bufio.NewReader(out)
+	return p, p.cmd.Start()
+}
+
+func (p *process) ask(c command) (f figure, err error) {
+	if _, err := fmt.Fprintln(p.in, c); err != nil {
+		return f, err
+	}
+	line, err := p.out.ReadString('\n')
+	if err != nil {
+		return f, fmt.Errorf("the controller's process: %w", err)
+	}
+	return f, json.Unmarshal([]byte(line), &f)
+}
+
+func (p *process) end() {
+	_ = p.cmd.Process.Kill() // or it has ended
+	_ = p.cmd.Wait()
+}
+
+// seeding is a store whose hosts obey as soon as an assignment is written.
+type seeding struct {
+	store.Store
+	slices map[string]*slice
+}
+
+// Put writes an object; the hosts of an assignment obey.
+func (s seeding) Put(ctx context.Context, key string, data []byte, want store.Generation) (store.Generation, error) {
+	g, err := s.Store.Put(ctx, key, data, want)
+	if err != nil || !strings.HasPrefix(key, store.AssignPrefix) {
+		return g, err
+	}
+	var a state.Assignment
+	if err := json.Unmarshal(data, &a); err != nil {
+		return g, err
+	}
+	of := s.slices[a.Slice]
+	for n := range of.hosts {
+		of.obey(n, g, data)
+	}
+	return g, of.write(ctx)
+}
+
+// seed brings a stack about whose tasks run on all hosts.
+func seed(ctx context.Context, f *fleet, n int) error {
+	in := seeding{Store: f.store, slices: map[string]*slice{}}
+	p := &provider{slices: map[string]schema.SliceStatus{}}
+	p.made = func(spec schema.SliceSpec) error {
+		s := f.add(spec)
+		p.mu.Lock()
+		f.slices = append(f.slices, s)
+		in.slices[spec.Name] = s
+		p.mu.Unlock()
+		return s.write(ctx)
+	}
+	s, err := apply.New(ctx, apply.Config{
+		Store: in, Providers: map[schema.ProviderName]providers.Provider{schema.ProviderGCP: p}, Parallelism: 1,
+		Epoch: 1, Valid: func() error { return nil }, Scope: apply.Scope{All: true},
+		Now: func() time.Time { return time.Now().Add(-slicesAge) },
+	})
+	if err != nil {
+		return err
+	}
+	desired := schema.Desired{Providers: []schema.Provider{{Name: schema.ProviderGCP, Project: "bench", Zones: []string{zone}}}}
+	for i := range n {
+		desired.Jobs = append(desired.Jobs, schema.Job{
+			Addr:      schema.Address{Kind: schema.KindJob, Name: "work", Key: schema.IntKey(i)},
+			Namespace: "work", Command: []schema.Text{schema.Plain("true")},
+			Resources: schema.Resources{Provider: schema.ProviderGCP, TPU: accelerator, Slices: 1, Preemptible: true},
+			Retries:   schema.Retries{Preemption: schema.Unlimited, Failure: schema.Unlimited},
+		})
+	}
+	if err := s.Accept(ctx, apply.Accept(s.Document(), apply.Request{Desired: desired})); err != nil {
+		return err
+	}
+	for {
+		next, err := s.Step(ctx)
+		if err != nil {
+			return err
+		}
+		if p := s.Last(); s.Idle() && len(p.Actions)+len(p.Pending) == 0 {
+			f.stack = s.Document().Stack()
+			return s.Save(ctx)
+		}
+		s.Wait(ctx, next)
+	}
+}
+
+// Measure measures one size.
+func (b Bench) Measure(ctx context.Context) (r Result, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	bucket, err := newService()
+	if err != nil {
+		return r, err
+	}
+	server := httptest.NewServer(bucket)
+	defer server.Close()
+	s, err := open(ctx, server.URL, &http.Client{Transport: bucket}, time.Millisecond)
+	if err != nil {
+		return r, err
+	}
+	f, err := newFleet(s, "")
+	if err != nil {
+		return r, err
+	}
+	began := time.Now()
+	if err := seed(ctx, f, b.Slices); err != nil {
+		return r, fmt.Errorf("bring the stack about: %w", err)
+	}
+	r.Hosts = b.Slices * Hosts
+	if got := f.hosts(); got != r.Hosts {
+		return r, fmt.Errorf("%d hosts were made, want %d", got, r.Hosts)
+	}
+	b.say("%d hosts made in %s", r.Hosts, time.Since(began))
+	bucket.slow.Store(true)
+	first, err := b.start(ctx, server.URL)
+	if err != nil {
+		return r, err
+	}
+	defer first.end()
+	began = time.Now()
+	for _, s := range f.slices {
+		s.connect(ctx)
+	}
+	if err := f.connected(ctx); err != nil {
+		return r, err
+	}
+	r.Connected = time.Since(began)
+	b.say("connected in %s", r.Connected)
+	if err := b.quiet(ctx, bucket, first, &r); err != nil {
+		return r, err
+	}
+	b.say("quiet %.1f%% of a core, peak %d, per host-hour %.0f writes, %.1f lists, %.1f reads", 100*r.Quiet, r.Peak, r.Writes, r.Lists, r.Reads)
+	for i := range b.Deaths {
+		took, err := f.slices[i*len(f.slices)/b.Deaths].death(ctx)
+		if err != nil {
+			return r, err
+		}
+		r.Deaths = append(r.Deaths, took)
+	}
+	slices.Sort(r.Deaths)
+	b.say("deaths %s", r.Deaths)
+	second, err := b.start(ctx, server.URL)
+	if err != nil {
+		return r, err
+	}
+	defer second.end()
+	if err := b.takeover(ctx, f, first, second, &r); err != nil {
+		return r, err
+	}
+	b.say("takeover %s %s", r.First, r.Back)
+	return r, b.preempted(ctx, second, &r)
+}
+
+func (b Bench) say(format string, args ...any) {
+	_, _ = fmt.Fprintf(b.Log, "scale: "+format+"\n", args...)
+}
+
+var errPatience = errors.New("took too long")
+
+func (f *fleet) hosts() (n int) {
+	for _, s := range f.slices {
+		n += len(s.hosts)
+	}
+	return n
+}
+
+// connected waits until all hosts are acknowledged.
+func (f *fleet) connected(ctx context.Context) error {
+	for began := time.Now(); f.live() < f.hosts(); {
+		if time.Since(began) > patience {
+			return fmt.Errorf("%d hosts are live: %w", f.live(), errPatience)
+		}
+		if !sleep.For(ctx, poll) {
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// quiet measures while nothing is to be done.
+func (b Bench) quiet(ctx context.Context, bucket *service, p *process, r *Result) error {
+	sleep.For(ctx, settling)
+	before, err := p.ask(tell)
+	if err != nil {
+		return err
+	}
+	writes, lists, reads, began := bucket.writes.Load(), bucket.lists.Load(), bucket.reads.Load(), time.Now()
+	sleep.For(ctx, b.Quiet)
+	took := time.Since(began)
+	after, err := p.ask(tell)
+	if err != nil {
+		return err
+	}
+	r.Quiet, r.Peak = float64(after.CPU-before.CPU)/float64(took), after.Peak
+	per := func(n int64) float64 { return float64(n) / float64(r.Hosts) / took.Hours() }
+	r.Writes, r.Lists, r.Reads = per(bucket.writes.Load()-writes), per(bucket.lists.Load()-lists), per(bucket.reads.Load()-reads)
+	return nil
+}
+
+// death has a task die, and times until an assignment follows.
+func (s *slice) death(ctx context.Context) (time.Duration, error) {
+	began := time.Now()
+	s.die(ctx, 0)
+	select {
+	case at := <-s.decided:
+		return at.Sub(began), nil
+	case <-time.After(patience):
+		return 0, fmt.Errorf("a decision about %s: %w", s.spec.Name, errPatience)
+	}
+}
+
+// takeover kills the controller that leads.
+func (b Bench) takeover(ctx context.Context, f *fleet, first, second *process, r *Result) error {
+	sleep.For(ctx, settling) // until the second waits
+	began := time.Now()
+	first.end()
+	took, err := f.slices[len(f.slices)/2].death(ctx)
+	if err != nil {
+		return err
+	}
+	r.First = took
+	sleep.For(ctx, max(0, lapsed-time.Since(began)))
+	err = f.connected(ctx)
+	r.Back = time.Since(began)
+	return err
+}
+
+// lapsed is after how long no acknowledgement of the first controller counts any more.
+const lapsed = 9 * time.Second
+
+// preempted has all slices taken away.
+func (b Bench) preempted(ctx context.Context, p *process, r *Result) error {
+	sleep.For(ctx, settling)
+	began := time.Now()
+	if _, err := p.ask(preempt); err != nil {
+		return err
+	}
+	for {
+		sleep.For(ctx, poll)
+		now, err := p.ask(tell)
+		if err != nil {
+			return err
+		}
+		r.Longest, r.Asked, r.Peak = max(r.Longest, now.Longest), now.Created, max(r.Peak, now.Peak)
+		if r.Again = time.Since(began); r.Asked >= b.Slices || r.Again > patience {
+			return nil
+		}
+	}
+}
