@@ -14,7 +14,7 @@ import (
 	"github.com/fray-ml/fray/state/store"
 )
 
-// Latencies of the emulated bucket: assumed
+// Latencies of the emulated bucket: assumed,
 // for small objects.
 const (
 	readLatency  = 40 * time.Millisecond
