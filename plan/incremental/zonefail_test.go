@@ -168,7 +168,7 @@ func TestGroupMovesOnFromASliceThatDoesNotGoAway(t *testing.T) {
 		s := w.slices[stuck]
 		return s != nil && s.phase == schema.SliceDeleting
 	})
-	w.slices[stuck].changesAt = w.now.Add(20 * time.Hour)
+	w.slices[stuck].changesAt = w.now.Add(2 * time.Hour)
 	w.until(15*time.Minute, "running elsewhere", func(p *plan.Plan) bool {
 		for _, addr := range []schema.Address{first, second} {
 			if _, waits := place(p.Pending, addr); !waits && !w.job(addr).Running() {
@@ -180,7 +180,7 @@ func TestGroupMovesOnFromASliceThatDoesNotGoAway(t *testing.T) {
 	if w.slices[stuck] == nil || w.doc.Slices[stuck] == nil {
 		t.Error("the slice that does not go away was forgotten")
 	}
-	w.run(20 * time.Hour)
+	w.run(2 * time.Hour)
 	if w.slices[stuck] != nil || w.doc.Slices[stuck] != nil {
 		t.Error("the slice is still there")
 	}
