@@ -134,4 +134,11 @@ func TestDecodeOfOtherVersions(t *testing.T) {
 	if got, err := store.DecodeReport(newer); err != nil || got.Seq != 9 {
 		t.Errorf("a newer fray's report: got %+v, %v, want it without what is unknown", got, err)
 	}
+	bare, err := json.Marshal(report)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := store.DecodeReport(bare); !errors.Is(err, store.ErrDamaged) {
+		t.Errorf("a report without a checksum and with a member that is not known: got %+v, %v, want ErrDamaged", got, err)
+	}
 }
