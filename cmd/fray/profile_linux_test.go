@@ -253,7 +253,7 @@ func TestDebuggingGuide(t *testing.T) {
 	ran := 0
 	for line := range strings.Lines(guide) {
 		if command, ok := strings.CutPrefix(line, "    fray "); ok {
-			s.must(t, strings.Fields(command)...)
+			s.must(t, strings.Fields(strings.ReplaceAll(command, "'", ""))...) // quoted for the shell
 			ran++
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/fray-ml/fray/clusterapi"
+	"github.com/fray-ml/fray/clusterapi/token"
 	"github.com/fray-ml/fray/controller/caller"
 	"github.com/fray-ml/fray/state"
 )
@@ -86,7 +87,9 @@ func (h *Hub) Connect(stream clusterapi.Hosts_ConnectServer) error {
 			return status.Error(codes.Unavailable, "another term has begun")
 		}
 		for _, m := range batch.GetMessages() {
-			s.receive(ctx, m)
+			if err := s.receive(ctx, m); err != nil {
+				return err
+			}
 		}
 	}
 }
@@ -115,17 +118,20 @@ type outgoing struct {
 	rejected   string
 }
 
-// receive takes in a message of a host.
-func (s *session) receive(ctx context.Context, m *clusterapi.HostMessage) {
+// receive takes in a message of a host. An error ends the stream: its hosts connect again.
+func (s *session) receive(ctx context.Context, m *clusterapi.HostMessage) error {
 	if hello := m.GetHello(); hello != nil {
-		why := s.identify(ctx, hello)
+		why, err := s.identify(ctx, hello)
+		if err != nil {
+			return err
+		}
 		if why == "" && !s.table.hello(s, m.GetNumber(), hello) {
 			why = "too many hosts speak through one stream"
 		}
 		if why != "" {
 			s.hub.log.Warn("a host's stream rejected", "slice", hello.GetSlice(), "host", hello.GetHost(), "through", s.who.Slice, "reason", why)
 			s.table.reject(s, m.GetNumber(), why)
-			return
+			return nil
 		}
 	}
 	switch {
@@ -134,21 +140,26 @@ func (s *session) receive(ctx context.Context, m *clusterapi.HostMessage) {
 	case m.GetReport() != nil:
 		s.table.report(s, m.GetNumber(), m.GetReport())
 	}
+	return nil
 }
 
-// identify returns why a host is not the one that it claims to be, or "".
-func (s *session) identify(ctx context.Context, hello *clusterapi.HostHello) string {
+// identify returns why a host is not the one that it claims to be, or "". That the key of its
+// token cannot be looked up now is an error, and no verdict on the host.
+func (s *session) identify(ctx context.Context, hello *clusterapi.HostHello) (why string, err error) {
 	slice, host := s.who.Slice, s.who.Host
 	if hello.GetToken() != "" {
-		var err error
-		if slice, host, err = s.hub.verify(ctx, hello.GetToken()); err != nil {
-			return err.Error()
+		slice, host, err = s.hub.verify(ctx, hello.GetToken())
+		switch {
+		case token.Rejected(err):
+			return err.Error(), nil
+		case err != nil:
+			return "", status.Error(codes.Unavailable, err.Error())
 		}
 	}
 	if slice != hello.GetSlice() || host != int(hello.GetHost()) {
-		return "the token is another host's"
+		return "the token is another host's", nil
 	}
-	return ""
+	return "", nil
 }
 
 // send sends what waits until ctx ends. A client that reads slowly holds up nothing but

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/fray-ml/fray/apply"
 	"github.com/fray-ml/fray/clusterapi"
 	"github.com/fray-ml/fray/clusterapi/hostlink"
+	"github.com/fray-ml/fray/clusterapi/token"
 	"github.com/fray-ml/fray/controller/caller"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
@@ -28,6 +30,7 @@ type place struct {
 	wake    chan struct{}
 	address string
 	server  *grpc.Server
+	away    atomic.Bool // the key of the next token cannot be looked up
 }
 
 // called is a stream with a caller, as the API's server makes them.
@@ -41,10 +44,13 @@ func (c called) Context() context.Context { return c.ctx }
 func newPlace(t *testing.T) *place {
 	t.Helper()
 	p := &place{wake: make(chan struct{}, 1)}
-	p.hub = New(slog.New(slog.DiscardHandler), func(_ context.Context, token string) (string, int, error) {
+	p.hub = New(slog.New(slog.DiscardHandler), func(_ context.Context, text string) (string, int, error) {
 		var host int
-		if _, err := fmt.Sscanf(token, "a/%d", &host); err != nil {
-			return "", 0, errors.New("no token of a host")
+		if p.away.CompareAndSwap(true, false) {
+			return "", 0, errors.New("the store is away")
+		}
+		if _, err := fmt.Sscanf(text, "a/%d", &host); err != nil {
+			return "", 0, token.ErrMalformed
 		}
 		return "a", host, nil
 	})
@@ -217,5 +223,20 @@ func TestHostOfAnotherTokenIsRejected(t *testing.T) {
 	p.take(t, seen, func() bool { return seen[0].Live && own.Live() })
 	if len(seen) != 1 || forged.Live() || unnamed.Live() {
 		t.Errorf("hosts are seen as %+v, want host 0 alone", seen)
+	}
+}
+
+// That the key of a host's token cannot be looked up now is no verdict on the host: its stream
+// ends, and the next one serves it.
+func TestTokenThatCannotBeCheckedNowRejectsNoHost(t *testing.T) {
+	p := newPlace(t)
+	p.away.Store(true)
+	c := p.client(t)
+	b := newBox()
+	relayed := c.Host(hostlink.HostConfig{Slice: "a", Host: 1, Assignment: b.known, Assigned: b.push, Token: func() (string, error) { return "a/1", nil }})
+	relayed.Report(report(1, 1, ""))
+	p.take(t, map[int]apply.LiveHost{}, relayed.Live)
+	if p.away.Load() {
+		t.Error("the token was not checked")
 	}
 }

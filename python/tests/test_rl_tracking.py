@@ -271,6 +271,9 @@ class Wandb(types.ModuleType):
     def finish(self) -> None:
         self.calls.append("finish")
 
+    def teardown(self) -> None:
+        self.calls.append("teardown")
+
 
 def test_n88_the_logger_of_wandb(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     fake = Wandb()
@@ -292,6 +295,7 @@ def test_n88_the_logger_of_wandb(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
         {"a": 0, step: 1},
         {"title": "message: e 1", "text": "text"},
         "finish",
+        "teardown",
     ]
     (options,) = fake.inits
     assert (options["project"], options["name"], options["id"], options["resume"]) == (
