@@ -28,10 +28,12 @@ import (
 	"github.com/fray-ml/fray/state/store"
 )
 
+// Hosts is how many hosts a slice has.
+const Hosts = 8
+
 const (
 	accelerator = "v5litepod-32" // a slice of eight hosts
 	zone        = "us-west4-a"
-	Hosts       = 8 // of a slice
 	patience    = 2 * time.Minute
 	settling    = 15 * time.Second
 	// slicesAge is more than a slice must live for its end to say nothing of its zone.
@@ -228,7 +230,7 @@ func (b Bench) Measure(ctx context.Context) (r Result, err error) {
 		return r, err
 	}
 	defer second.end()
-	if err := b.takeover(ctx, f, first, second, &r); err != nil {
+	if err := b.takeover(ctx, f, first, &r); err != nil {
 		return r, err
 	}
 	b.say("takeover %s %s", r.First, r.Back)
@@ -294,7 +296,7 @@ func (s *slice) death(ctx context.Context) (time.Duration, error) {
 }
 
 // takeover kills the controller that leads.
-func (b Bench) takeover(ctx context.Context, f *fleet, first, second *process, r *Result) error {
+func (b Bench) takeover(ctx context.Context, f *fleet, first *process, r *Result) error {
 	sleep.For(ctx, settling) // until the second waits
 	began := time.Now()
 	first.end()
