@@ -19,7 +19,7 @@ import (
 )
 
 var (
-	listsFor  = flag.Duration("lists.for", 20*time.Second, "how long the lists of TestMisreadLists are wrong")
+	listsFor  = flag.Duration("lists.for", 0, "how long the lists of TestMisreadLists are wrong; 0: it is skipped, as dozens of agents need a processor for minutes")
 	listsSeed = flag.Uint64("lists.seed", propertytest.Seed, "how they are wrong; 0: a random seed, which is printed")
 	listsTake = flag.Duration("lists.preempt", 0, "how often TestMisreadLists preempts a slice; 0: never")
 )
@@ -71,6 +71,9 @@ job "group" {
 // short, old, out of order, slow or poisoned by a copy: no live slice is deleted, and
 // no job begins again, but on the slices that are really preempted.
 func TestMisreadLists(t *testing.T) {
+	if *listsFor == 0 {
+		t.Skip("make soak runs it, for minutes; package rehearse has the same faults on a virtual clock")
+	}
 	t.Parallel()
 	s := newStack(t, "lists.hcl")
 	if err := os.WriteFile(filepath.Join(s.dir, s.file), []byte(listsConfig), 0o644); err != nil {

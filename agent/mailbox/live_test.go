@@ -71,15 +71,19 @@ func TestReporterBesideAStream(t *testing.T) {
 
 		written := func() int { s.mu.Lock(); defer s.mu.Unlock(); return len(s.reports) }
 		r.Publish(state.HostReport{Generation: 1})
-		time.Sleep(time.Hour)
+		time.Sleep(time.Hour + 700*time.Millisecond) // between two heartbeats
 		if n := written(); n < 45 || n > 70 {
 			t.Errorf("in a quiet hour the store was written %d times, want once a minute", n)
 		}
 		before, sent := written(), l.count()
 		r.Publish(state.HostReport{Generation: 1, Task: &state.TaskReport{State: schema.TaskFailed}})
 		synctest.Wait()
-		if l.count() != sent+1 || written() != before+1 {
-			t.Errorf("a task's end was sent %d times and written %d times at once, want once each", l.count()-sent, written()-before)
+		if l.count() != sent+1 {
+			t.Errorf("a task's end was sent %d times at once, want once", l.count()-sent)
+		}
+		time.Sleep(s.interval) // the sign of life of the minute may have been written just before
+		if n := written() - before; n < 1 || n > 2 {
+			t.Errorf("a task's end was written %d times within a second, want once, or with the sign of life", n)
 		}
 		time.Sleep(2 * time.Second)
 		before = written()
