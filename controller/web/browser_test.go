@@ -91,10 +91,22 @@ func (b *browser) run(statement string) {
 	}
 }
 
-// open goes to a part of the page.
-func (b *browser) open(hash string) {
+// text evaluates an expression in the page.
+func (b *browser) text(expression string) string {
 	b.t.Helper()
-	b.do(chromedp.Navigate(b.url + "/" + hash))
+	text, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](expression))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return text
+}
+
+// open goes to a part of the page, or to another document by its path, and returns when it is
+// loaded. A script that sets location.href returns earlier: what it asks next meets a document
+// that goes away.
+func (b *browser) open(path string) {
+	b.t.Helper()
+	b.do(chromedp.Navigate(b.url + "/" + strings.TrimPrefix(path, "/")))
 }
 
 // await waits until an expression holds.

@@ -81,7 +81,7 @@ func TestProfilesInABrowser(t *testing.T) {
 	b := openBrowser(t, s)
 	b.open("#/jobs/" + job)
 	b.await("the list of profiles", `document.querySelectorAll("a[href$='/flame']").length === 1 && document.body.innerText.includes("speedscope")`)
-	b.run(`location.href = document.querySelector("a[href$='/flame']").href`)
+	b.open(b.text(`document.querySelector("a[href$='/flame']").getAttribute("href")`))
 	b.await("the flame graph", `document.documentElement.tagName === "svg" && document.documentElement.textContent.includes("busy & <b>")`)
 	for _, text := range b.said() {
 		t.Errorf("the console says %s", text)
