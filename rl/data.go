@@ -106,6 +106,13 @@ type TrainHeader struct {
 	BatchSize int      `json:"batch_size"`
 	UpdateFn  string   `json:"update_fn,omitempty"`
 	Source    string   `json:"source,omitempty"` // ID of the Batch from which it was made
+	Tasks     []string `json:"tasks,omitempty"`  // of the trajectories in that Batch
+}
+
+// Untrained is what a pool knows of tasks that are done and that no update may be made of yet.
+type Untrained struct {
+	Waiting []string `json:"waiting"` // their trajectories are in the pool, and nothing of them was trained on
+	Trained []string `json:"trained"` // a train worker has had something of them
 }
 
 // TrainBatch is what a train batch pool gives.

@@ -231,9 +231,10 @@ def test_a_batch_comes_again_until_it_is_processed() -> None:
     """The processor dies after it had put its batch, before it acknowledged: it is not queued twice."""
     with LocalCluster() as cluster:
         run = Run(cluster)
-        payloads = [pack({"x": 1})]
+        payloads = [pack({"x": 1}), pack({"x": 2})]
+        headers = [{"task_id": "0/1/0"}, {"task_id": "0/1/0"}]
         run.pool.batches.append(
-            {"id": "b", "metadata": {"batch_size": 1}, "payloads": payloads, "headers": []}
+            {"id": "b", "metadata": {"batch_size": 2}, "payloads": payloads, "headers": headers}
         )
 
         def processor() -> MockAlgorithmProcessor:
@@ -253,6 +254,7 @@ def test_a_batch_comes_again_until_it_is_processed() -> None:
         second.stop()
         assert [header["id"] for header in run.train_pool.put.values] == ["b/0"]
         assert run.train_pool.put.values[0]["source"] == "b"
+        assert run.train_pool.put.values[0]["tasks"] == ["0/1/0"]
         assert [entry[:2] for entry in run.tracker.history] == [
             ("algorithm_processor_0", "processing a batch")
         ]

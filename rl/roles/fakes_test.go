@@ -245,6 +245,8 @@ func (m *model) wait(ctx context.Context) {
 type processor struct {
 	s    *stage
 	loop loop
+	most int // batches that it acknowledges; 0: all
+	made int
 }
 
 func (p *processor) Run() error        { return p.loop.start(p.work) }
@@ -263,14 +265,19 @@ func (p *processor) work(ctx context.Context) {
 		if batch == nil {
 			continue
 		}
-		text := ""
+		text, tasks := "", []any{}
 		for _, header := range batch["headers"].([]any) {
 			h := header.(map[string]any)
 			version, _ := h["version"].(int64)
 			text += fmt.Sprintf("%v %d\n", h["task_id"], version)
+			tasks = append(tasks, h["task_id"])
 		}
-		header := map[string]any{"id": "t-" + batch["id"].(string), "model_tag": "default", "batch_size": len(batch["payloads"].([]any)), "source": batch["id"]}
+		header := map[string]any{"id": "t-" + batch["id"].(string), "model_tag": "default", "batch_size": len(batch["payloads"].([]any)), "source": batch["id"], "tasks": tasks}
 		again(ctx, p.s.peers, "train_batch_pool", "put_batch", header, []byte(text))
+		if p.made++; p.made == p.most+1 && p.most > 0 {
+			<-ctx.Done() // this one is in both pools
+			return
+		}
 		again(ctx, p.s.peers, "trajectory_pool", "ack", batch["id"])
 	}
 }

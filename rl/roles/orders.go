@@ -161,7 +161,10 @@ func (c *Controller) load(ctx context.Context, order run.Order) error {
 // many batches.
 func (c *Controller) skip(ctx context.Context, m run.Manifest, epoch int) error {
 	if len(m.Loader) > 0 {
-		return c.drop(ctx, m.Loader, epoch)
+		if err := c.drop(ctx, m.Loader, epoch); err != nil {
+			return err
+		}
+		return c.giveUntrained(ctx, m.Untrained, max(epoch, m.Epoch))
 	}
 	initial, err := c.initial(ctx)
 	if err != nil {

@@ -307,6 +307,13 @@ func (p *Pool) Flush(modelTag, policy string) error {
 	return p.change(poolCommand{Op: opFlush, ID: modelTag, Policy: parsed})
 }
 
+// Untrained are the tasks whose trajectories the pool has, for a checkpoint: a run that begins there rolls them out again.
+func (p *Pool) Untrained() rl.Untrained {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.machine.Untrained()
+}
+
 // Rewind empties the pool as the run goes back to a checkpoint.
 func (p *Pool) Rewind(epoch int) error { return p.change(poolCommand{Op: opRewindPool, Epoch: epoch}) }
 
@@ -314,7 +321,7 @@ func (p *Pool) Rewind(epoch int) error { return p.change(poolCommand{Op: opRewin
 func PoolOptions() host.Options {
 	safe := host.MethodOptions{Idempotent: true}
 	return host.Options{MaxConcurrency: concurrency, Methods: map[string]host.MethodOptions{
-		"ack": safe, "release_consumer": safe, "is_empty": safe, "size": safe, "status": safe, "get_model_tags": safe,
+		"ack": safe, "release_consumer": safe, "is_empty": safe, "size": safe, "status": safe, "get_model_tags": safe, "untrained": safe,
 		"notify_weight_sync_starting": safe, "unlock_for_weight_sync": safe, "flush": safe, "rewind": safe,
 	}}
 }

@@ -38,14 +38,19 @@ func document(t *testing.T, out string, changes map[string]any) string {
 	return string(text)
 }
 
-func (s *stage) workers(save int64) {
+// rollouts serves the rollout workers and their inference service.
+func (s *stage) rollouts() {
 	for i := range 3 {
 		name := fmt.Sprintf("rollout_worker_%d", i)
 		s.worker(name, &rollout{s: s, name: name, life: "1"})
 	}
+	s.worker("inference_service_0", &inference{s: s})
+}
+
+func (s *stage) workers(save int64) {
+	s.rollouts()
 	s.worker("algorithm_processor_0", &processor{s: s})
 	s.worker("train_worker_0", &trainer{s: s, save: save})
-	s.worker("inference_service_0", &inference{s: s})
 }
 
 func (s *stage) wait(ended <-chan error) {

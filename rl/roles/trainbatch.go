@@ -267,6 +267,13 @@ func (t *TrainBatches) ReleaseConsumer(consumer string) error {
 	return t.change(trainCommand{Op: trainRelease, Consumer: consumer})
 }
 
+// Untrained are the tasks of the batches that no train worker has, and of those that one has or had.
+func (t *TrainBatches) Untrained() rl.Untrained {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.machine.Untrained()
+}
+
 // Rewind empties the pool as the run goes back to a checkpoint.
 func (t *TrainBatches) Rewind(_ int) error { return t.change(trainCommand{Op: trainClear}) }
 
@@ -288,6 +295,6 @@ func (t *TrainBatches) Sizes() map[rl.ModelTag]int {
 func TrainBatchesOptions() host.Options {
 	safe := host.MethodOptions{Idempotent: true}
 	return host.Options{MaxConcurrency: concurrency, Methods: map[string]host.MethodOptions{
-		"ack": safe, "release_consumer": safe, "is_empty": safe, "sizes": safe, "rewind": safe,
+		"ack": safe, "release_consumer": safe, "is_empty": safe, "sizes": safe, "rewind": safe, "untrained": safe,
 	}}
 }

@@ -17,6 +17,8 @@ type trainer struct {
 	s    *stage
 	save int64 // a checkpoint after so many updates; 0: none
 	loop loop
+	// beforeCheckpoint is called before the one of a step; nil: nothing is.
+	beforeCheckpoint func(step int64)
 }
 
 func (w *trainer) InitializeWorkers() {}
@@ -98,6 +100,9 @@ func (w *trainer) train(text string) int64 {
 }
 
 func (w *trainer) checkpoint(ctx context.Context, step int64) {
+	if w.beforeCheckpoint != nil {
+		w.beforeCheckpoint(step)
+	}
 	folder := w.s.cfg.Checkpoints()
 	hidden := filepath.Join(folder, fmt.Sprintf(".%s.tmp-1", run.CheckpointName(step)))
 	if err := os.MkdirAll(hidden, 0o755); err != nil {

@@ -41,5 +41,7 @@ type Manifest struct {
 	Versions map[string]int64 `json:"versions"`
 	Position rl.Position      `json:"loader_position"`
 	Loader   []byte           `json:"loader"` // the loader's snapshot, base64
-	Seeds    map[string]int64 `json:"seeds"`
+	// Untrained are tasks that were done and whose trajectories are in no update of the checkpoint.
+	Untrained []string         `json:"untrained,omitempty"`
+	Seeds     map[string]int64 `json:"seeds"`
 }

@@ -158,6 +158,20 @@ func (p *Pool) Release(consumer string) int {
 	return n
 }
 
+// Untrained are the tasks of the batches that no consumer has, and of those that one has: a train worker takes a batch
+// to train on it.
+func (p *Pool) Untrained() rl.Untrained {
+	var out rl.Untrained
+	for _, b := range p.batches {
+		if b.Given {
+			out.Trained = append(out.Trained, b.TrainHeader.Tasks...)
+		} else {
+			out.Waiting = append(out.Waiting, b.TrainHeader.Tasks...)
+		}
+	}
+	return out
+}
+
 // Clear empties the pool, as the run goes back to a checkpoint: batches that were seen may be made again.
 func (p *Pool) Clear() {
 	p.batches, p.bytes, p.given, p.order = nil, 0, 0, nil

@@ -173,7 +173,7 @@ class BaseAlgorithmProcessor(NexRLModule):
         # The same each time that the source is processed, so that no batch is trained on twice.
         known = f"{source}/{self._put}" if source else ""
         self._put += 1
-        queued = self._reach(lambda: pool.put_batch(batch, update_fn, known, source))
+        queued = self._reach(lambda: pool.put_batch(batch, update_fn, known, source, self._tasks))
         if queued is None:
             raise StoppingError(f"{self._module_name} was stopped before its batch was queued")
         return bool(queued)
@@ -263,6 +263,12 @@ class BaseAlgorithmProcessor(NexRLModule):
     def _source(self) -> str:
         """The id of the present batch, "" if the pool is an object of this process."""
         return self._taken.id if self._taken is not None else ""
+
+    @property
+    def _tasks(self) -> list[str]:
+        """The ids of the tasks of the present batch, each once."""
+        headers = self._taken.headers if self._taken is not None else []
+        return list(dict.fromkeys(str(each["task_id"]) for each in headers if each.get("task_id")))
 
     def _keep(self, before: State, after: State, life: int) -> bool:
         """Keep the state after the present batch; return whether that is done, and it may be acknowledged."""

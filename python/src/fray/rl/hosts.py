@@ -97,6 +97,10 @@ class TrajectoryPoolHost(_Host):
         with self._lock:
             self._taken.release(consumer)
 
+    def untrained(self) -> dict[str, list[str]]:
+        """Return no tasks: the object does not know them. A run that begins at a checkpoint skips them."""
+        return {"waiting": [], "trained": []}
+
     def is_empty(self, model_tag: ModelTag | None = None) -> bool:
         """Return whether nothing is stored, and all that was taken is acknowledged."""
         with self._lock:
@@ -192,6 +196,10 @@ class TrainBatchPoolHost(_Host):
         """Let batches come again that a consumer took."""
         with self._lock:
             self._taken.release(consumer)
+
+    def untrained(self) -> dict[str, list[str]]:
+        """Return no tasks: the object does not know them. A run that begins at a checkpoint skips them."""
+        return {"waiting": [], "trained": []}
 
     def is_empty(self) -> bool:
         """Return whether no model has a batch, and all that were taken are acknowledged."""

@@ -293,7 +293,9 @@ class TrajectoryPool:
 class TrainBatchPool(Reference):
     """The pool of batches that are ready for training, a queue for each model."""
 
-    def put_batch(self, batch: Batch, update_fn: str, batch_id: str = "", source: str = "") -> bool:
+    def put_batch(
+        self, batch: Batch, update_fn: str, batch_id: str = "", source: str = "", tasks: Sequence[str] = ()
+    ) -> bool:
         """Queue a batch for its model.
 
         Args:
@@ -301,6 +303,7 @@ class TrainBatchPool(Reference):
             update_fn: What training is to do with it.
             batch_id: A batch of an id that was put before is not queued again; "": a new id.
             source: The batch of trajectories that it was made of.
+            tasks: The ids of the tasks of these trajectories.
         """
         batch_id = batch_id or uuid.uuid4().hex
         header = {
@@ -309,6 +312,7 @@ class TrainBatchPool(Reference):
             "batch_size": len(batch),
             "update_fn": update_fn,
             "source": source,
+            "tasks": list(tasks),
         }
         return bool(self._again.put_batch(header, pack_batch(batch)))
 
