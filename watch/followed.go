@@ -313,11 +313,13 @@ func (f *followed) judged(commit string) func(loop.Verdict, string) {
 	return func(v loop.Verdict, text string) {
 		state := forge.StateFailure
 		switch v {
-		case loop.VerdictAccepted:
+		case loop.VerdictCompleted:
 			state = forge.StateSuccess
-		case loop.VerdictDeferred:
+		case loop.VerdictAccepted, loop.VerdictDeferred:
 			state = forge.StatePending
-		case loop.VerdictRejected:
+		case loop.VerdictSuperseded:
+			state = forge.StateError
+		case loop.VerdictRejected, loop.VerdictFailed:
 		}
 		f.reporter.Report(commit, state, text)
 	}

@@ -108,7 +108,9 @@ func TestCommitsAreReportedToTheForge(t *testing.T) {
 		t.Errorf("the state records %+v, want the commit by Ada", doc.Followed)
 	}
 	f.latest.Load().Judged(loop.VerdictAccepted, "accepted as revision 1")
-	reported(one, forge.StateSuccess, "accepted as revision 1")
+	reported(one, forge.StatePending, "accepted as revision 1")
+	f.latest.Load().Judged(loop.VerdictCompleted, "revision 1 is carried out")
+	reported(one, forge.StateSuccess, "revision 1 is carried out")
 
 	two := commit("two", "namespace \"two\" {\n  nonsense = 1\n}\n")
 	if err := f.read(t.Context()); err == nil {

@@ -27,6 +27,7 @@ type leader struct {
 
 	proposed *Proposal // the last one that was considered
 	deferred bool      // that was while the stack was paused
+	underway *underway // the proposal that was accepted last, until it is known what became of it
 	followed *uint64   // the revision whose values are followed; nil: none yet
 	idle     time.Time // since when no controller is declared and nothing is left to do
 }
@@ -62,6 +63,7 @@ func (l *leader) step(ctx context.Context) (time.Duration, error) {
 		l.stepper.Tell(e)
 	}
 	l.logRejections(l.stepper.Last())
+	l.judgeUnderway(l.stepper.Last())
 	l.publish(time.Since(began))
 	if !l.cfg.UntilUndeclared {
 		return next, nil

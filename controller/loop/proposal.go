@@ -36,6 +36,10 @@ const (
 	VerdictAccepted Verdict = "accepted"
 	VerdictRejected Verdict = "rejected"
 	VerdictDeferred Verdict = "deferred" // until the stack is resumed; or only observed
+	// What becomes of an accepted one.
+	VerdictCompleted  Verdict = "completed"  // all that it changes is as it should be
+	VerdictFailed     Verdict = "failed"     // a job of it has failed
+	VerdictSuperseded Verdict = "superseded" // another one was accepted before it was completed
 )
 
 // judged reports what became of a proposal.
@@ -90,7 +94,7 @@ func (l *leader) followFiles(ctx context.Context) error {
 		reject("policies deny it: " + denied)
 		return nil
 	case (l.cfg.Observe || paused) && changes == 0:
-		p.judged(VerdictAccepted, "nothing differs from what runs")
+		p.judged(VerdictCompleted, "nothing differs from what runs")
 		return nil
 	case l.cfg.Observe || paused:
 		l.cfg.Log.Log(ctx, LevelNews, "configuration differs and is not taken over", "from", p.Name, "would have", text)
@@ -104,6 +108,7 @@ func (l *leader) followFiles(ctx context.Context) error {
 		return err
 	}
 	p.judged(VerdictAccepted, fmt.Sprintf("accepted as revision %d: %s", next.Revision, text))
+	l.begin(begun(p, proposed, next))
 	return nil
 }
 
