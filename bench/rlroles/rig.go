@@ -14,6 +14,7 @@ import (
 	"github.com/fray-ml/fray/rl"
 	"github.com/fray-ml/fray/rl/journal"
 	"github.com/fray-ml/fray/rl/loader"
+	"github.com/fray-ml/fray/rl/peer"
 	"github.com/fray-ml/fray/rl/record"
 	"github.com/fray-ml/fray/rl/roles"
 	"github.com/fray-ml/fray/rl/source"
@@ -303,9 +304,9 @@ func (g *rig) serveSync(copier roles.Copier) (*actorrpc.Client, *roles.Weights, 
 	if err != nil {
 		return nil, nil, err
 	}
-	peers.Peers = roles.PeersOf(client)
+	peers.Peers = peer.Of(client)
 	return client, control, nil
 }
 
 // late are peers that are known once the server has its address.
-type late struct{ roles.Peers }
+type late struct{ peer.Peers }

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/fray-ml/fray/plan"
-	planchange "github.com/fray-ml/fray/plan/change"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
@@ -61,7 +60,11 @@ func (u *underway) verdict(last *plan.Plan, doc *state.Document) (v Verdict, tex
 	}
 	if len(failed) > 0 {
 		first := slices.MinFunc(failed, func(a, b *state.Job) int { return a.Spec.Addr.Compare(b.Spec.Addr) })
-		return VerdictFailed, fmt.Sprintf("revision %d: %s failed: %s%s", u.revision, first.Spec.Addr, first.Reason, planchange.More(len(failed)-1))
+		text = fmt.Sprintf("revision %d: %s failed: %s", u.revision, first.Spec.Addr, first.Reason)
+		if len(failed) > 1 {
+			text += fmt.Sprintf(" (and %d more)", len(failed)-1)
+		}
+		return VerdictFailed, text
 	}
 	return v, fmt.Sprintf("revision %d is carried out", u.revision)
 }

@@ -15,7 +15,7 @@ import (
 
 // FormatVersion is the version of what JSON writes. The minor number rises with
 // new fields, the major one with changed or removed fields.
-const FormatVersion = "1.6"
+const FormatVersion = "1.7"
 
 // Meta is what a plan does not know about itself.
 type Meta struct {
@@ -37,6 +37,7 @@ type head struct {
 	Timestamp     string         `json:"timestamp"`
 	Workspace     string         `json:"workspace"`
 	Mode          plan.Mode      `json:"mode,omitempty"`
+	Targets       []string       `json:"targets,omitempty"`
 	Lineage       string         `json:"lineage"`
 	Serial        uint64         `json:"serial"`
 	Revision      uint64         `json:"revision"`
@@ -162,6 +163,9 @@ func (j *jsonWriter) head(pl *plan.Plan, meta Meta) error {
 		Timestamp: meta.Time.UTC().Format(time.RFC3339Nano), Workspace: cmp.Or(meta.Workspace, schema.DefaultWorkspace), Mode: pl.Mode,
 		Lineage: meta.Lineage, Serial: meta.Serial, Revision: meta.Revision,
 		Applicable: meta.Applicable && len(pl.Blocked) == 0 && len(pl.DeniedBy()) == 0, Empty: pl.Empty(), Counts: counts,
+	}
+	for _, addr := range pl.Targets {
+		h.Targets = append(h.Targets, addr.String())
 	}
 	if len(pl.Costs) > 0 {
 		h.Cost = costOf(pl.Costs)

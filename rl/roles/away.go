@@ -9,6 +9,7 @@ import (
 
 	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/rl"
+	"github.com/fray-ml/fray/rl/peer"
 	"github.com/fray-ml/fray/rl/run"
 )
 
@@ -31,19 +32,19 @@ func callRollouts(ctx context.Context, c *Controller, workers []string, methods 
 		here := slices.DeleteFunc(slices.Clone(workers), func(name string) bool { return failed[name] != nil })
 		last = method
 		limited, cancel := context.WithTimeout(ctx, answerTime(method))
-		maps.Copy(failed, callAll(limited, c.cfg.Peers, here, method))
+		maps.Copy(failed, peer.CallAll(limited, c.cfg.Peers, here, method))
 		cancel()
 	}
 	if len(failed) == 0 || ctx.Err() != nil {
-		return partsError(last, failed)
+		return peer.ErrorOf(last, failed)
 	}
 	for _, err := range failed {
 		if !away(err) && rpcerror.CodeOf(err) != rpcerror.CodeDeadline && !errors.Is(err, context.DeadlineExceeded) {
-			return partsError(last, failed)
+			return peer.ErrorOf(last, failed)
 		}
 	}
 	if len(failed) == len(c.cfg.Cast.RolloutWorkers) {
-		return partsError(last, failed)
+		return peer.ErrorOf(last, failed)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fray-ml/fray/rl"
 	"github.com/fray-ml/fray/rl/checkpoint"
+	"github.com/fray-ml/fray/rl/peer"
 	"github.com/fray-ml/fray/rl/run"
 )
 
@@ -22,20 +23,20 @@ func (c *Controller) checkpointPath(name string) string {
 // CheckpointSaved is called by a train worker that has written all but run.json of a checkpoint, under a name that does
 // not count yet. When it returns run.json is there, and the worker renames the directory.
 func (c *Controller) CheckpointSaved(ctx context.Context, step int64, path string) error {
-	status, err := ask[rl.LoaderStatus](ctx, c.cfg.Peers, string(rl.DataLoader), "status")
+	status, err := peer.Ask[rl.LoaderStatus](ctx, c.cfg.Peers, string(rl.DataLoader), "status")
 	if err != nil {
 		return err
 	}
-	loader, err := ask[[]byte](ctx, c.cfg.Peers, string(rl.DataLoader), "snapshot")
+	loader, err := peer.Ask[[]byte](ctx, c.cfg.Peers, string(rl.DataLoader), "snapshot")
 	if err != nil {
 		return err
 	}
 	// After the loader, so that a task which is done meanwhile is in one of them: it comes once from both.
-	untrained, err := c.untrained(ctx)
+	untrained, err := untrainedOf(ctx, c)
 	if err != nil {
 		return err
 	}
-	weights, err := ask[WeightsStatus](ctx, c.cfg.Peers, string(rl.WeightSyncController), "status")
+	weights, err := peer.Ask[WeightsStatus](ctx, c.cfg.Peers, string(rl.WeightSyncController), "status")
 	if err != nil {
 		return err
 	}
@@ -48,13 +49,13 @@ func (c *Controller) CheckpointSaved(ctx context.Context, step int64, path strin
 	return checkpoint.Write(path, m)
 }
 
-// untrained are the tasks that are done and of which no update is made: a trajectory goes from its pool to the train batch pool,
+// untrainedOf are the tasks that are done and of which no update is made: a trajectory goes from its pool to the train batch pool,
 // which is asked after it, and the train worker waits. A task of which something was trained on is not among them, as it would
 // be trained on twice.
-func (c *Controller) untrained(ctx context.Context) ([]string, error) {
+func untrainedOf(ctx context.Context, c *Controller) ([]string, error) {
 	waiting, trained := map[string]bool{}, map[string]bool{}
 	for _, pool := range append(slices.Clone(c.cfg.Cast.Pools), string(rl.TrainBatchPool)) {
-		found, err := ask[rl.Untrained](ctx, c.cfg.Peers, pool, "untrained")
+		found, err := peer.Ask[rl.Untrained](ctx, c.cfg.Peers, pool, "untrained")
 		if err != nil {
 			return nil, err
 		}
@@ -73,7 +74,7 @@ func (c *Controller) untrained(ctx context.Context) ([]string, error) {
 const checkpointSource = "checkpoint"
 
 // giveUntrained has the tasks come first that a checkpoint's run had rolled out and not trained on.
-func (c *Controller) giveUntrained(ctx context.Context, tasks []string, epoch int) error {
+func giveUntrained(ctx context.Context, c *Controller, tasks []string, epoch int) error {
 	if len(tasks) == 0 {
 		return nil
 	}
@@ -81,7 +82,7 @@ func (c *Controller) giveUntrained(ctx context.Context, tasks []string, epoch in
 	for i, task := range tasks {
 		again[i] = rl.TaskAgain{Number: int64(i) + 1, TaskID: task, Epoch: epoch}
 	}
-	lost, err := ask[[]string](ctx, c.cfg.Peers, string(rl.DataLoader), "roll_out_again", checkpointSource, epoch, again)
+	lost, err := peer.Ask[[]string](ctx, c.cfg.Peers, string(rl.DataLoader), "roll_out_again", checkpointSource, epoch, again)
 	if err != nil {
 		return err
 	}

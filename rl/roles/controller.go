@@ -14,6 +14,7 @@ import (
 	"github.com/fray-ml/fray/rl"
 	"github.com/fray-ml/fray/rl/checkpoint"
 	"github.com/fray-ml/fray/rl/ended"
+	"github.com/fray-ml/fray/rl/peer"
 	"github.com/fray-ml/fray/rl/record"
 	"github.com/fray-ml/fray/rl/run"
 	"github.com/fray-ml/fray/sleep"
@@ -41,7 +42,7 @@ type ControllerConfig struct {
 	Run     string // by which its end is known, ended.RunOf
 	End     string // the file in which it is recorded; "": nowhere
 	Cast    Cast
-	Peers   Peers
+	Peers   peer.Peers
 	// Checkpoints is the directory of checkpoints, SyncWeights that of the weights for rollouts.
 	Checkpoints, SyncWeights string
 	Seeds                    map[string]int64 // kept in checkpoints
@@ -252,7 +253,7 @@ func (c *Controller) register(ctx context.Context) error {
 			if err == nil {
 				break
 			}
-			if raised(err) {
+			if peer.Raised(err) {
 				return err
 			}
 			c.unseen(err.Error())
@@ -378,7 +379,7 @@ func isFinal(order run.Order, err error) bool {
 	switch order.Verb {
 	case run.Initialize, run.Load, run.PrepareFresh:
 		_, unusable := errors.AsType[*checkpoint.Error](err)
-		return unusable || raised(err) || errors.Is(err, os.ErrNotExist)
+		return unusable || peer.Raised(err) || errors.Is(err, os.ErrNotExist)
 	case run.None, run.SyncWeights, run.StartValidation, run.EndValidation, run.StartWorkers, run.Release, run.Rewind, run.StopWorkers, run.Conclude:
 	}
 	return false

@@ -11,11 +11,12 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/rl"
+	"github.com/fray-ml/fray/rl/peer"
 )
 
 // actorCopier has inference services that are actors load weights.
 type actorCopier struct {
-	peers    Peers
+	peers    peer.Peers
 	services []string
 	path     string
 	timeout  time.Duration
@@ -25,7 +26,7 @@ type actorCopier struct {
 func (c *actorCopier) Copy(ctx context.Context, _ rl.ModelTag, version int64) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	return partsError("update_weights", callAll(ctx, c.peers, c.services, "update_weights", c.path, version))
+	return peer.ErrorOf("update_weights", peer.CallAll(ctx, c.peers, c.services, "update_weights", c.path, version))
 }
 
 // httpCopier has an inference service outside of the run load weights.

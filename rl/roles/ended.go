@@ -9,6 +9,7 @@ import (
 	"github.com/fray-ml/fray/rl"
 	"github.com/fray-ml/fray/rl/config"
 	"github.com/fray-ml/fray/rl/ended"
+	"github.com/fray-ml/fray/rl/peer"
 	"github.com/fray-ml/fray/rl/run"
 	"github.com/fray-ml/fray/sleep"
 )
@@ -34,7 +35,7 @@ const (
 
 // untilEnded returns once the controller reports that the run has ended, or its end is recorded, or ctx ends. A controller that
 // does not answer, as one that was killed, is no end.
-func untilEnded(ctx context.Context, peers Peers, cfg *config.Config, log *slog.Logger) {
+func untilEnded(ctx context.Context, peers peer.Peers, cfg *config.Config, log *slog.Logger) {
 	ctx, cancel := context.WithCancel(ctx)
 	var watches sync.WaitGroup
 	defer watches.Wait()
@@ -48,11 +49,11 @@ func untilEnded(ctx context.Context, peers Peers, cfg *config.Config, log *slog.
 }
 
 // reportedEnd returns why the run has ended, once its controller reports it, or ctx ends.
-func reportedEnd(ctx context.Context, peers Peers) string {
+func reportedEnd(ctx context.Context, peers peer.Peers) string {
 	for wait := endRetry; ctx.Err() == nil; wait = min(2*wait, longestWait) {
 		began := time.Now()
 		short, cancel := context.WithTimeout(ctx, endPoll+observeTimeout)
-		status, err := ask[ControllerStatus](short, peers, string(rl.Controller), "wait_ended", endPoll.Seconds())
+		status, err := peer.Ask[ControllerStatus](short, peers, string(rl.Controller), "wait_ended", endPoll.Seconds())
 		cancel()
 		if err == nil && status.Ended {
 			return status.Reason

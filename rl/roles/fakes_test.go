@@ -12,6 +12,7 @@ import (
 	"github.com/fray-ml/fray/actorrpc/host"
 	"github.com/fray-ml/fray/actorrpc/resolver"
 	"github.com/fray-ml/fray/rl/config"
+	"github.com/fray-ml/fray/rl/peer"
 	"github.com/fray-ml/fray/rl/roles"
 	"github.com/fray-ml/fray/state/store"
 )
@@ -21,7 +22,7 @@ type stage struct {
 	t     *testing.T
 	cfg   *config.Config
 	names *resolver.Local
-	peers roles.Peers
+	peers peer.Peers
 	model *model
 	log   *slog.Logger
 	store func(ctx context.Context, location string) (store.Store, error) // nil: journals are in directories
@@ -68,7 +69,7 @@ func newStage(t *testing.T, document string) *stage {
 	client := actorrpc.NewClient(names, actorrpc.Config{})
 	t.Cleanup(func() { _ = client.Close() })
 	s := &stage{
-		t: t, cfg: cfg, names: names, client: client, peers: roles.PeersOf(client), log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		t: t, cfg: cfg, names: names, client: client, peers: peer.Of(client), log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 		model: &model{made: map[int64][]string{}, stale: map[int64][]int64{}, started: map[string]int{}},
 	}
 	return s
@@ -156,7 +157,7 @@ func (l *loop) stop() {
 }
 
 // again calls until the actor answers, or ctx ends: what it calls may be repeated.
-func again(ctx context.Context, p roles.Peers, actor, method string, args ...any) any {
+func again(ctx context.Context, p peer.Peers, actor, method string, args ...any) any {
 	for ctx.Err() == nil {
 		short, cancel := context.WithTimeout(ctx, 5*time.Second)
 		got, err := p.Call(short, actor, method, args...)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fray-ml/fray/rl"
 	"github.com/fray-ml/fray/rl/activity"
+	"github.com/fray-ml/fray/rl/peer"
 	"github.com/fray-ml/fray/rl/run"
 	"github.com/fray-ml/fray/rl/weights"
 )
@@ -33,7 +34,7 @@ func (p *notingPeers) Call(_ context.Context, actor, method string, _ ...any) (a
 
 func (p *notingPeers) Incarnations(context.Context) (map[string]string, error) { return nil, nil }
 
-func controllerOf(t *testing.T, peers Peers) *Controller {
+func controllerOf(t *testing.T, peers peer.Peers) *Controller {
 	t.Helper()
 	c, err := NewController(ControllerConfig{
 		Cast: Cast{RolloutWorkers: []string{"rollout_worker_0"}, Validates: true}, Peers: peers, Now: time.Now, Log: slog.New(slog.DiscardHandler),

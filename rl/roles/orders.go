@@ -12,6 +12,7 @@ import (
 	"github.com/fray-ml/fray/rl"
 	"github.com/fray-ml/fray/rl/checkpoint"
 	"github.com/fray-ml/fray/rl/ended"
+	"github.com/fray-ml/fray/rl/peer"
 	"github.com/fray-ml/fray/rl/run"
 )
 
@@ -53,7 +54,7 @@ func (c *Controller) call(ctx context.Context, role rl.Role, method string, args
 }
 
 func (c *Controller) all(ctx context.Context, actors []string, method string, args ...any) error {
-	return partsError(method, callAll(ctx, c.cfg.Peers, actors, method, args...))
+	return peer.ErrorOf(method, peer.CallAll(ctx, c.cfg.Peers, actors, method, args...))
 }
 
 // prepareFresh begins at step 0: the initial weights are saved for rollouts, and what a former run has left is dropped.
@@ -93,7 +94,7 @@ func (c *Controller) initial(ctx context.Context) ([]byte, error) {
 	if initial != nil {
 		return initial, nil
 	}
-	initial, err := ask[[]byte](ctx, c.cfg.Peers, string(rl.DataLoader), "snapshot")
+	initial, err := peer.Ask[[]byte](ctx, c.cfg.Peers, string(rl.DataLoader), "snapshot")
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +165,7 @@ func (c *Controller) skip(ctx context.Context, m run.Manifest, epoch int) error 
 		if err := c.drop(ctx, m.Loader, epoch); err != nil {
 			return err
 		}
-		return c.giveUntrained(ctx, m.Untrained, max(epoch, m.Epoch))
+		return giveUntrained(ctx, c, m.Untrained, max(epoch, m.Epoch))
 	}
 	initial, err := c.initial(ctx)
 	if err != nil {
@@ -256,9 +257,9 @@ func (c *Controller) measure(ctx context.Context) error {
 	if measured {
 		return nil
 	}
-	metrics, err := ask[map[string]float64](ctx, c.cfg.Peers, string(rl.Validator), "compute_and_log_metrics", validationOf(c))
+	metrics, err := peer.Ask[map[string]float64](ctx, c.cfg.Peers, string(rl.Validator), "compute_and_log_metrics", validationOf(c))
 	switch {
-	case raised(err): // no trajectory came of it; training goes on
+	case peer.Raised(err): // no trajectory came of it; training goes on
 		c.cfg.Log.Error("the validation has no result", "error", err)
 		report := map[string]any{"type": "ValidationError", "message": err.Error()}
 		_, _ = c.cfg.Peers.Call(ctx, string(rl.ActivityTracker), "report_exception", string(rl.Controller), "validation", report, string(rl.SeverityWarning))
@@ -384,11 +385,11 @@ func (c *Controller) stopWorkers(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, deadline.Sub(c.cfg.Now()))
 	defer cancel()
 	cast := c.cfg.Cast
-	failed := callAll(ctx, c.cfg.Peers, slices.Concat(cast.RolloutWorkers, cast.Processors, cast.TrainWorkers), "stop")
+	failed := peer.CallAll(ctx, c.cfg.Peers, slices.Concat(cast.RolloutWorkers, cast.Processors, cast.TrainWorkers), "stop")
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.running = slices.Sorted(maps.Keys(failed))
-	return partsError("stop", failed)
+	return peer.ErrorOf("stop", failed)
 }
 
 // stopped reports whether all workers have stopped, as far as is known.
@@ -406,10 +407,10 @@ func (c *Controller) conclude(ctx context.Context, order run.Order) error {
 	if _, err := c.cfg.Peers.Call(ctx, tracker, "experiment_logger_flush", flushTime.Seconds()); err != nil {
 		c.cfg.Log.Warn("the last metrics may not have reached their logger", "error", err)
 	}
-	quiescent, err := ask[bool](ctx, c.cfg.Peers, tracker, "is_quiescent")
+	quiescent, err := peer.Ask[bool](ctx, c.cfg.Peers, tracker, "is_quiescent")
 	summary := ""
 	if err == nil && !quiescent {
-		summary, err = ask[string](ctx, c.cfg.Peers, tracker, "get_running_status_summary")
+		summary, err = peer.Ask[string](ctx, c.cfg.Peers, tracker, "get_running_status_summary")
 	}
 	if err != nil {
 		summary = err.Error()

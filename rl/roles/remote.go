@@ -7,33 +7,34 @@ import (
 
 	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/rl"
+	"github.com/fray-ml/fray/rl/peer"
 	"github.com/fray-ml/fray/rl/validation"
 	"github.com/fray-ml/fray/sleep"
 )
 
 // remoteLoader reads a loader's status, and has it give tasks again.
 type remoteLoader struct {
-	peers Peers
+	peers peer.Peers
 	name  rl.Role
 }
 
 func (l remoteLoader) Status(ctx context.Context) (rl.LoaderStatus, error) {
-	return ask[rl.LoaderStatus](ctx, l.peers, string(l.name), "status")
+	return peer.Ask[rl.LoaderStatus](ctx, l.peers, string(l.name), "status")
 }
 
 func (l remoteLoader) WaitQuiet(ctx context.Context, seconds float64) (rl.LoaderStatus, error) {
-	return ask[rl.LoaderStatus](ctx, l.peers, string(l.name), "wait_quiet", seconds)
+	return peer.Ask[rl.LoaderStatus](ctx, l.peers, string(l.name), "wait_quiet", seconds)
 }
 
 func (l remoteLoader) RollOutAgain(ctx context.Context, pool string, epoch int, tasks []rl.TaskAgain) ([]string, error) {
-	return ask[[]string](ctx, l.peers, string(l.name), "roll_out_again", pool, epoch, tasks)
+	return peer.Ask[[]string](ctx, l.peers, string(l.name), "roll_out_again", pool, epoch, tasks)
 }
 
 // remoteNotifier reports batches to the weight sync controller.
-type remoteNotifier struct{ peers Peers }
+type remoteNotifier struct{ peers peer.Peers }
 
 func (n remoteNotifier) BatchReady(ctx context.Context, tag rl.ModelTag, batchID string, oldest *int64) (rl.BatchVerdict, error) {
-	verdict, err := ask[*rl.BatchVerdict](ctx, n.peers, string(rl.WeightSyncController), "trajectory_pool_notify_batch_ready", tag, batchID, oldest)
+	verdict, err := peer.Ask[*rl.BatchVerdict](ctx, n.peers, string(rl.WeightSyncController), "trajectory_pool_notify_batch_ready", tag, batchID, oldest)
 	if err != nil {
 		return rl.BatchVerdict{}, err
 	}
@@ -45,7 +46,7 @@ func (n remoteNotifier) BatchReady(ctx context.Context, tag rl.ModelTag, batchID
 
 // remoteMetrics has metrics logged by the activity tracker, at its step.
 type remoteMetrics struct {
-	peers    Peers
+	peers    peer.Peers
 	backends []rl.LoggerBackend
 }
 
@@ -61,7 +62,7 @@ func (m remoteMetrics) LogMetrics(ctx context.Context, measured validation.Measu
 
 func (m remoteMetrics) log(ctx context.Context, measured validation.Measured) error {
 	name := string(rl.ActivityTracker)
-	step, err := ask[int64](ctx, m.peers, name, "get_training_step")
+	step, err := peer.Ask[int64](ctx, m.peers, name, "get_training_step")
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/fray-ml/fray/rl/config"
 	"github.com/fray-ml/fray/rl/ended"
 	"github.com/fray-ml/fray/rl/journal"
+	"github.com/fray-ml/fray/rl/peer"
 	"github.com/fray-ml/fray/rl/record"
 	"github.com/fray-ml/fray/sleep"
 	"github.com/fray-ml/fray/state/store"
@@ -71,7 +72,7 @@ func Serve(ctx context.Context, parts []Part, cfg *config.Config, env Environmen
 		client = actorrpc.NewClient(local, actorrpc.Config{Identity: env.Host.Identity, Namespace: env.Host.Namespace})
 		defer func() { err = errors.Join(err, client.Close()) }()
 	}
-	b := &builder{cfg: cfg, env: env, peers: PeersOf(client)}
+	b := &builder{cfg: cfg, env: env, peers: peer.Of(client)}
 	defer func() { err = errors.Join(err, b.close()) }()
 	for _, part := range withTracker(parts, cfg) {
 		if err := b.add(ctx, part); err != nil {
@@ -163,7 +164,7 @@ func shutdown(server *host.Server, names []string) error {
 type builder struct {
 	cfg    *config.Config
 	env    Environment
-	peers  Peers
+	peers  peer.Peers
 	actors []actor
 	closed []func() error
 	failed []func(ctx context.Context) error // each waits until a journal cannot be written

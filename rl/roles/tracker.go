@@ -13,13 +13,14 @@ import (
 	"github.com/fray-ml/fray/rl"
 	"github.com/fray-ml/fray/rl/activity"
 	"github.com/fray-ml/fray/rl/optional"
+	"github.com/fray-ml/fray/rl/peer"
 	"github.com/fray-ml/fray/rl/record"
 )
 
 // TrackerConfig is of the actor activity_tracker.
 type TrackerConfig struct {
 	Tracker activity.Config
-	Peers   Peers
+	Peers   peer.Peers
 	Post    func(backend rl.LoggerBackend, fields map[string]any) error // to an experiment logger
 	Flush   func(ctx context.Context) error                             // returns once all posts have reached their loggers; nil: at once
 	Back    func()                                                      // the training step went back; nil: nothing
@@ -31,7 +32,7 @@ type TrackerConfig struct {
 
 // Tracker is the actor of the activity tracker. Its exported methods are what can be called.
 type Tracker struct {
-	peers Peers
+	peers peer.Peers
 	post  func(rl.LoggerBackend, map[string]any) error
 	flush func(context.Context) error
 	back  func()
@@ -161,7 +162,7 @@ func (t *Tracker) WaitQuiescent(ctx context.Context, timeout ...*float64) bool {
 // IsRolloutWorkerQuiescent reports whether no rollout worker works and none has a task leased. The lease of a task
 // is its activity, so that there is no moment between the two.
 func (t *Tracker) IsRolloutWorkerQuiescent(ctx context.Context) (bool, error) {
-	status, err := ask[rl.LoaderStatus](ctx, t.peers, string(rl.DataLoader), "status")
+	status, err := peer.Ask[rl.LoaderStatus](ctx, t.peers, string(rl.DataLoader), "status")
 	if err != nil {
 		return false, err
 	}
@@ -224,7 +225,7 @@ func (t *Tracker) liveness(ctx context.Context, limit float64) map[string]time.D
 	var calls sync.WaitGroup
 	for i, m := range modules {
 		calls.Go(func() {
-			healthy, err := ask[bool](ctx, t.peers, m.Name, "health_check")
+			healthy, err := peer.Ask[bool](ctx, t.peers, m.Name, "health_check")
 			if err == nil && !healthy {
 				err = &UnhealthyError{Module: m.Name}
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/fray-ml/fray/rl"
 	"github.com/fray-ml/fray/rl/activity"
 	"github.com/fray-ml/fray/rl/checkpoint"
+	"github.com/fray-ml/fray/rl/peer"
 	"github.com/fray-ml/fray/rl/run"
 	"github.com/fray-ml/fray/sleep"
 )
@@ -44,7 +45,7 @@ func (w *watcher) health(ctx context.Context) {
 		if !isObserved(w.controller.Status().Phase) {
 			continue // modules may not be there yet, or not any more
 		}
-		seconds, err := ask[map[string]float64](ctx, cfg.Peers, string(rl.ActivityTracker), "get_unhealthy_modules", cfg.HealthTimeout.Seconds())
+		seconds, err := peer.Ask[map[string]float64](ctx, cfg.Peers, string(rl.ActivityTracker), "get_unhealthy_modules", cfg.HealthTimeout.Seconds())
 		if err != nil {
 			cfg.Log.Warn("the modules' health is not known", "error", err)
 			continue
@@ -73,7 +74,7 @@ func (w *watcher) observe(ctx context.Context, state run.State) (run.Observation
 		ctx, cancel := context.WithTimeout(ctx, observeTimeout)
 		defer cancel()
 		var err error
-		if o.Step, err = ask[int64](ctx, c.cfg.Peers, string(rl.ActivityTracker), "get_training_step"); err != nil {
+		if o.Step, err = peer.Ask[int64](ctx, c.cfg.Peers, string(rl.ActivityTracker), "get_training_step"); err != nil {
 			return o, err
 		}
 		if err := w.modules(ctx, &o); err != nil {
@@ -89,7 +90,7 @@ func (w *watcher) observe(ctx context.Context, state run.State) (run.Observation
 	case run.Stopping:
 		ctx, cancel := context.WithTimeout(ctx, observeTimeout)
 		defer cancel()
-		quiescent, err := ask[bool](ctx, c.cfg.Peers, string(rl.ActivityTracker), "is_quiescent")
+		quiescent, err := peer.Ask[bool](ctx, c.cfg.Peers, string(rl.ActivityTracker), "is_quiescent")
 		o.Quiescent = quiescent && state.Begun && c.stopped()
 		return o, err
 	case run.Initializing, run.Syncing, run.Starting, run.Rewinding, run.Ended:
@@ -104,7 +105,7 @@ const observeTimeout = 5 * time.Second
 func (w *watcher) modules(ctx context.Context, o *run.Observation) error {
 	c := w.controller
 	if now := c.cfg.Now(); c.cfg.Errors > 0 && now.Sub(w.checked) >= c.cfg.Errors {
-		health, err := ask[activity.HealthStatus](ctx, c.cfg.Peers, string(rl.ActivityTracker), "get_error_health_status")
+		health, err := peer.Ask[activity.HealthStatus](ctx, c.cfg.Peers, string(rl.ActivityTracker), "get_error_health_status")
 		if err != nil {
 			return err
 		}
@@ -131,30 +132,30 @@ func (w *watcher) validation(ctx context.Context, o *run.Observation) (err error
 	if o.Complete {
 		return nil
 	}
-	o.Complete, err = ask[bool](ctx, w.controller.cfg.Peers, string(rl.Validator), "is_complete")
+	o.Complete, err = peer.Ask[bool](ctx, w.controller.cfg.Peers, string(rl.Validator), "is_complete")
 	return err
 }
 
 func (w *watcher) flow(ctx context.Context, o *run.Observation) (err error) {
 	peers := w.controller.cfg.Peers
-	if o.Loader, err = ask[rl.LoaderStatus](ctx, peers, string(rl.DataLoader), "status"); err != nil {
+	if o.Loader, err = peer.Ask[rl.LoaderStatus](ctx, peers, string(rl.DataLoader), "status"); err != nil {
 		return err
 	}
 	o.PoolsEmpty = true
 	for _, pool := range w.controller.cfg.Cast.Pools {
-		empty, err := ask[bool](ctx, peers, pool, "is_empty")
+		empty, err := peer.Ask[bool](ctx, peers, pool, "is_empty")
 		if err != nil {
 			return err
 		}
 		o.PoolsEmpty = o.PoolsEmpty && empty
 	}
-	if o.TrainBatchesEmpty, err = ask[bool](ctx, peers, string(rl.TrainBatchPool), "is_empty"); err != nil {
+	if o.TrainBatchesEmpty, err = peer.Ask[bool](ctx, peers, string(rl.TrainBatchPool), "is_empty"); err != nil {
 		return err
 	}
-	if o.Quiescent, err = ask[bool](ctx, peers, string(rl.ActivityTracker), "is_quiescent"); err != nil {
+	if o.Quiescent, err = peer.Ask[bool](ctx, peers, string(rl.ActivityTracker), "is_quiescent"); err != nil {
 		return err
 	}
-	status, err := ask[WeightsStatus](ctx, peers, string(rl.WeightSyncController), "status")
+	status, err := peer.Ask[WeightsStatus](ctx, peers, string(rl.WeightSyncController), "status")
 	if err != nil {
 		return err
 	}

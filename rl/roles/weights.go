@@ -12,6 +12,7 @@ import (
 	"github.com/fray-ml/fray/rl"
 	"github.com/fray-ml/fray/rl/journal"
 	"github.com/fray-ml/fray/rl/optional"
+	"github.com/fray-ml/fray/rl/peer"
 	"github.com/fray-ml/fray/rl/record"
 	"github.com/fray-ml/fray/rl/weights"
 )
@@ -25,7 +26,7 @@ type Copier interface {
 // WeightsConfig is of the actor weight_sync_controller.
 type WeightsConfig struct {
 	Machine weights.Config
-	Peers   Peers
+	Peers   peer.Peers
 	Copier  Copier
 	Pools   []string       // actors of the trajectory pools
 	Journal record.Journal // nil: nothing outlives the process
@@ -35,7 +36,7 @@ type WeightsConfig struct {
 
 // Weights is the actor of weight synchronization. Its exported methods are what can be called.
 type Weights struct {
-	peers  Peers
+	peers  peer.Peers
 	copier Copier
 	pools  []string
 	log    *slog.Logger

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/fray-ml/fray/rl"
+	"github.com/fray-ml/fray/rl/peer"
 	"github.com/fray-ml/fray/rl/weights"
 	"github.com/fray-ml/fray/sleep"
 )
@@ -67,9 +68,9 @@ func (w *Weights) carryOut(ctx context.Context, action weights.Action) bool {
 func (w *Weights) attempt(ctx context.Context, action weights.Action) error {
 	switch action.Verb {
 	case weights.LockPools:
-		return partsError("notify_weight_sync_starting", callAll(ctx, w.peers, w.pools, "notify_weight_sync_starting", action.Tag))
+		return peer.ErrorOf("notify_weight_sync_starting", peer.CallAll(ctx, w.peers, w.pools, "notify_weight_sync_starting", action.Tag))
 	case weights.UnlockPools:
-		return partsError("unlock_for_weight_sync", callAll(ctx, w.peers, w.pools, "unlock_for_weight_sync", action.Tag, action.Version))
+		return peer.ErrorOf("unlock_for_weight_sync", peer.CallAll(ctx, w.peers, w.pools, "unlock_for_weight_sync", action.Tag, action.Version))
 	case weights.UnlockLoader:
 		return w.unlockLoader(ctx, action)
 	case weights.Copy:
@@ -84,7 +85,7 @@ func (w *Weights) unlockLoader(ctx context.Context, action weights.Action) error
 	at, isFirst := w.of(action.Tag).UnlockAt, false
 	for {
 		if at == nil {
-			status, err := ask[rl.LoaderStatus](ctx, w.peers, name, "status")
+			status, err := peer.Ask[rl.LoaderStatus](ctx, w.peers, name, "status")
 			if err != nil {
 				return err
 			}
@@ -93,7 +94,7 @@ func (w *Weights) unlockLoader(ctx context.Context, action weights.Action) error
 				return err
 			}
 		}
-		unlocked, err := ask[bool](ctx, w.peers, name, "unlock_for_next_batch", *at)
+		unlocked, err := peer.Ask[bool](ctx, w.peers, name, "unlock_for_next_batch", *at)
 		if err != nil {
 			return err
 		}

@@ -1,4 +1,5 @@
-package roles
+// Package peer calls the other actors of a run: one, or many at once. Start with Peers.
+package peer
 
 import (
 	"context"
@@ -32,8 +33,8 @@ type remotePeers struct {
 
 var _ Peers = (*remotePeers)(nil)
 
-// PeersOf calls the actors of a client's namespace.
-func PeersOf(client *actorrpc.Client) Peers {
+// Of calls the actors of a client's namespace.
+func Of(client *actorrpc.Client) Peers {
 	return &remotePeers{client: client, handles: map[string]actorrpc.Handle{}}
 }
 
@@ -71,8 +72,8 @@ func (p *remotePeers) Incarnations(ctx context.Context) (map[string]string, erro
 	return incarnations, nil
 }
 
-// ask calls a method whose result is of a type.
-func ask[R any](ctx context.Context, p Peers, actor, method string, args ...any) (R, error) {
+// Ask calls a method whose result is of a type.
+func Ask[R any](ctx context.Context, p Peers, actor, method string, args ...any) (R, error) {
 	var result R
 	got, err := p.Call(ctx, actor, method, args...)
 	if err != nil {
@@ -91,8 +92,8 @@ func ask[R any](ctx context.Context, p Peers, actor, method string, args ...any)
 	return result, nil
 }
 
-// callAll calls a method of actors at once, and returns the errors of those that failed, by name.
-func callAll(ctx context.Context, p Peers, actors []string, method string, args ...any) map[string]error {
+// CallAll calls a method of actors at once, and returns the errors of those that failed, by name.
+func CallAll(ctx context.Context, p Peers, actors []string, method string, args ...any) map[string]error {
 	var mu sync.Mutex
 	failed := map[string]error{}
 	var calls sync.WaitGroup
@@ -132,15 +133,16 @@ func (e *PartsError) Unwrap() []error {
 	return all
 }
 
-func partsError(method string, failed map[string]error) error {
+// ErrorOf is a PartsError of those that failed, nil if none did.
+func ErrorOf(method string, failed map[string]error) error {
 	if len(failed) == 0 {
 		return nil
 	}
 	return &PartsError{Method: method, Failed: failed}
 }
 
-// raised reports whether an error is one that a method returned or raised, so that a repetition meets it again.
-func raised(err error) bool {
+// Raised reports whether an error is one that a method returned or raised, so that a repetition meets it again.
+func Raised(err error) bool {
 	e, ok := errors.AsType[*rpcerror.Error](err)
 	return ok && e.Code == rpcerror.CodeApplication
 }
