@@ -45,6 +45,7 @@ var (
 // released. With -faults.all it tries every fault at every request that a run
 // without faults makes, against one whose lease and patience are shorter.
 func TestBucketFaults(t *testing.T) {
+	t.Parallel()
 	needsFray(t)
 	service := newFaultService(t)
 	program := fray

@@ -184,6 +184,7 @@ func (s *amendStack) amendments(t *testing.T) (int, error) {
 // the rest, and no task ever starts again. In the bucket only if FRAY_TEST_SOAK
 // is set.
 func TestCrashAmend(t *testing.T) {
+	t.Parallel()
 	t.Run("directory", func(t *testing.T) { proveAmendCrashes(t, nil) })
 	if allPoints() {
 		t.Run("bucket", func(t *testing.T) { proveAmendCrashes(t, emulatorWith(t, false)) })

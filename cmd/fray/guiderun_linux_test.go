@@ -60,6 +60,7 @@ func TestQuickstartGuide(t *testing.T) {
 // and watches its first file there. A program of its own stands for that of the image, which the
 // emulated machines do not use; the login is that of Google's own program.
 func TestGCPGuide(t *testing.T) {
+	t.Parallel()
 	needsFray(t)
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

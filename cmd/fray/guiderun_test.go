@@ -79,6 +79,7 @@ func runGuide(t *testing.T, dir, script string) string {
 
 // TestRehearsalGuide: the command of the guide's first block prints a report as shown.
 func TestRehearsalGuide(t *testing.T) {
+	t.Parallel()
 	needsFray(t)
 	dir := t.TempDir()
 	writeConfig(t, dir, snippets(t, "gcp.md", 2)[0])
@@ -136,6 +137,7 @@ func TestClusterGuide(t *testing.T) {
 // TestFailuresGuide breaks the README's trainer with the guide's commands, and sees the
 // attempts that the guide's table promises.
 func TestFailuresGuide(t *testing.T) {
+	t.Parallel()
 	needsFray(t)
 	readme, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
 	if err != nil {

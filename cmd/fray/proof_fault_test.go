@@ -18,6 +18,7 @@ import (
 // each of those after which Terraform's state stays locked or unsaved. The
 // apply succeeds, and the next one is not kept out.
 func TestSingleFault(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name  string
 		hits  func(*http.Request) bool

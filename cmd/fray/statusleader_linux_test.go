@@ -19,6 +19,7 @@ import (
 // controller is stopped, killed, or at an address where packets vanish, and that
 // it does not answer.
 func TestStatusOfASilentController(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	t.Cleanup(func() { endProcesses(dir) })
 	writeConfig(t, dir, sleeper)
