@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strings"
@@ -33,7 +34,22 @@ type JobDetail struct {
 	MaxPreempts  int                  `json:"max_preemptions"` // -1: no end
 	RetryAt      time.Time            `json:"retry_at,omitzero"`
 	DependsOn    []string             `json:"depends_on,omitempty"`
-	Now          time.Time            `json:"now"` // the controller's clock
+	Schedule     *ScheduleRow         `json:"schedule,omitempty"` // absent of a job without one
+	Now          time.Time            `json:"now"`                // the controller's clock
+}
+
+// ScheduleRow is where a job with a schedule stands.
+type ScheduleRow struct {
+	Cron     string    `json:"cron"`
+	Timezone string    `json:"timezone"`
+	Suspend  bool      `json:"suspend,omitempty"`
+	Next     time.Time `json:"next,omitzero"` // when the next run is due
+	Run      int       `json:"run"`           // number of the last run that began, RunDueAt when it was due
+	RunDueAt time.Time `json:"run_due_at,omitzero"`
+	Queued   int       `json:"queued,omitempty"` // runs that wait for the present one
+	Ended    int       `json:"ended,omitempty"`  // number of the last run that has ended, and how
+	// Outcome is absent before the first end.
+	Outcome schema.JobStatus `json:"outcome,omitempty"`
 }
 
 // EnvRow is a variable of a job's environment.
@@ -105,7 +121,7 @@ func (s *Server) job(w http.ResponseWriter, r *http.Request) {
 	}
 	out := JobDetail{
 		Version: f.version, JobRow: *e.row, Below: []JobRow{}, Attempts: []AttemptRow{}, Command: []string{},
-		RetryAt: e.job.RetryAt, Now: s.cfg.Now(), Choice: choiceOf(e.job),
+		RetryAt: e.job.RetryAt, Now: s.cfg.Now(), Choice: choiceOf(e.job), Schedule: scheduleOf(e.job),
 	}
 	if p := x.pending[e.addr]; p != nil && !e.past && !e.job.Status.Ended() {
 		out.Pending = p.Reasons
@@ -121,6 +137,19 @@ func (s *Server) job(w http.ResponseWriter, r *http.Request) {
 		out.describe(e.job.Spec)
 	}
 	answer(w, http.StatusOK, out)
+}
+
+func scheduleOf(j *state.Job) *ScheduleRow {
+	if j.Spec == nil || j.Spec.Schedule == nil {
+		return nil
+	}
+	s := j.Spec.Schedule
+	row := &ScheduleRow{Cron: s.Cron, Timezone: cmp.Or(s.Timezone, "UTC"), Suspend: s.Suspend}
+	if runs := j.Scheduled; runs != nil {
+		row.Next, row.Run, row.RunDueAt, row.Queued = runs.Due, runs.Run, runs.DueAt, len(runs.Queued)
+		row.Ended, row.Outcome = runs.Ended, runs.Outcome
+	}
+	return row
 }
 
 func below(e *jobEntry, depth int, into *[]JobRow) {

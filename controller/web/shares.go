@@ -6,8 +6,12 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/fray-ml/fray/accelerators"
+	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/accounting"
+	"github.com/fray-ml/fray/plan/render"
 	"github.com/fray-ml/fray/schema"
 )
 
@@ -47,11 +51,30 @@ type ShareList struct {
 	Chips   int        `json:"chips"` // held by all
 	CPU     float64    `json:"cpu"`
 	Shares  []ShareRow `json:"shares"` // by namespace
+	// MoneyBudgets are how the cost blocks of namespaces stand this month, each in words too.
+	MoneyBudgets []MoneyRow `json:"money_budgets,omitempty"`
+}
+
+// MoneyRow is how the cost block of a namespace stands.
+type MoneyRow struct {
+	plan.MoneyBudget
+	Text string `json:"text"`
+}
+
+// moneyRows are those of all namespaces that have a cost block.
+func moneyRows(snap *Snapshot, now time.Time) []MoneyRow {
+	var rows []MoneyRow
+	for _, b := range accounting.Budgets(wantedOf(snap), snap.Doc.Metering, now) {
+		rows = append(rows, MoneyRow{MoneyBudget: b, Text: render.MoneyBudget(&b)})
+	}
+	return rows
 }
 
 func (s *Server) shares(w http.ResponseWriter, _ *http.Request) {
 	f := s.current.Load()
-	answer(w, http.StatusOK, shareList(f.snap, f.look(), f.version))
+	list := shareList(f.snap, f.look(), f.version)
+	list.MoneyBudgets = moneyRows(f.snap, s.cfg.Now())
+	answer(w, http.StatusOK, list)
 }
 
 // Shares are what the namespaces of a snapshot have, by name.

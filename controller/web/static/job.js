@@ -76,8 +76,19 @@ const heading = (j) => [
     j.admitted_at ? fact("Submitted", ago(j.admitted_at)) : null,
     j.ended_at ? fact("Ended", ago(j.ended_at)) : null,
     j.retry_at && Date.parse(j.retry_at) > clock() ? fact("Next try in", until(j.retry_at)) : null,
+    j.schedule ? fact("Schedule", [h("span", { class: "mono" }, j.schedule.cron), ` ${j.schedule.timezone}`]) : null,
+    j.schedule ? fact("Next run", nextRun(j.schedule)) : null,
+    j.schedule?.outcome ? fact("Last run", `run ${j.schedule.ended} ${j.schedule.outcome}`) : null,
     fact("Failures", budget(j.failures, j.max_failures)),
     fact("Preemptions", budget(j.preemptions, j.max_preemptions))),
+];
+
+const day = (at) => new Date(at).toLocaleString([], { dateStyle: "medium", timeStyle: "short", hour12: false });
+
+// nextRun is when the next run of a schedule begins.
+const nextRun = (s) => [
+  s.suspend ? "suspended" : !s.next ? "none" : Date.parse(s.next) > clock() ? ["in ", until(s.next), `, at ${day(s.next)}`] : `due since ${day(s.next)}`,
+  s.queued ? `; ${count(s.queued)} queued` : "",
 ];
 
 // chosen is why a job has the alternative that it has, and none of those before it.

@@ -5,16 +5,32 @@ import { count, percent } from "./format.js";
 
 export function shares(root) {
   const table = h("section", { class: "card" });
+  const spent = h("section", { class: "card", hidden: true });
   root.append(h("h1", null, "Fair share"),
-    h("p", { class: "note lead" }, "The bar is what a namespace holds of all that is held, by the resource of which it has most; the mark is its weight among those that hold or wait for something."), table);
+    h("p", { class: "note lead" }, "The bar is what a namespace holds of all that is held, by the resource of which it has most; the mark is its weight among those that hold or wait for something."), table, spent);
   return {
     async update(_, fresh) {
       if (!fresh) return;
       const all = await get("shares").catch((error) => ({ error: error.message, shares: [] }));
+      spent.hidden = !all.money_budgets?.length;
+      if (!spent.hidden) fill(spent, money(all.money_budgets));
       fill(table, all.shares.length ? view(all) : h("p", { class: "empty" }, all.error ?? "No namespace has jobs."));
     },
   };
 }
+
+// What namespaces have spent of their budgets of money this month.
+const money = (budgets) => [
+  h("h2", null, "Money this month"),
+  h("div", { class: "scroll" }, h("table", { class: "shares money" },
+    h("thead", null, h("tr", null, h("th", { scope: "col" }, "Namespace"), h("th", { scope: "col", class: "widest" }, "Used of the budget"), h("th", { scope: "col", class: "num" }, "Limit"))),
+    h("tbody", null, budgets.map((b) => h("tr", { "data-key": b.namespace },
+      h("th", { scope: "row", class: "mono" }, b.namespace),
+      h("td", { class: "widest" }, h("div", { class: "share", role: "img", "aria-label": `${percent(b.counted / b.limit)} used` },
+        h("i", { class: b.level ? "f-over" : "f-running", style: { width: percentWidth(b.counted / b.limit) } })),
+      h("span", { class: b.level ? "sub level-warn" : "sub" }, b.text)),
+      h("td", { class: "num" }, `$${count(b.limit)}`)))))),
+];
 
 const view = (all) => h("div", { class: "scroll" }, h("table", { class: "shares" },
   h("thead", null, h("tr", null, h("th", { scope: "col" }, "Namespace"), h("th", { scope: "col", class: "widest" }, "Share and entitled"),
