@@ -131,14 +131,24 @@ func (s *saver) wait() time.Duration {
 // something waits for a save.
 const urgentShare = 20
 
+// urgentEntries is the least time between two entries of a journal where something waits
+// for the second. Each is an object of its own, and the snapshot is written once for many.
+const urgentEntries = 200 * time.Millisecond
+
 // urgentWait is the same where something waits for it. A store that takes writes
-// of one object at any rate gets one as soon as that costs little of the time.
+// of one object at any rate gets one as soon as that costs little of the time, and a journal
+// gets an entry soon.
 func (s *saver) urgentWait() time.Duration {
-	wait := s.wait()
-	if wait == 0 || s.store.WriteInterval() > 0 {
-		return wait
+	wait, since := s.wait(), s.now().Sub(s.last)
+	switch {
+	case wait == 0:
+		return 0
+	case s.store.WriteInterval() == 0:
+		return min(wait, max(0, urgentShare*s.took-since))
+	case s.writer.Journaled():
+		return min(wait, max(0, urgentEntries-since))
 	}
-	return min(wait, max(0, urgentShare*s.took-s.now().Sub(s.last)))
+	return wait
 }
 
 // save writes doc.

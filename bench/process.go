@@ -352,15 +352,16 @@ func parentOf(pid int) int {
 const (
 	scaleDeaths = 30
 	scaleQuiet  = time.Minute
+	scaleSettle = 15 * time.Second
 )
 
 // scaled measures a controller over many simulated hosts.
 func (b *bench) scaled() error {
 	for _, n := range b.opts.hosts {
 		r, err := scale.Bench{
-			Slices: n / scale.Hosts, Deaths: scaleDeaths, Quiet: scaleQuiet, Log: b.log,
+			Slices: n / scale.Hosts, Deaths: scaleDeaths, Quiet: scaleQuiet, Settle: scaleSettle, Log: b.log,
 			Start: func(ctx context.Context, url string) *exec.Cmd {
-				cmd := exec.CommandContext(ctx, b.self, oneArg, oneScale, url, "")
+				cmd := exec.CommandContext(ctx, b.self, oneArg, oneScale, url, b.opts.profiles)
 				cmd.Env = append(os.Environ(), "STORAGE_EMULATOR_HOST=")
 				return cmd
 			},

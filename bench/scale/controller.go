@@ -27,6 +27,8 @@ type command string
 const (
 	tell    command = "tell"
 	preempt command = "preempt"
+	// profile begins another CPU profile, and writes one of the heap.
+	profile command = "profile"
 )
 
 // figure is how a controller's process stands.
@@ -39,9 +41,14 @@ type figure struct {
 }
 
 // Control is the process of a controller over the bucket at an address. It ends with in.
-func Control(ctx context.Context, url string, in io.Reader, out io.Writer) error {
+// It writes profiles to a directory; "": none.
+func Control(ctx context.Context, url, profiles string, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	written := profiling{dir: profiles}
+	if err := written.next(); err != nil {
+		return err
+	}
 	s, err := open(ctx, url, &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}}, time.Second)
 	if err != nil {
 		return err
@@ -72,8 +79,14 @@ func Control(ctx context.Context, url string, in io.Reader, out io.Writer) error
 	}()
 	lines := bufio.NewScanner(in)
 	for lines.Scan() {
-		if command(lines.Text()) == preempt {
+		switch command(lines.Text()) {
+		case preempt:
 			p.preempt()
+		case profile:
+			if err := written.next(); err != nil {
+				return err
+			}
+		case tell:
 		}
 		mu.Lock()
 		now := f

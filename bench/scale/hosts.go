@@ -66,24 +66,24 @@ func (f *fleet) add(spec schema.SliceSpec) *slice {
 	return s
 }
 
-// write writes the reports of a slice's hosts to the store.
-func (s *slice) write(ctx context.Context) error {
+// write writes the reports of a slice's hosts to a store.
+func (s *slice) write(ctx context.Context, in store.Store) error {
 	for n := range s.hosts {
-		if err := s.writeHost(ctx, n); err != nil {
+		if err := s.writeHost(ctx, in, n); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *slice) writeHost(ctx context.Context, n int) error {
+func (s *slice) writeHost(ctx context.Context, in store.Store, n int) error {
 	s.mu.Lock()
 	data, err := json.Marshal(s.hosts[n].report)
 	s.mu.Unlock()
 	if err != nil {
 		return err
 	}
-	_, err = s.fleet.store.Put(ctx, store.HostKey(s.spec.Name, n), data, store.Any)
+	_, err = in.Put(ctx, store.HostKey(s.spec.Name, n), data, store.Any)
 	return err
 }
 
@@ -116,6 +116,15 @@ func (s *slice) obey(n int, object state.Generation, data []byte) bool {
 	return true
 }
 
+// finish has the task of a host end well.
+func (s *slice) finish(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	code, task := 0, *s.hosts[n].report.Task
+	task.State, task.ExitCode, task.EndedAt = schema.TaskSucceeded, &code, time.Now()
+	s.hosts[n].report.Task = &task
+}
+
 // die has the task of a host fail.
 func (s *slice) die(ctx context.Context, n int) {
 	s.mu.Lock()
@@ -128,7 +137,7 @@ func (s *slice) die(ctx context.Context, n int) {
 	r := h.report
 	s.mu.Unlock()
 	h.link.Report(r)
-	go func() { _ = s.writeHost(ctx, n) }()
+	go func() { _ = s.writeHost(ctx, s.fleet.store, n) }()
 }
 
 // mint makes the token of a host.
@@ -188,7 +197,7 @@ func (s *slice) assigned(ctx context.Context, n int, object state.Generation, da
 	r := s.hosts[n].report
 	s.mu.Unlock()
 	s.hosts[n].link.Report(r)
-	_ = s.writeHost(ctx, n)
+	_ = s.writeHost(ctx, s.fleet.store, n)
 }
 
 // beat reports that a host lives: by stream at its pace, and to the store now and then.
@@ -204,7 +213,7 @@ func (s *slice) beat(ctx context.Context, n int) {
 		h.link.Report(r)
 		if time.Since(written) > signOfLife || !h.link.Live() && time.Since(written) > hostlink.HeartbeatDefault {
 			written = time.Now()
-			_ = s.writeHost(ctx, n)
+			_ = s.writeHost(ctx, s.fleet.store, n)
 		}
 		if !sleep.For(ctx, h.link.Heartbeat()) {
 			return

@@ -17,15 +17,9 @@ import (
 	"os"
 	"os/exec"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/fray-ml/fray/apply"
-	"github.com/fray-ml/fray/providers"
-	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/sleep"
-	"github.com/fray-ml/fray/state"
-	"github.com/fray-ml/fray/state/store"
 )
 
 // Hosts is how many hosts a slice has.
@@ -35,7 +29,6 @@ const (
 	accelerator = "v5litepod-32" // a slice of eight hosts
 	zone        = "us-west4-a"
 	patience    = 2 * time.Minute
-	settling    = 15 * time.Second
 	// slicesAge is more than a slice must live for its end to say nothing of its zone.
 	slicesAge = 24 * time.Hour
 	poll      = 50 * time.Millisecond
@@ -46,6 +39,7 @@ type Bench struct {
 	Slices int
 	Deaths int
 	Quiet  time.Duration
+	Settle time.Duration // between two of what is measured
 	// Start makes the process of a controller over the bucket at an address.
 	Start func(ctx context.Context, url string) *exec.Cmd
 	Log   io.Writer
@@ -102,74 +96,6 @@ func (p *process) end() {
 	_ = p.cmd.Wait()
 }
 
-// seeding is a store whose hosts obey as soon as an assignment is written.
-type seeding struct {
-	store.Store
-	slices map[string]*slice
-}
-
-// Put writes an object; the hosts of an assignment obey.
-func (s seeding) Put(ctx context.Context, key string, data []byte, want store.Generation) (store.Generation, error) {
-	g, err := s.Store.Put(ctx, key, data, want)
-	if err != nil || !strings.HasPrefix(key, store.AssignPrefix) {
-		return g, err
-	}
-	var a state.Assignment
-	if err := json.Unmarshal(data, &a); err != nil {
-		return g, err
-	}
-	of := s.slices[a.Slice]
-	for n := range of.hosts {
-		of.obey(n, g, data)
-	}
-	return g, of.write(ctx)
-}
-
-// seed brings a stack about whose tasks run on all hosts.
-func seed(ctx context.Context, f *fleet, n int) error {
-	in := seeding{Store: f.store, slices: map[string]*slice{}}
-	p := &provider{slices: map[string]schema.SliceStatus{}}
-	p.made = func(spec schema.SliceSpec) error {
-		s := f.add(spec)
-		p.mu.Lock()
-		f.slices = append(f.slices, s)
-		in.slices[spec.Name] = s
-		p.mu.Unlock()
-		return s.write(ctx)
-	}
-	s, err := apply.New(ctx, apply.Config{
-		Store: in, Providers: map[schema.ProviderName]providers.Provider{schema.ProviderGCP: p}, Parallelism: 1,
-		Epoch: 1, Valid: func() error { return nil }, Scope: apply.Scope{All: true},
-		Now: func() time.Time { return time.Now().Add(-slicesAge) },
-	})
-	if err != nil {
-		return err
-	}
-	desired := schema.Desired{Providers: []schema.Provider{{Name: schema.ProviderGCP, Project: "bench", Zones: []string{zone}}}}
-	for i := range n {
-		desired.Jobs = append(desired.Jobs, schema.Job{
-			Addr:      schema.Address{Kind: schema.KindJob, Name: "work", Key: schema.IntKey(i)},
-			Namespace: "work", Command: []schema.Text{schema.Plain("true")},
-			Resources: schema.Resources{Provider: schema.ProviderGCP, TPU: accelerator, Slices: 1, Preemptible: true},
-			Retries:   schema.Retries{Preemption: schema.Unlimited, Failure: schema.Unlimited},
-		})
-	}
-	if err := s.Accept(ctx, apply.Accept(s.Document(), apply.Request{Desired: desired})); err != nil {
-		return err
-	}
-	for {
-		next, err := s.Step(ctx)
-		if err != nil {
-			return err
-		}
-		if p := s.Last(); s.Idle() && len(p.Actions)+len(p.Pending) == 0 {
-			f.stack = s.Document().Stack()
-			return s.Save(ctx)
-		}
-		s.Wait(ctx, next)
-	}
-}
-
 // Measure measures one size.
 func (b Bench) Measure(ctx context.Context) (r Result, err error) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -212,10 +138,16 @@ func (b Bench) Measure(ctx context.Context) (r Result, err error) {
 	}
 	r.Connected = time.Since(began)
 	b.say("connected in %s", r.Connected)
+	if _, err := first.ask(profile); err != nil {
+		return r, err
+	}
 	if err := b.quiet(ctx, bucket, first, &r); err != nil {
 		return r, err
 	}
 	b.say("quiet %.1f%% of a core, peak %d, per host-hour %.0f writes, %.1f lists, %.1f reads", 100*r.Quiet, r.Peak, r.Writes, r.Lists, r.Reads)
+	if _, err := first.ask(profile); err != nil {
+		return r, err
+	}
 	for i := range b.Deaths {
 		took, err := f.slices[i*len(f.slices)/b.Deaths].death(ctx)
 		if err != nil {
@@ -234,6 +166,9 @@ func (b Bench) Measure(ctx context.Context) (r Result, err error) {
 		return r, err
 	}
 	b.say("takeover %s %s", r.First, r.Back)
+	if _, err := second.ask(profile); err != nil {
+		return r, err
+	}
 	return r, b.preempted(ctx, second, &r)
 }
 
@@ -265,7 +200,7 @@ func (f *fleet) connected(ctx context.Context) error {
 
 // quiet measures while nothing is to be done.
 func (b Bench) quiet(ctx context.Context, bucket *service, p *process, r *Result) error {
-	sleep.For(ctx, settling)
+	sleep.For(ctx, b.Settle)
 	before, err := p.ask(tell)
 	if err != nil {
 		return err
@@ -297,7 +232,7 @@ func (s *slice) death(ctx context.Context) (time.Duration, error) {
 
 // takeover kills the controller that leads.
 func (b Bench) takeover(ctx context.Context, f *fleet, first *process, r *Result) error {
-	sleep.For(ctx, settling) // until the second waits
+	sleep.For(ctx, b.Settle) // until the second waits
 	began := time.Now()
 	first.end()
 	took, err := f.slices[len(f.slices)/2].death(ctx)
@@ -316,11 +251,12 @@ const lapsed = 9 * time.Second
 
 // preempted has all slices taken away.
 func (b Bench) preempted(ctx context.Context, p *process, r *Result) error {
-	sleep.For(ctx, settling)
+	sleep.For(ctx, b.Settle)
 	began := time.Now()
 	if _, err := p.ask(preempt); err != nil {
 		return err
 	}
+	defer func() { _, _ = p.ask(profile) }()
 	for {
 		sleep.For(ctx, poll)
 		now, err := p.ask(tell)
