@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/sleep"
+	"github.com/fray-ml/fray/state/store"
 )
 
 // Hosts is how many hosts a slice has.
@@ -110,7 +111,7 @@ func (b Bench) Measure(ctx context.Context) (r Result, err error) {
 	if err != nil {
 		return r, err
 	}
-	f, err := newFleet(s, "")
+	f, err := newFleet(s, bucket.put)
 	if err != nil {
 		return r, err
 	}
@@ -129,6 +130,9 @@ func (b Bench) Measure(ctx context.Context) (r Result, err error) {
 		return r, err
 	}
 	defer first.end()
+	if err := leads(ctx, s); err != nil {
+		return r, err
+	}
 	began = time.Now()
 	for _, s := range f.slices {
 		s.connect(ctx)
@@ -183,6 +187,23 @@ func (f *fleet) hosts() (n int) {
 		n += len(s.hosts)
 	}
 	return n
+}
+
+// leads waits until a controller does.
+func leads(ctx context.Context, s store.Store) error {
+	for began := time.Now(); ; {
+		lease, err := store.ReadLease(ctx, s)
+		switch {
+		case err == nil && lease.Live(time.Now()):
+			return nil
+		case err != nil && !errors.Is(err, store.ErrNotFound):
+			return err
+		case time.Since(began) > patience:
+			return fmt.Errorf("a controller that leads: %w", errPatience)
+		case !sleep.For(ctx, poll):
+			return context.Cause(ctx)
+		}
+	}
 }
 
 // connected waits until all hosts are acknowledged.

@@ -34,7 +34,7 @@ func (s *seeding) made(spec schema.SliceSpec) error {
 	of := s.fleet.add(spec)
 	s.slices[spec.Name] = of
 	s.mu.Unlock()
-	return of.write(context.Background(), s)
+	return of.write(context.Background(), s.put)
 }
 
 // Put writes an object; the hosts of an assignment obey.
@@ -56,7 +56,11 @@ func (s *seeding) Put(ctx context.Context, key string, data []byte, want store.G
 			of.finish(n)
 		}
 	}
-	return g, of.write(ctx, s)
+	return g, of.write(ctx, s.put)
+}
+
+func (s *seeding) put(ctx context.Context, key string, data []byte) (store.Generation, error) {
+	return s.Store.Put(ctx, key, data, store.Any)
 }
 
 // finished is a job that runs once in a seeded stack; others are copies of it.
@@ -146,7 +150,7 @@ func (s *seeding) copy(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		generation, err := s.fleet.store.Put(ctx, object.Key, object.Data, store.Absent)
+		generation, err := s.fleet.put(ctx, object.Key, object.Data)
 		if err != nil {
 			return err
 		}

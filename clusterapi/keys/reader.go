@@ -74,7 +74,6 @@ func (r *Reader) Key(ctx context.Context, id token.ID) (token.Key, error) {
 		return key, nil
 	}
 	if key, ok := r.seen(id); ok {
-		r.remember(key)
 		return key, nil
 	}
 	select {
@@ -83,7 +82,11 @@ func (r *Reader) Key(ctx context.Context, id token.ID) (token.Key, error) {
 	case <-ctx.Done():
 		return token.Key{}, fmt.Errorf("look up a signing key: %w", ctx.Err())
 	}
-	if key, ok := r.cached(id); ok { // meanwhile
+	// Meanwhile: after a takeover many hosts connect while their reports are being read.
+	if key, ok := r.cached(id); ok {
+		return key, nil
+	}
+	if key, ok := r.seen(id); ok {
 		return key, nil
 	}
 	key, err := r.read(ctx, id)
