@@ -291,7 +291,7 @@ func getAll(ctx context.Context, s store.Store, keys []string) ([]store.Object, 
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	parallel := parallelReads
-	if len(keys) >= reportsAtOnce {
+	if len(keys) >= reportsAtOnce/2 {
 		parallel = manyReads
 	}
 	for range min(parallel, len(keys)) {

@@ -159,3 +159,33 @@ func TestALargeStateGetsAJournal(t *testing.T) {
 		}
 	})
 }
+
+// paced is a store that takes one write a second of an object.
+type paced struct{ store.Store }
+
+func (paced) WriteInterval() time.Duration { return time.Second }
+
+// A save that a deletion waits for does not wait for the second that one object takes where
+// it writes another object than the last one did.
+func TestUrgentSavesOfAJournal(t *testing.T) {
+	for journaled, most := range map[bool]time.Duration{true: 600 * time.Millisecond, false: 3 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld()
+			if journaled {
+				withJournal(t, w)
+			}
+			cfg := w.config()
+			cfg.Store, cfg.Eager = paced{w}, true
+			s := newStepper(t, cfg)
+			accept(t, s, jobs(2))
+			converge(t, s)
+			time.Sleep(apply.SaveInterval)
+			began := time.Now()
+			accept(t, s, schema.Desired{})
+			converge(t, s)
+			if took := time.Since(began); took > most || !journaled && took < apply.SaveInterval {
+				t.Errorf("with a journal %t: all was gone after %s, want at most %s, and %s without one", journaled, took, most, apply.SaveInterval)
+			}
+		})
+	}
+}
