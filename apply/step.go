@@ -58,7 +58,7 @@ func New(ctx context.Context, cfg Config) (*Stepper, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	writer, doc, err := openState(ctx, cfg.Store, journal.Stamp{Version: cfg.Version, Epoch: cfg.Epoch, Valid: cfg.Valid})
+	writer, doc, err := openState(ctx, cfg.Store, journal.Stamp{Version: cfg.Version, Epoch: cfg.Epoch, Valid: cfg.Valid}, cfg.Known)
 	if err != nil {
 		return nil, err
 	}

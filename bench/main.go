@@ -130,10 +130,10 @@ func run(ctx context.Context, args []string) error {
 }
 
 func (b *bench) run() error {
-	build := exec.CommandContext(b.ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", b.fray, "./cmd/fray")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("build fray: %w\n%s", err, out)
+	if !slices.Equal(b.opts.parts, []string{"scale"}) { // which runs no command
+		if err := b.build(); err != nil {
+			return err
+		}
 	}
 	headed := false
 	for _, p := range b.parts() {
@@ -150,6 +150,15 @@ func (b *bench) run() error {
 		if err := b.out.Flush(); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+func (b *bench) build() error {
+	build := exec.CommandContext(b.ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", b.fray, "./cmd/fray")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("build fray: %w\n%s", err, out)
 	}
 	return nil
 }

@@ -40,6 +40,10 @@ type figure struct {
 	Created int           // slices, since the preemption
 }
 
+// leaseTTL is longer than by default: hosts, bucket and controllers share cores, and a lease
+// whose renewal is late is lost. A takeover on one machine waits for no lease to lapse.
+const leaseTTL = 20 * time.Second
+
 // Control is the process of a controller over the bucket at an address. It ends with in.
 // It writes profiles to a directory; "": none.
 func Control(ctx context.Context, url, profiles string, in io.Reader, out io.Writer) error {
@@ -68,6 +72,7 @@ func Control(ctx context.Context, url, profiles string, in io.Reader, out io.Wri
 		ended <- controller.Run(ctx, controller.Config{
 			Store: s, Providers: map[schema.ProviderName]providers.Provider{schema.ProviderGCP: p}, Version: "bench", Command: "bench",
 			Log:     slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+			TTL:     leaseTTL,
 			Service: controller.Service{API: "127.0.0.1:0", Stack: doc.Stack()},
 			Looked: func(t apply.Timing) {
 				mu.Lock()

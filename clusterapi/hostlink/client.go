@@ -56,6 +56,7 @@ type Client struct {
 	hosts     map[uint32]*Host
 	last      uint32           // number of a host
 	dirty     map[uint32]*Host // those with something to send
+	urgent    bool             // it is to be sent at once: not heartbeats alone
 	gone      []uint32         // those that left and were known to it
 	answered  bool             // the controller has sent something in this stream
 	heartbeat time.Duration    // as the controller states it
@@ -119,11 +120,13 @@ func (h *Host) Close() {
 	if h.sent != nil {
 		c.gone = append(c.gone, h.number)
 	}
+	c.urgent = true
 	c.signal()
 }
 
-// Report hands a report over, to be sent at once if there is a stream. Of several that
-// wait only the newest is sent. One with a number that is not higher is left out.
+// Report hands a report over, to be sent if there is a stream: at once if it says something
+// new, else soon, with those of other hosts. Of several that wait only the newest is sent.
+// One with a number that is not higher is left out.
 func (h *Host) Report(r state.HostReport) {
 	c := h.client
 	c.mu.Lock()
@@ -131,6 +134,7 @@ func (h *Host) Report(r state.HostReport) {
 	if h.report != nil && r.Seq <= h.report.Seq {
 		return
 	}
+	c.urgent = c.urgent || h.sent == nil || Durable(h.report, &r)
 	h.report = &r
 	c.dirty[h.number] = h
 	c.signal()
@@ -241,7 +245,7 @@ func (c *Client) connect(ctx context.Context) (answered bool, err error) {
 func (c *Client) begin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.gone, c.answered = nil, false
+	c.gone, c.answered, c.urgent = nil, false, true
 	for n, h := range c.hosts {
 		h.sent, h.seq, h.received, h.awaiting, h.rejected = nil, 0, 0, time.Time{}, false
 		if h.report != nil {

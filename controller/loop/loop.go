@@ -50,6 +50,8 @@ type Config struct {
 	Notices *notices.Config
 	// Live are hosts that report by streams; nil: all report to the store alone.
 	Live apply.Live
+	// Known is as in apply.Config.
+	Known *apply.StateReader
 	// Notify is called with what each step changed, Looked with how long its parts
 	// took, OnAction after each action; nil: not called.
 	Notify   func(p *plan.Plan, before *state.Document)
@@ -76,7 +78,7 @@ func Run(ctx context.Context, cfg Config, services *access.Serializer, lease *st
 		Notices: keeper.decider(),
 		Store:   cfg.Store, Providers: cfg.Providers, Version: cfg.Version,
 		Epoch: lease.Epoch(), Valid: lease.Valid, Parallelism: cfg.Parallelism,
-		Scope: apply.Scope{All: true}, Events: true, Eager: true, Wake: services.Wake(), Live: cfg.Live,
+		Scope: apply.Scope{All: true}, Events: true, Eager: true, Wake: services.Wake(), Live: cfg.Live, Known: cfg.Known,
 		HostReasons: apply.HostReasons{Ask: true, After: apply.BootPatience},
 		Certify:     keys.NewIssuer(cfg.Store, lease.Epoch()).Certify,
 		OnStep:      cfg.Notify, OnLook: cfg.Looked, OnAction: cfg.OnAction,
