@@ -183,13 +183,14 @@ func (s *slice) connect(ctx context.Context) {
 		go s.beat(ctx, n)
 	}
 	go func() {
-		sleep.For(ctx, rand.N(connecting))
+		sleep.For(ctx, rand.N(min(connecting, time.Duration(len(s.fleet.slices))*10*time.Millisecond)))
 		c.Run(ctx)
 	}()
 }
 
-// connecting is the time over which streams begin at first.
-const connecting = 2 * time.Second
+// connecting is the time over which streams begin at first, as those of hosts do that have
+// tried for long.
+const connecting = 8 * time.Second
 
 // assigned has a host obey and report.
 func (s *slice) assigned(ctx context.Context, n int, object state.Generation, data []byte) {

@@ -138,7 +138,8 @@ func (b Bench) Measure(ctx context.Context) (r Result, err error) {
 		s.connect(ctx)
 	}
 	if err := f.connected(ctx); err != nil {
-		return r, err
+		_, profileErr := first.ask(profile)
+		return r, errors.Join(err, profileErr)
 	}
 	r.Connected = time.Since(began)
 	b.say("connected in %s", r.Connected)

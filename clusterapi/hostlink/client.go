@@ -30,7 +30,7 @@ const (
 	lastPause  = 8 * time.Second
 )
 
-// Conn is a connection to the controller that leads, for one stream.
+// Conn is a connection to the controller that leads.
 type Conn interface {
 	grpc.ClientConnInterface
 	Close() error
@@ -38,7 +38,8 @@ type Conn interface {
 
 // Config is how a Client connects.
 type Config struct {
-	// Dial returns a connection to the controller that leads now, or why there is none.
+	// Dial returns a connection that follows the controller that leads, or why there is none.
+	// It is used for one stream after another.
 	Dial func(ctx context.Context) (Conn, error)
 	// Authorities is called with which authorities certify actors, as an object of the store
 	// has it. It must not block; nil: it is not called.
@@ -51,6 +52,7 @@ type Config struct {
 type Client struct {
 	cfg  Config
 	wake chan struct{}
+	conn Conn // Run's alone; nil: none
 
 	mu        sync.Mutex
 	hosts     map[uint32]*Host
@@ -167,6 +169,11 @@ func (c *Client) signal() {
 // Run keeps a stream until ctx ends.
 func (c *Client) Run(ctx context.Context) {
 	pause, failed := firstPause, false
+	defer func() {
+		if c.conn != nil {
+			_ = c.conn.Close() // nothing is under way any more
+		}
+	}()
 	for ctx.Err() == nil {
 		if !c.ready(ctx) {
 			return
@@ -216,14 +223,17 @@ var errUnacknowledged = errors.New("the controller acknowledges nothing")
 
 // connect serves one stream to its end. It reports whether the controller took part.
 func (c *Client) connect(ctx context.Context) (answered bool, err error) {
-	conn, err := c.cfg.Dial(ctx)
-	if err != nil {
-		return false, fmt.Errorf("connect to the controller: %w", err)
+	// The connection stays for the next stream: where many connect at a time, one that was
+	// made is not to be made again because the controller was late.
+	if c.conn == nil {
+		if c.conn, err = c.cfg.Dial(ctx); err != nil {
+			c.conn = nil
+			return false, fmt.Errorf("connect to the controller: %w", err)
+		}
 	}
-	defer func() { _ = conn.Close() }() // nothing is under way any more
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	stream, err := clusterapi.NewHostsClient(conn).Connect(ctx)
+	stream, err := clusterapi.NewHostsClient(c.conn).Connect(ctx)
 	if err != nil {
 		return false, fmt.Errorf("begin a stream: %w", err)
 	}

@@ -15,6 +15,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"google.golang.org/grpc"
@@ -221,7 +222,7 @@ func (s *Server) Stop() {
 }
 
 func (s *Server) refusedConnection(peer net.Addr, err error) {
-	if errors.Is(err, io.EOF) { // the client gave up, as many do at a time when they find no controller in time
+	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) { // the client gave up, as many do at a time when they find no controller in time
 		s.cfg.Log.Debug("a client ended its connection", "peer", peer.String())
 		return
 	}
