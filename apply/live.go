@@ -264,3 +264,22 @@ func (o *Observer) wrote(a *plan.Assigned) {
 	w.note(a.Slice, nil)
 	o.changing[a.Slice] = true
 }
+
+// forgot takes in that the executor has removed the mailbox of a slice; "": of none.
+func (o *Observer) forgot(slice string) {
+	if o.Live == nil || slice == "" || o.assigned == nil {
+		return
+	}
+	if o.changing == nil {
+		o.changing = map[string]bool{}
+	}
+	w := &mailWriter{o: o}
+	delete(w.assignments(), slice)
+	w.note(slice, nil)
+	delete(w.hosts(), slice)
+	for machine := range o.booting[slice] {
+		w.boot(slice, machine, "")
+	}
+	o.withdraw(slice)
+	o.changing[slice] = true
+}

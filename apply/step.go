@@ -277,6 +277,7 @@ func (s *Stepper) fold(r result) {
 		return
 	}
 	s.observer.wrote(r.assigned)
+	s.observer.forgot(r.forgotten())
 	if !writes(r.action.Verb) {
 		s.called = s.cfg.Now()
 	}

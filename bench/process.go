@@ -378,7 +378,7 @@ func (b *bench) scaled() error {
 			fmt.Sprintf("longest %s of %d, by the clock", ms(r.Deaths[len(r.Deaths)-1]), len(r.Deaths)))
 		b.row(at+"takeover", fmt.Sprintf("first decision %s, all hosts back in %s", sec(r.First), sec(r.Back)), "< 5 s, < 15 s",
 			fmt.Sprintf("back is not seen before 9 s; at first all hosts had streams after %s", sec(r.Connected)))
-		b.row(fmt.Sprintf("%d slices preempted at once", n/scale.Hosts), fmt.Sprintf("%d asked for again in %s, longest step %s", r.Asked, sec(r.Again), ms(r.Longest)),
+		b.row(fmt.Sprintf("%d slices preempted at once", n/scale.Hosts), fmt.Sprintf("%d asked for again in %s, longest step %s", r.Asked, sec(r.Again), ms(r.Longest.Observe+r.Longest.Plan+r.Longest.Save)),
 			"no step over 250 ms", "a simulated cloud without a limit of its own")
 		if err := b.out.Flush(); err != nil {
 			return err

@@ -36,7 +36,7 @@ type figure struct {
 	CPU     time.Duration // so far
 	Peak    int64         // of resident memory, in the system's unit
 	Steps   int           // since the last command
-	Longest time.Duration // of these
+	Longest apply.Timing  // of these
 	Created int           // slices, since the preemption
 }
 
@@ -67,18 +67,24 @@ func Control(ctx context.Context, url, profiles string, in io.Reader, out io.Wri
 	}
 	var mu sync.Mutex
 	var f figure
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	ended := make(chan error, 1)
 	go func() {
 		ended <- controller.Run(ctx, controller.Config{
 			Store: s, Providers: map[schema.ProviderName]providers.Provider{schema.ProviderGCP: p}, Version: "bench", Command: "bench",
-			Log:     slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+			Log:     log,
 			TTL:     leaseTTL,
 			Service: controller.Service{API: "127.0.0.1:0", Stack: doc.Stack()},
 			Looked: func(t apply.Timing) {
 				mu.Lock()
 				defer mu.Unlock()
 				f.Steps++
-				f.Longest = max(f.Longest, t.Observe+t.Plan+t.Save)
+				if t.Observe+t.Plan+t.Save > f.Longest.Observe+f.Longest.Plan+f.Longest.Save {
+					f.Longest = t
+				}
+				if profiles != "" {
+					log.Info("step", "observe", t.Observe, "plan", t.Plan, "save", t.Save, "actions", t.Actions)
+				}
 			},
 		})
 	}()

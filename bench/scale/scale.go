@@ -19,6 +19,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fray-ml/fray/apply"
 	"github.com/fray-ml/fray/sleep"
 	"github.com/fray-ml/fray/state/store"
 )
@@ -29,7 +30,7 @@ const Hosts = 8
 const (
 	accelerator = "v5litepod-32" // a slice of eight hosts
 	zone        = "us-west4-a"
-	patience    = 2 * time.Minute
+	patience    = 3 * time.Minute
 	// slicesAge is more than a slice must live for its end to say nothing of its zone.
 	slicesAge = 24 * time.Hour
 	poll      = 50 * time.Millisecond
@@ -55,9 +56,14 @@ type Result struct {
 	Deaths               []time.Duration
 	Connected            time.Duration // until all hosts had streams at first
 	First, Back          time.Duration // of a takeover: the first decision, all hosts
-	Again, Longest       time.Duration // after a preemption: all asked for, the longest step
+	Again                time.Duration // after a preemption, until all were asked for
+	Longest              apply.Timing  // step of these
 	Asked                int
+	CPU                  CPU
 }
+
+// CPU is the time of the controllers' processors in a part of the measurement.
+type CPU struct{ Connect, Deaths, Takeover, Again time.Duration }
 
 // process is a running controller.
 type process struct {
@@ -150,7 +156,8 @@ func (b Bench) Measure(ctx context.Context) (r Result, err error) {
 		return r, err
 	}
 	b.say("quiet %.1f%% of a core, peak %d, per host-hour %.0f writes, %.1f lists, %.1f reads", 100*r.Quiet, r.Peak, r.Writes, r.Lists, r.Reads)
-	if _, err := first.ask(profile); err != nil {
+	connected, err := first.ask(profile)
+	if err != nil {
 		return r, err
 	}
 	for i := range b.Deaths {
@@ -161,6 +168,11 @@ func (b Bench) Measure(ctx context.Context) (r Result, err error) {
 		r.Deaths = append(r.Deaths, took)
 	}
 	slices.Sort(r.Deaths)
+	after, err := first.ask(tell)
+	if err != nil {
+		return r, err
+	}
+	r.CPU.Deaths = after.CPU - connected.CPU
 	b.say("deaths %s", r.Deaths)
 	second, err := b.start(ctx, server.URL)
 	if err != nil {
@@ -171,9 +183,11 @@ func (b Bench) Measure(ctx context.Context) (r Result, err error) {
 		return r, err
 	}
 	b.say("takeover %s %s", r.First, r.Back)
-	if _, err := second.ask(profile); err != nil {
+	led, err := second.ask(profile)
+	if err != nil {
 		return r, err
 	}
+	r.CPU.Takeover = led.CPU
 	return r, b.preempted(ctx, second, &r)
 }
 
@@ -234,6 +248,7 @@ func (b Bench) quiet(ctx context.Context, bucket *service, p *process, r *Result
 	if err != nil {
 		return err
 	}
+	r.CPU.Connect = before.CPU
 	r.Quiet, r.Peak = float64(after.CPU-before.CPU)/float64(took), after.Peak
 	per := func(n int64) float64 { return float64(n) / float64(r.Hosts) / took.Hours() }
 	r.Writes, r.Lists, r.Reads = per(bucket.writes.Load()-writes), per(bucket.lists.Load()-lists), per(bucket.reads.Load()-reads)
@@ -271,11 +286,15 @@ func (b Bench) takeover(ctx context.Context, f *fleet, first *process, r *Result
 // lapsed is after how long no acknowledgement of the first controller counts any more.
 const lapsed = 9 * time.Second
 
+// sum is how long a step took.
+func sum(t apply.Timing) time.Duration { return t.Observe + t.Plan + t.Save }
+
 // preempted has all slices taken away.
 func (b Bench) preempted(ctx context.Context, p *process, r *Result) error {
 	sleep.For(ctx, b.Settle)
 	began := time.Now()
-	if _, err := p.ask(preempt); err != nil {
+	before, err := p.ask(preempt)
+	if err != nil {
 		return err
 	}
 	defer func() { _, _ = p.ask(profile) }()
@@ -285,7 +304,10 @@ func (b Bench) preempted(ctx context.Context, p *process, r *Result) error {
 		if err != nil {
 			return err
 		}
-		r.Longest, r.Asked, r.Peak = max(r.Longest, now.Longest), now.Created, max(r.Peak, now.Peak)
+		r.Asked, r.Peak, r.CPU.Again = now.Created, max(r.Peak, now.Peak), now.CPU-before.CPU
+		if sum(now.Longest) > sum(r.Longest) {
+			r.Longest = now.Longest
+		}
 		if r.Again = time.Since(began); r.Asked >= b.Slices || r.Again > patience {
 			return nil
 		}
