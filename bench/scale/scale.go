@@ -49,9 +49,9 @@ type Bench struct {
 
 // Result is what was measured.
 type Result struct {
-	Hosts                int
+	Hosts, Slices, Tasks int
 	Quiet                float64 // share of a core
-	Peak                 int64   // of resident memory, in the system's unit
+	QuietPeak            int64   // of resident memory, in the system's unit
 	Writes, Lists, Reads float64 // of a host in an hour
 	Deaths               []time.Duration
 	Connected            time.Duration // until all hosts had streams at first
@@ -125,7 +125,7 @@ func (b Bench) Measure(ctx context.Context) (r Result, err error) {
 	if err := seed(ctx, f, b.Slices); err != nil {
 		return r, fmt.Errorf("bring the stack about: %w", err)
 	}
-	r.Hosts = b.Slices * Hosts
+	r.Hosts, r.Slices, r.Tasks = b.Slices*Hosts, b.Slices, b.Slices*Hosts*(1+finishedShare)
 	if got := f.hosts(); got != r.Hosts {
 		return r, fmt.Errorf("%d hosts were made, want %d", got, r.Hosts)
 	}
@@ -155,7 +155,7 @@ func (b Bench) Measure(ctx context.Context) (r Result, err error) {
 	if err := b.quiet(ctx, bucket, first, &r); err != nil {
 		return r, err
 	}
-	b.say("quiet %.1f%% of a core, peak %d, per host-hour %.0f writes, %.1f lists, %.1f reads", 100*r.Quiet, r.Peak, r.Writes, r.Lists, r.Reads)
+	b.say("quiet %.1f%% of a core, peak %d, per host-hour %.0f writes, %.1f lists, %.1f reads", 100*r.Quiet, r.QuietPeak, r.Writes, r.Lists, r.Reads)
 	connected, err := first.ask(profile)
 	if err != nil {
 		return r, err
@@ -249,7 +249,7 @@ func (b Bench) quiet(ctx context.Context, bucket *service, p *process, r *Result
 		return err
 	}
 	r.CPU.Connect = before.CPU
-	r.Quiet, r.Peak = float64(after.CPU-before.CPU)/float64(took), after.Peak
+	r.Quiet, r.QuietPeak = float64(after.CPU-before.CPU)/float64(took), after.Peak
 	per := func(n int64) float64 { return float64(n) / float64(r.Hosts) / took.Hours() }
 	r.Writes, r.Lists, r.Reads = per(bucket.writes.Load()-writes), per(bucket.lists.Load()-lists), per(bucket.reads.Load()-reads)
 	return nil
@@ -304,7 +304,7 @@ func (b Bench) preempted(ctx context.Context, p *process, r *Result) error {
 		if err != nil {
 			return err
 		}
-		r.Asked, r.Peak, r.CPU.Again = now.Created, max(r.Peak, now.Peak), now.CPU-before.CPU
+		r.Asked, r.CPU.Again = now.Created, now.CPU-before.CPU
 		if sum(now.Longest) > sum(r.Longest) {
 			r.Longest = now.Longest
 		}

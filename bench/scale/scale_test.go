@@ -43,7 +43,7 @@ func TestMeasure(t *testing.T) {
 	if r.Hosts != slices*scale.Hosts || len(r.Deaths) != deaths || r.Asked != slices {
 		t.Errorf("measured %d hosts, %d deaths and %d slices asked for again, want %d, %d and %d", r.Hosts, len(r.Deaths), r.Asked, slices*scale.Hosts, deaths, slices)
 	}
-	if r.Quiet <= 0 || r.Peak == 0 || r.Connected == 0 || r.First == 0 || r.Back == 0 || r.Again == 0 || r.Longest.Plan == 0 || r.CPU.Takeover == 0 {
+	if r.Quiet <= 0 || r.QuietPeak == 0 || r.Connected == 0 || r.First == 0 || r.Back == 0 || r.Again == 0 || r.Longest.Plan == 0 || r.CPU.Takeover == 0 {
 		t.Errorf("left something out: %+v", r)
 	}
 }
