@@ -23,7 +23,6 @@ type Config struct {
 	Providers   map[schema.ProviderName]providers.Provider
 	Version     string       // of fray, recorded in the state
 	Epoch       uint64       // of the lease
-	Known       *StateReader // has read the state before, and is not used any more; nil: the state is read whole
 	Valid       func() error // whether the lease still holds; called before every effect
 	Parallelism int
 	HostReasons HostReasons // the observer's

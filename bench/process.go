@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/bench/rlexample"
+	"github.com/fray-ml/fray/bench/scale"
 	"github.com/fray-ml/fray/bench/storebill"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/sleep"
@@ -343,4 +345,42 @@ func parentOf(pid int) int {
 		return n
 	}
 	return 0
+}
+
+// What is measured at each number of hosts.
+const (
+	scaleDeaths = 30
+	scaleQuiet  = time.Minute
+	scaleSettle = 15 * time.Second
+)
+
+// scaled measures a controller over many simulated hosts.
+func (b *bench) scaled() error {
+	var first scale.Result
+	for i, n := range b.opts.hosts {
+		r, err := scale.Bench{
+			Slices: n / scale.Hosts, Deaths: scaleDeaths, Quiet: scaleQuiet, Settle: scaleSettle, Log: b.log,
+			Start: func(ctx context.Context, url string) *exec.Cmd {
+				cmd := exec.CommandContext(ctx, b.self, oneArg, oneScale, url, b.opts.profiles)
+				cmd.Env = append(os.Environ(), "STORAGE_EMULATOR_HOST=")
+				return cmd
+			},
+		}.Measure(b.ctx)
+		if err != nil {
+			return fmt.Errorf("%d hosts: %w", n, err)
+		}
+		rows := r.Rows(maxrssUnit)
+		if i == 0 {
+			first = r
+		} else {
+			rows = append(rows, r.Growth(first))
+		}
+		for _, row := range rows {
+			b.row(row...)
+		}
+		if err := b.out.Flush(); err != nil {
+			return err
+		}
+	}
+	return nil
 }

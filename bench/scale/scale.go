@@ -286,9 +286,6 @@ func (b Bench) takeover(ctx context.Context, f *fleet, first *process, r *Result
 // lapsed is after how long no acknowledgement of the first controller counts any more.
 const lapsed = 9 * time.Second
 
-// sum is how long a step took.
-func sum(t apply.Timing) time.Duration { return t.Observe + t.Plan + t.Save }
-
 // preempted has all slices taken away.
 func (b Bench) preempted(ctx context.Context, p *process, r *Result) error {
 	sleep.For(ctx, b.Settle)

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestMeasure: everything that is to be measured happens with a few hosts.
+// TestMeasure measures a few hosts.
 func TestMeasure(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -45,5 +45,10 @@ func TestMeasure(t *testing.T) {
 	}
 	if r.Quiet <= 0 || r.QuietPeak == 0 || r.Connected == 0 || r.First == 0 || r.Back == 0 || r.Again == 0 || r.Longest.Plan == 0 || r.CPU.Takeover == 0 {
 		t.Errorf("left something out: %+v", r)
+	}
+	for _, row := range append(r.Rows(1024), r.Growth(r)) {
+		if len(row) != 4 || strings.Contains(row[1], "NaN") {
+			t.Errorf("the row %q has no place in the table", row)
+		}
 	}
 }

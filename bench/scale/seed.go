@@ -13,7 +13,6 @@ import (
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
-	"github.com/fray-ml/fray/state/store/storetest"
 )
 
 // finishedShare is how many jobs have finished for each that runs: four tasks for a host.
@@ -78,7 +77,7 @@ func job(addr schema.Address) schema.Job {
 // seed brings a stack about with a number of jobs whose tasks run on all hosts, and others that
 // have finished. It is made in memory, and then written to the fleet's store.
 func seed(ctx context.Context, f *fleet, n int) error {
-	in := &seeding{Store: storetest.NewMemory(), fleet: f, slices: map[string]*slice{}}
+	in := &seeding{Store: &memory{objects: map[string]store.Object{}}, fleet: f, slices: map[string]*slice{}}
 	p := &provider{slices: map[string]schema.SliceStatus{}, made: in.made}
 	s, err := apply.New(ctx, apply.Config{
 		Store: in, Providers: map[schema.ProviderName]providers.Provider{schema.ProviderGCP: p},

@@ -50,7 +50,7 @@ type Config struct {
 	Notices *notices.Config
 	// Live are hosts that report by streams; nil: all report to the store alone.
 	Live apply.Live
-	// Known is as in apply.Config.
+	// Known has read the state before, see [apply.NewAfter]; nil: it was not read.
 	Known *apply.StateReader
 	// Notify is called with what each step changed, Looked with how long its parts
 	// took, OnAction after each action; nil: not called.
@@ -74,18 +74,18 @@ const ErrorPause = time.Second
 // or ctx ends.
 func Run(ctx context.Context, cfg Config, services *access.Serializer, lease *store.Held) error {
 	keeper, stop := cfg.notices(ctx, lease)
-	s, err := apply.New(ctx, apply.Config{
+	s, err := apply.NewAfter(ctx, apply.Config{
 		Notices: keeper.decider(),
 		Store:   cfg.Store, Providers: cfg.Providers, Version: cfg.Version,
 		Epoch: lease.Epoch(), Valid: lease.Valid, Parallelism: cfg.Parallelism,
-		Scope: apply.Scope{All: true}, Events: true, Eager: true, Wake: services.Wake(), Live: cfg.Live, Known: cfg.Known,
+		Scope: apply.Scope{All: true}, Events: true, Eager: true, Wake: services.Wake(), Live: cfg.Live,
 		HostReasons: apply.HostReasons{Ask: true, After: apply.BootPatience},
 		Certify:     keys.NewIssuer(cfg.Store, lease.Epoch()).Certify,
 		OnStep:      cfg.Notify, OnLook: cfg.Looked, OnAction: cfg.OnAction,
 		OnError: func(a plan.Action, err error) {
 			cfg.Log.Warn("action failed", "action", string(a.Verb), "slice", a.Slice.Name, "error", err.Error())
 		},
-	})
+	}, cfg.Known)
 	if err != nil {
 		stop()
 		return err
