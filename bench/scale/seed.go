@@ -51,7 +51,7 @@ func (s *seeding) Put(ctx context.Context, key string, data []byte, want store.G
 	s.mu.Unlock()
 	for n := range of.hosts {
 		of.obey(n, g, data)
-		if a.Run != nil && a.Run.Job == finished {
+		if a.Run != nil && a.Run.Job == finished(0) {
 			of.finish(n)
 		}
 	}
@@ -62,8 +62,11 @@ func (s *seeding) put(ctx context.Context, key string, data []byte) (store.Gener
 	return s.Store.Put(ctx, key, data, store.Any)
 }
 
-// finished is a job that runs once in a seeded stack; others are copies of it.
-var finished = schema.Address{Kind: schema.KindJob, Name: "finished", Key: schema.IntKey(0)}
+// finished is the address of a job that has finished. The first runs once in a seeded stack, and
+// others are copies of it.
+func finished(n int) schema.Address {
+	return schema.Address{Kind: schema.KindJob, Name: "finished", Key: schema.IntKey(n)}
+}
 
 // job is a gang of a slice.
 func job(addr schema.Address) schema.Job {
@@ -89,7 +92,7 @@ func seed(ctx context.Context, f *fleet, n int) error {
 	}
 	desired := schema.Desired{
 		Providers: []schema.Provider{{Name: schema.ProviderGCP, Project: "bench", Zones: []string{zone}}},
-		Jobs:      []schema.Job{job(finished)},
+		Jobs:      []schema.Job{job(finished(0))},
 	}
 	for i := range n {
 		desired.Jobs = append(desired.Jobs, job(schema.Address{Kind: schema.KindJob, Name: "work", Key: schema.IntKey(i)}))
@@ -127,10 +130,10 @@ func settle(ctx context.Context, s *apply.Stepper) error {
 // withFinished is a document in which as many jobs have finished.
 func withFinished(doc *state.Document, n int) *state.Document {
 	next := doc.Clone()
-	of := doc.Jobs[finished]
+	of := doc.Jobs[finished(0)]
 	for i := 1; i < n; i++ {
 		j, spec := *of, *of.Spec
-		spec.Addr.Key = schema.IntKey(i)
+		spec.Addr = finished(i)
 		j.ID, j.Spec = fmt.Sprintf("%s-%d", of.ID, i), &spec
 		next.Jobs[spec.Addr] = &j
 		next.Desired.Jobs = append(next.Desired.Jobs, job(spec.Addr))
