@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/fray-ml/fray/clusterapi"
 	"github.com/fray-ml/fray/sleep"
@@ -169,11 +171,7 @@ func (c *Client) signal() {
 // Run keeps a stream until ctx ends.
 func (c *Client) Run(ctx context.Context) {
 	pause, failed := firstPause, false
-	defer func() {
-		if c.conn != nil {
-			_ = c.conn.Close() // nothing is under way any more
-		}
-	}()
+	defer c.hangUp()
 	for ctx.Err() == nil {
 		if !c.ready(ctx) {
 			return
@@ -181,6 +179,9 @@ func (c *Client) Run(ctx context.Context) {
 		answered, err := c.connect(ctx)
 		if ctx.Err() != nil {
 			return
+		}
+		if status.Code(err) != codes.Unavailable { // it hangs, maybe, and another controller leads
+			c.hangUp()
 		}
 		if !failed || answered {
 			c.cfg.Log.Debug("no stream to the controller; reports go to the store", "error", err)
@@ -196,6 +197,14 @@ func (c *Client) Run(ctx context.Context) {
 		if !sleep.For(ctx, wait/4+rand.N(wait)) {
 			return
 		}
+	}
+}
+
+// hangUp closes the connection, if there is one.
+func (c *Client) hangUp() {
+	if c.conn != nil {
+		_ = c.conn.Close() // nothing is under way any more
+		c.conn = nil
 	}
 }
 
@@ -223,8 +232,9 @@ var errUnacknowledged = errors.New("the controller acknowledges nothing")
 
 // connect serves one stream to its end. It reports whether the controller took part.
 func (c *Client) connect(ctx context.Context) (answered bool, err error) {
-	// The connection stays for the next stream: where many connect at a time, one that was
-	// made is not to be made again because the controller was late.
+	// The connection stays for the next stream after a controller was not available, and follows
+	// who leads then: where many connect at a time, one that was made is not to be made again
+	// because the controller was late.
 	if c.conn == nil {
 		if c.conn, err = c.cfg.Dial(ctx); err != nil {
 			c.conn = nil
