@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/providers"
 	"github.com/fray-ml/fray/schema"
@@ -23,6 +25,14 @@ type result struct {
 	action   plan.Action
 	err      error
 	assigned *plan.Assigned // what was written; nil: nothing was assigned
+}
+
+// forgotten is the slice whose mailbox was removed, "" if none was.
+func (r *result) forgotten() string {
+	if r.err != nil || r.action.Verb != plan.ForgetSlice {
+		return ""
+	}
+	return r.action.Slice.Name
 }
 
 // errNotBegun says that an action was still queued when the executor closed.
@@ -191,16 +201,22 @@ func (e *executor) assign(ctx context.Context, a plan.Action, hosts []plan.Host)
 	return &plan.Assigned{Assignment: out, Object: object}, nil
 }
 
+// deletesAtOnce is how many objects of one slice are removed at a time.
+const deletesAtOnce = 8
+
 // forget removes the mailbox of a slice that is gone: its agents are, too.
 func (e *executor) forget(ctx context.Context, slice string) error {
 	keys, err := e.store.List(ctx, store.HostsOf(slice), store.BootOf(slice))
 	if err != nil {
 		return err
 	}
+	group, deleting := errgroup.WithContext(ctx)
+	group.SetLimit(deletesAtOnce)
 	for _, k := range keys {
-		if err := e.store.Delete(ctx, k.Key); err != nil {
-			return err
-		}
+		group.Go(func() error { return e.store.Delete(deleting, k.Key) })
+	}
+	if err := group.Wait(); err != nil {
+		return err
 	}
 	return e.store.Delete(ctx, store.AssignKey(slice))
 }

@@ -140,6 +140,9 @@ func (o *Observer) allLive() bool {
 // listDue reports whether the store is to be looked into: not at each look while all hosts
 // are live.
 func (o *Observer) listDue(obs *plan.Observed) bool {
+	if o.Live != nil && o.now().Before(o.look.rested) {
+		return false
+	}
 	if o.Live == nil || o.live.listedAt.IsZero() || !o.live.whole || len(o.hosts) == 0 || len(o.booting) > 0 || len(o.damaged) > 0 || len(obs.Unreachable) > 0 {
 		return true
 	}
@@ -166,10 +169,10 @@ func awaited(st *schema.SliceStatus) bool {
 	return !st.Waiting && len(st.Down) == 0 && (st.Phase == schema.SliceCreating || st.Phase == schema.SliceReady)
 }
 
-// listedLive takes note that the store was listed.
-func (o *Observer) listedLive() {
+// listedLive takes note that a look that began then is over.
+func (o *Observer) listedLive(began time.Time) {
 	if o.Live != nil {
-		o.live.listedAt, o.live.whole = o.now(), o.allLive()
+		o.live.listedAt, o.live.whole = began, o.allLive()
 	}
 }
 
@@ -253,8 +256,30 @@ func (o *Observer) wrote(a *plan.Assigned) {
 	if o.assigned == nil || o.assigned[a.Slice].Object >= a.Object {
 		return
 	}
+	if o.look.running != nil {
+		o.look.running.wrote[a.Slice] = true
+	}
 	w := &mailWriter{o: o}
 	w.assignments()[a.Slice] = *a
 	w.note(a.Slice, nil)
 	o.changing[a.Slice] = true
+}
+
+// forgot takes in that the executor has removed the mailbox of a slice; "": of none.
+func (o *Observer) forgot(slice string) {
+	if o.Live == nil || slice == "" || o.assigned == nil {
+		return
+	}
+	if o.changing == nil {
+		o.changing = map[string]bool{}
+	}
+	w := &mailWriter{o: o}
+	delete(w.assignments(), slice)
+	w.note(slice, nil)
+	delete(w.hosts(), slice)
+	for machine := range o.booting[slice] {
+		w.boot(slice, machine, "")
+	}
+	o.withdraw(slice)
+	o.changing[slice] = true
 }

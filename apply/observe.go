@@ -1,17 +1,13 @@
 package apply
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"path"
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/fray-ml/fray/plan"
@@ -46,9 +42,10 @@ type Observer struct {
 	hosts    map[string][]plan.Host
 	booting  bootStatuses
 	live     liveMail
+	look     mailLooks
 	changed  map[string]bool // see Changed
 	changing map[string]bool // what becomes it when a look succeeds
-	look     uint64          // the number of the last one
+	number   uint64          // of the last look
 
 	// monitored is for how long this observer has monitored the store: what passed
 	// between two observations counts up to maxGap, so that a process that was
@@ -86,8 +83,8 @@ func (o *Observer) Observe(ctx context.Context, stack string) (*plan.Observed, e
 		return nil, err
 	}
 	o.changed, o.changing = o.changing, nil
-	o.look++
-	obs.Look, obs.Changed = o.look, o.changed
+	o.number++
+	obs.Look, obs.Changed = o.number, o.changed
 	return obs, nil
 }
 
@@ -153,37 +150,6 @@ func (o *Observer) Doubt(doubts []plan.Doubt) {
 	}
 }
 
-// mailbox makes one list and reads what changed, however many hosts there are.
-func (o *Observer) mailbox(ctx context.Context, obs *plan.Observed) error {
-	o.takeLive()
-	if o.listDue(obs) {
-		if err := o.list(ctx); err != nil {
-			return err
-		}
-	}
-	obs.Booting = o.booting.slices()
-	obs.Assignments, obs.Damaged, obs.Hosts, obs.Monitored = o.assigned, maps.Clone(o.damaged), o.hosts, o.monitored
-	return nil
-}
-
-func (o *Observer) list(ctx context.Context) error {
-	listed, err := o.Store.List(ctx, store.AssignPrefix, store.BootPrefix, store.HostsPrefix)
-	if err != nil {
-		return err
-	}
-	fresh, gone := differences(o.listed, listed)
-	if len(fresh)+len(gone) > 0 {
-		read, err := o.read(ctx, listed, o.unread(listed, fresh))
-		if err != nil {
-			return err
-		}
-		o.takeIn(read, gone)
-		o.listed = listed
-	}
-	o.listedLive()
-	return nil
-}
-
 // differences are the indices in is of what was not in was, or in another
 // generation, and the keys of what is no more. Both lists are sorted.
 func differences(was, is []store.Attrs) (fresh []int, gone []string) {
@@ -222,46 +188,6 @@ type mail struct {
 	damaged    error  // why the object cannot be read
 }
 
-// read reads those of the listed objects that are fresh, and notes in the list
-// which generations it found.
-func (o *Observer) read(ctx context.Context, listed []store.Attrs, fresh []int) ([]mail, error) {
-	keys := make([]string, len(fresh))
-	for n, i := range fresh {
-		keys[n] = listed[i].Key
-	}
-	objects, err := getAll(ctx, o.Store, keys)
-	if err != nil {
-		return nil, err
-	}
-	read := make([]mail, len(fresh))
-	for n, i := range fresh {
-		object := &objects[n]
-		listed[i].Generation = object.Generation // none, if it went meanwhile: it is read again if it is listed again
-		m := &read[n]
-		m.slice = sliceOf(keys[n])
-		switch {
-		case object.Key == "":
-			m.absent = keys[n]
-			continue
-		case strings.HasPrefix(keys[n], store.AssignPrefix):
-			// One that cannot be read is as if nothing was assigned, and is replaced.
-			m.assignment = &plan.Assigned{Object: object.Generation}
-			m.assignment.Assignment, m.damaged = store.DecodeAssignment(object.Data)
-			if m.damaged != nil {
-				m.assignment.Slice = m.slice
-			}
-		case isBoot(keys[n]):
-			m.machine, m.boot = machineOf(keys[n]), cmp.Or(statusLine(object.Data), "nothing")
-		default:
-			// One host that writes nonsense must not blind us to the others; it
-			// is as if it had not reported.
-			m.report = &state.HostReport{}
-			*m.report, m.damaged = store.DecodeReport(object.Data)
-		}
-	}
-	return read, nil
-}
-
 // takeIn brings the maps up to date. It copies them before it changes them: earlier
 // observations keep theirs.
 func (o *Observer) takeIn(read []mail, gone []string) {
@@ -278,6 +204,7 @@ func (o *Observer) takeIn(read []mail, gone []string) {
 			w.drop(m.absent)
 		case m.boot != "":
 			w.boot(m.slice, m.machine, m.boot)
+		case m.assignment != nil && m.assignment.Object < o.assigned[m.slice].Object: // written since
 		case m.assignment != nil:
 			w.assignments()[m.slice] = *m.assignment
 			w.note(m.slice, m.damaged)
@@ -384,35 +311,6 @@ func sliceOf(key string) string {
 		return strings.TrimSuffix(name, ".json")
 	}
 	return path.Dir(strings.TrimPrefix(strings.TrimPrefix(key, store.HostsPrefix), store.BootPrefix))
-}
-
-// parallelReads is how many objects are read at a time.
-const parallelReads = 16
-
-// getAll reads objects; those that are there no more have no key.
-func getAll(ctx context.Context, s store.Store, keys []string) ([]store.Object, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	objects := make([]store.Object, len(keys))
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range min(parallelReads, len(keys)) {
-		wg.Go(func() {
-			for i := int(next.Add(1)) - 1; i < len(keys) && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
-				obj, err := s.Get(ctx, keys[i])
-				if err == nil {
-					objects[i] = obj
-				} else if !errors.Is(err, store.ErrNotFound) {
-					cancel(err) // keeps the first
-				}
-			}
-		})
-	}
-	wg.Wait()
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	return objects, nil
 }
 
 func (o *Observer) now() time.Time {

@@ -29,6 +29,9 @@ func (s *Stepper) pace(p *plan.Plan) time.Duration {
 	if len(p.Actions) > 0 || len(p.Pending) > 0 || len(s.exec.inFlight) > 0 {
 		next = max(s.busyPace(), interval/4)
 	}
+	if s.observer.look.running != nil {
+		next = min(next, mailPatience)
+	}
 	if s.saver.dirty(s.doc) {
 		next = min(next, max(s.untilSave(p), time.Millisecond))
 	}

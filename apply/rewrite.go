@@ -23,7 +23,7 @@ type Rewriter struct {
 // stands under the lease and returns a new one, or the same for no change;
 // after an error nothing is written.
 func (r Rewriter) Edit(ctx context.Context, edit func(doc *state.Document) (*state.Document, error)) (*state.Document, error) {
-	w, doc, err := openState(ctx, r.Store, r.stamp())
+	w, doc, err := openState(ctx, r.Store, r.stamp(), nil)
 	if err != nil {
 		return nil, err
 	}

@@ -28,9 +28,16 @@ func LoadState(ctx context.Context, s store.Store) (*state.Document, store.Gener
 	return doc, at.Generation, err
 }
 
-// openState is LoadState for a client that writes what follows.
-func openState(ctx context.Context, s store.Store, stamp journal.Stamp) (*journal.Writer, *state.Document, error) {
-	w, doc, err := journal.Open(ctx, s, stamp)
+// openState is LoadState for a client that writes what follows. known has read the state before;
+// nil: it was not read.
+func openState(ctx context.Context, s store.Store, stamp journal.Stamp, known *StateReader) (*journal.Writer, *state.Document, error) {
+	open := func(ctx context.Context, stamp journal.Stamp) (*journal.Writer, *state.Document, error) {
+		return journal.Open(ctx, s, stamp)
+	}
+	if known != nil {
+		open = known.reader.Open
+	}
+	w, doc, err := open(ctx, stamp)
 	doc, err = loaded(ctx, s, doc, err)
 	return w, doc, err
 }
@@ -71,6 +78,10 @@ func (r *StateReader) Read(ctx context.Context) (doc *state.Document, changed bo
 	}
 	return doc, changed, err
 }
+
+// Journaled reports whether the state that was read last is large, so that a read of what
+// follows costs less than one of it all.
+func (r *StateReader) Journaled() bool { return r.reader.Journaled() }
 
 // ErrStateMigrated says that the state is kept in another store now.
 var ErrStateMigrated = errors.New("the state is not here any more")
@@ -131,14 +142,24 @@ func (s *saver) wait() time.Duration {
 // something waits for a save.
 const urgentShare = 20
 
+// urgentEntries is the least time between two entries of a journal where something waits
+// for the second. Each is an object of its own, and the snapshot is written once for many.
+const urgentEntries = 200 * time.Millisecond
+
 // urgentWait is the same where something waits for it. A store that takes writes
-// of one object at any rate gets one as soon as that costs little of the time.
+// of one object at any rate gets one as soon as that costs little of the time, and a journal
+// gets an entry soon.
 func (s *saver) urgentWait() time.Duration {
-	wait := s.wait()
-	if wait == 0 || s.store.WriteInterval() > 0 {
-		return wait
+	wait, since := s.wait(), s.now().Sub(s.last)
+	switch {
+	case wait == 0:
+		return 0
+	case s.store.WriteInterval() == 0:
+		return min(wait, max(0, urgentShare*s.took-since))
+	case s.writer.Journaled():
+		return min(wait, max(0, urgentEntries-since))
 	}
-	return min(wait, max(0, urgentShare*s.took-s.now().Sub(s.last)))
+	return wait
 }
 
 // save writes doc.

@@ -159,3 +159,72 @@ func TestALargeStateGetsAJournal(t *testing.T) {
 		}
 	})
 }
+
+// A stepper that follows a reader has the newest state, however much was saved since that was
+// read, and fences the former leader as any other.
+func TestAStepperAfterAReader(t *testing.T) {
+	for _, saves := range []int{0, 1, 2, 3, 4, 9} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld()
+			withJournal(t, w)
+			former := newStepper(t, w.config())
+			accept(t, former, jobs(1))
+			reader := apply.NewStateReader(w)
+			if _, _, err := reader.Read(t.Context()); err != nil || !reader.Journaled() {
+				t.Fatalf("read %v, with a journal: %t", err, reader.Journaled())
+			}
+			for i := range saves {
+				time.Sleep(apply.SaveInterval)
+				accept(t, former, jobs(2+i))
+			}
+			leader, err := apply.NewAfter(t.Context(), w.config(), reader)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := len(leader.Document().Desired.Jobs); got != 1+saves {
+				t.Errorf("%d saves: got %d jobs, want %d", saves, got, 1+saves)
+			}
+			for i := range 6 { // more than there are slots
+				accept(t, leader, jobs(20+i))
+				time.Sleep(apply.SaveInterval)
+			}
+			leader.Drain(t.Context())
+			if err := former.Accept(t.Context(), former.Document().Clone()); !errors.Is(err, apply.ErrStateMoved) {
+				t.Errorf("%d saves: the former leader's save: %v, want %v", saves, err, apply.ErrStateMoved)
+			}
+			if got := load(t, w); len(got.Desired.Jobs) != 25 {
+				t.Errorf("%d saves: %d jobs are in the store, want 25", saves, len(got.Desired.Jobs))
+			}
+		})
+	}
+}
+
+// paced is a store that takes one write a second of an object.
+type paced struct{ store.Store }
+
+func (paced) WriteInterval() time.Duration { return time.Second }
+
+// A save that a deletion waits for does not wait for the second that one object takes where
+// it writes another object than the last one did.
+func TestUrgentSavesOfAJournal(t *testing.T) {
+	for journaled, most := range map[bool]time.Duration{true: 600 * time.Millisecond, false: 3 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld()
+			if journaled {
+				withJournal(t, w)
+			}
+			cfg := w.config()
+			cfg.Store, cfg.Eager = paced{w}, true
+			s := newStepper(t, cfg)
+			accept(t, s, jobs(2))
+			converge(t, s)
+			time.Sleep(apply.SaveInterval)
+			began := time.Now()
+			accept(t, s, schema.Desired{})
+			converge(t, s)
+			if took := time.Since(began); took > most || !journaled && took < apply.SaveInterval {
+				t.Errorf("with a journal %t: all was gone after %s, want at most %s, and %s without one", journaled, took, most, apply.SaveInterval)
+			}
+		})
+	}
+}

@@ -45,7 +45,11 @@ type Stepper struct {
 // New reads the state and returns a Stepper for it. Nothing is written until
 // the first Accept or Step, which saves under the new epoch before any effect
 // and so fences the former holder of the lease.
-func New(ctx context.Context, cfg Config) (*Stepper, error) {
+func New(ctx context.Context, cfg Config) (*Stepper, error) { return NewAfter(ctx, cfg, nil) }
+
+// NewAfter is New after a reader has read the state, at the cost of what has followed. The reader
+// is not to be used any more; nil: the state was not read.
+func NewAfter(ctx context.Context, cfg Config, known *StateReader) (*Stepper, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
@@ -58,7 +62,7 @@ func New(ctx context.Context, cfg Config) (*Stepper, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	writer, doc, err := openState(ctx, cfg.Store, journal.Stamp{Version: cfg.Version, Epoch: cfg.Epoch, Valid: cfg.Valid})
+	writer, doc, err := openState(ctx, cfg.Store, journal.Stamp{Version: cfg.Version, Epoch: cfg.Epoch, Valid: cfg.Valid}, known)
 	if err != nil {
 		return nil, err
 	}
@@ -277,6 +281,7 @@ func (s *Stepper) fold(r result) {
 		return
 	}
 	s.observer.wrote(r.assigned)
+	s.observer.forgot(r.forgotten())
 	if !writes(r.action.Verb) {
 		s.called = s.cfg.Now()
 	}

@@ -40,16 +40,17 @@ type bench struct {
 
 // options are the flags.
 type options struct {
-	tasks   int             // of the part "state"
-	hosts   []int           // of the part "scale"
-	sizes   []int           // of the part "sidebyside"
-	growth  []int           // further sizes of ours alone
-	shapes  []shape         // likewise
-	limit   time.Duration   // of one command
-	million bool            // planning: also a million jobs
-	mail    mailboxLocation // where ours keeps its mailbox
-	link    link            // of our jobs
-	parts   []string
+	tasks    int             // of the part "state"
+	hosts    []int           // of the part "scale"
+	profiles string          // of its controllers
+	sizes    []int           // of the part "sidebyside"
+	growth   []int           // further sizes of ours alone
+	shapes   []shape         // likewise
+	limit    time.Duration   // of one command
+	million  bool            // planning: also a million jobs
+	mail     mailboxLocation // where ours keeps its mailbox
+	link     link            // of our jobs
+	parts    []string
 }
 
 // part is something to measure, by name.
@@ -129,10 +130,10 @@ func run(ctx context.Context, args []string) error {
 }
 
 func (b *bench) run() error {
-	build := exec.CommandContext(b.ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", b.fray, "./cmd/fray")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("build fray: %w\n%s", err, out)
+	if !slices.Equal(b.opts.parts, []string{"scale"}) { // which runs no command
+		if err := b.build(); err != nil {
+			return err
+		}
 	}
 	headed := false
 	for _, p := range b.parts() {
@@ -153,6 +154,15 @@ func (b *bench) run() error {
 	return nil
 }
 
+func (b *bench) build() error {
+	build := exec.CommandContext(b.ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", b.fray, "./cmd/fray")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("build fray: %w\n%s", err, out)
+	}
+	return nil
+}
+
 // parseOptions reads flags and names of parts.
 func parseOptions(args []string) (options, error) {
 	o := options{
@@ -161,6 +171,7 @@ func parseOptions(args []string) (options, error) {
 	}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.Func("hosts", "scale: `numbers` of hosts (default 1000)", sizesInto(&o.hosts))
+	flags.StringVar(&o.profiles, "profiles", "", "scale: write profiles of the controllers to this `directory`")
 	flags.IntVar(&o.tasks, "tasks", 10_000, "state: `number` of tasks")
 	flags.BoolVar(&o.million, "million", false, "planning: also plan a million jobs, which takes ten times the memory of 100,000")
 	flags.Func("n", "sidebyside: `sizes`, ours and theirs (default 100,1000,5000)", sizesInto(&o.sizes))

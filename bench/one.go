@@ -79,7 +79,7 @@ func runOne(ctx context.Context, args []string, out io.Writer) error {
 	case oneEcho:
 		return serveEcho(ctx, echoKind(args[1]), os.Stdin, out)
 	case oneScale:
-		return scale.Control(ctx, args[1], os.Stdin, out)
+		return scale.Control(ctx, args[1], args[2], os.Stdin, out)
 	case oneRoles:
 		r, err = measureRoles(ctx, rlroles.Measurement(args[1]), rlroles.Journal(args[2]))
 	case oneServe:

@@ -21,10 +21,8 @@
 package controller
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -114,7 +112,7 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	led, failures := false, 0
 	for ctx.Err() == nil {
-		lease, err := acquire(ctx, cfg, served, led)
+		lease, known, err := acquire(ctx, cfg, served, led)
 		if _, held := errors.AsType[*store.HeldError](err); held {
 			continue
 		}
@@ -141,7 +139,7 @@ func Run(ctx context.Context, cfg Config) error {
 			live := served.lead(lease, stack, cfg.Store)
 			go pruneKeys(lease.Context(), cfg, lease.Epoch())
 			go served.sessions.Reap(lease.Context(), stack, cfg.Log)
-			err = loop.Run(lease.Context(), cfg.loop(seen, live), stack, lease)
+			err = loop.Run(lease.Context(), cfg.loop(seen, live, known), stack, lease)
 		}
 		release(ctx, lease, cfg.Log)
 		switch {
@@ -160,24 +158,6 @@ func Run(ctx context.Context, cfg Config) error {
 	return nil
 }
 
-// acquire waits for the lease. A controller that has led does not begin a new
-// state where its own is gone.
-func acquire(ctx context.Context, cfg Config, served *services, led bool) (*store.Held, error) {
-	doc, generation, err := apply.LoadState(ctx, cfg.Store)
-	if err != nil {
-		return nil, err
-	}
-	if led && generation == store.Absent {
-		return nil, fmt.Errorf("%w: %s was removed from %s", apply.ErrStateLost, store.StateKey, cfg.Store.Location())
-	}
-	// Epochs must not fall even if the lease's object was removed.
-	return store.Acquire(ctx, cfg.Store, store.LeaseConfig{
-		Command: cfg.Command, Yields: true, Wait: takeover, MinEpoch: doc.Epoch, TTL: cmp.Or(cfg.TTL, defaultTTL),
-		ControllerAddress: served.address, ControllerFingerprint: served.fingerprint, ControllerHTTP: served.http,
-		SigningKey: served.signingKey(), Stack: cfg.Service.Stack,
-	})
-}
-
 func release(ctx context.Context, lease *store.Held, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
@@ -187,7 +167,7 @@ func release(ctx context.Context, lease *store.Held, log *slog.Logger) {
 }
 
 // loop is what the loop works with; seen counts and traces what it does.
-func (cfg Config) loop(seen *telemetry.Telemetry, live apply.Live) loop.Config {
+func (cfg Config) loop(seen *telemetry.Telemetry, live apply.Live, known *apply.StateReader) loop.Config {
 	looked := func(t apply.Timing) {
 		seen.Looked(t)
 		if cfg.Looked != nil {
@@ -203,7 +183,7 @@ func (cfg Config) loop(seen *telemetry.Telemetry, live apply.Live) loop.Config {
 		told = &counted
 	}
 	return loop.Config{
-		Notices: told, Live: live,
+		Notices: told, Live: live, Known: known,
 		Store: cfg.Store, Providers: seen.Providers(cfg.Providers), Version: cfg.Version, Command: cfg.Command,
 		Parallelism: cfg.Parallelism, Log: cfg.Log, UntilUndeclared: cfg.UntilUndeclared, Observe: cfg.Observe,
 		Proposal: cfg.Proposal, Recorded: cfg.Recorded,

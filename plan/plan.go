@@ -37,6 +37,9 @@ type Observed struct {
 	Damaged map[string]string
 	// Hosts are the reports, by slice and in host order; see [Host.SameReport].
 	Hosts map[string][]Host
+	// Unread are slices with hosts that have a report which was not read yet, as after a takeover
+	// of many: that Hosts does not have them says nothing.
+	Unread map[string]bool
 	// Booting are the slices of which machines have stated how far they have come, in objects
 	// that their agents remove once they report.
 	Booting map[string]bool

@@ -1,9 +1,13 @@
 package scale
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -21,7 +25,10 @@ const (
 	writeLatency = 80 * time.Millisecond
 )
 
-const bucketName = "acme"
+const (
+	bucketName = "acme"
+	prefix     = "bench"
+)
 
 // service is an emulated bucket that counts and delays requests.
 type service struct {
@@ -64,7 +71,27 @@ func (s *service) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
+// put writes an object as a small request does, without a client that costs more than the
+// service: the hosts of a fleet are one process.
+func (s *service) put(ctx context.Context, key string, data []byte) (store.Generation, error) {
+	to := "http://" + bucketName + "/upload/storage/v1/b/" + bucketName + "/o?uploadType=media&name=" + url.QueryEscape(prefix+"/"+key)
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(data))
+	if err != nil {
+		return 0, err
+	}
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	var made struct {
+		Generation store.Generation `json:"generation,string"`
+	}
+	if w.Code != http.StatusOK {
+		return 0, fmt.Errorf("write %s: %s", key, w.Body)
+	}
+	err = json.Unmarshal(w.Body.Bytes(), &made)
+	return made.Generation, err
+}
+
 // open opens the bucket of a service.
-func open(ctx context.Context, url string, client *http.Client, interval time.Duration) (store.Store, error) {
-	return bucket.Open(ctx, bucket.Config{Bucket: bucketName, Prefix: "bench", Endpoint: url + "/storage/v1/", HTTPClient: client, WriteInterval: interval})
+func open(ctx context.Context, address string, client *http.Client, interval time.Duration) (store.Store, error) {
+	return bucket.Open(ctx, bucket.Config{Bucket: bucketName, Prefix: prefix, Endpoint: address + "/storage/v1/", HTTPClient: client, WriteInterval: interval})
 }

@@ -27,6 +27,8 @@ type command string
 const (
 	tell    command = "tell"
 	preempt command = "preempt"
+	// profile begins another CPU profile, and writes one of the heap.
+	profile command = "profile"
 )
 
 // figure is how a controller's process stands.
@@ -34,14 +36,23 @@ type figure struct {
 	CPU     time.Duration // so far
 	Peak    int64         // of resident memory, in the system's unit
 	Steps   int           // since the last command
-	Longest time.Duration // of these
+	Longest apply.Timing  // of these
 	Created int           // slices, since the preemption
 }
 
+// leaseTTL is longer than by default: hosts, bucket and controllers share cores, and a lease
+// whose renewal is late is lost. A takeover on one machine waits for no lease to lapse.
+const leaseTTL = 20 * time.Second
+
 // Control is the process of a controller over the bucket at an address. It ends with in.
-func Control(ctx context.Context, url string, in io.Reader, out io.Writer) error {
+// It writes profiles to a directory; "": none.
+func Control(ctx context.Context, url, profiles string, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	written := profiling{dir: profiles}
+	if err := written.next(); err != nil {
+		return err
+	}
 	s, err := open(ctx, url, &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}}, time.Second)
 	if err != nil {
 		return err
@@ -56,24 +67,37 @@ func Control(ctx context.Context, url string, in io.Reader, out io.Writer) error
 	}
 	var mu sync.Mutex
 	var f figure
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	ended := make(chan error, 1)
 	go func() {
 		ended <- controller.Run(ctx, controller.Config{
 			Store: s, Providers: map[schema.ProviderName]providers.Provider{schema.ProviderGCP: p}, Version: "bench", Command: "bench",
-			Log:     slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+			Log:     log,
+			TTL:     leaseTTL,
 			Service: controller.Service{API: "127.0.0.1:0", Stack: doc.Stack()},
 			Looked: func(t apply.Timing) {
 				mu.Lock()
 				defer mu.Unlock()
 				f.Steps++
-				f.Longest = max(f.Longest, t.Observe+t.Plan+t.Save)
+				if t.Observe+t.Plan+t.Save > f.Longest.Observe+f.Longest.Plan+f.Longest.Save {
+					f.Longest = t
+				}
+				if profiles != "" {
+					log.Info("step", "observe", t.Observe, "plan", t.Plan, "save", t.Save, "actions", t.Actions)
+				}
 			},
 		})
 	}()
 	lines := bufio.NewScanner(in)
 	for lines.Scan() {
-		if command(lines.Text()) == preempt {
+		switch command(lines.Text()) {
+		case preempt:
 			p.preempt()
+		case profile:
+			if err := written.next(); err != nil {
+				return err
+			}
+		case tell:
 		}
 		mu.Lock()
 		now := f

@@ -26,6 +26,7 @@ const signOfLife = time.Minute
 // fleet is all simulated hosts.
 type fleet struct {
 	store   store.Store
+	put     putter
 	stack   string
 	public  ed25519.PublicKey  // all hosts have the same key
 	private ed25519.PrivateKey // likewise
@@ -50,9 +51,12 @@ type host struct {
 	object state.Generation // of the assignment
 }
 
-func newFleet(s store.Store, stack string) (*fleet, error) {
+// putter writes an object, whatever is there.
+type putter func(ctx context.Context, key string, data []byte) (store.Generation, error)
+
+func newFleet(s store.Store, put putter) (*fleet, error) {
 	public, private, err := ed25519.GenerateKey(nil)
-	return &fleet{store: s, stack: stack, public: public, private: private}, err
+	return &fleet{store: s, put: put, public: public, private: private}, err
 }
 
 // add makes the hosts of a slice, which report to the store.
@@ -66,24 +70,24 @@ func (f *fleet) add(spec schema.SliceSpec) *slice {
 	return s
 }
 
-// write writes the reports of a slice's hosts to the store.
-func (s *slice) write(ctx context.Context) error {
+// write writes the reports of a slice's hosts.
+func (s *slice) write(ctx context.Context, put putter) error {
 	for n := range s.hosts {
-		if err := s.writeHost(ctx, n); err != nil {
+		if err := s.writeHost(ctx, put, n); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *slice) writeHost(ctx context.Context, n int) error {
+func (s *slice) writeHost(ctx context.Context, put putter, n int) error {
 	s.mu.Lock()
 	data, err := json.Marshal(s.hosts[n].report)
 	s.mu.Unlock()
 	if err != nil {
 		return err
 	}
-	_, err = s.fleet.store.Put(ctx, store.HostKey(s.spec.Name, n), data, store.Any)
+	_, err = put(ctx, store.HostKey(s.spec.Name, n), data)
 	return err
 }
 
@@ -116,6 +120,15 @@ func (s *slice) obey(n int, object state.Generation, data []byte) bool {
 	return true
 }
 
+// finish has the task of a host end well.
+func (s *slice) finish(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	code, task := 0, *s.hosts[n].report.Task
+	task.State, task.ExitCode, task.EndedAt = schema.TaskSucceeded, &code, time.Now()
+	s.hosts[n].report.Task = &task
+}
+
 // die has the task of a host fail.
 func (s *slice) die(ctx context.Context, n int) {
 	s.mu.Lock()
@@ -128,7 +141,7 @@ func (s *slice) die(ctx context.Context, n int) {
 	r := h.report
 	s.mu.Unlock()
 	h.link.Report(r)
-	go func() { _ = s.writeHost(ctx, n) }()
+	go func() { _ = s.writeHost(ctx, s.fleet.put, n) }()
 }
 
 // mint makes the token of a host.
@@ -169,8 +182,15 @@ func (s *slice) connect(ctx context.Context) {
 		h.link = c.Host(cfg)
 		go s.beat(ctx, n)
 	}
-	go c.Run(ctx)
+	go func() {
+		sleep.For(ctx, rand.N(min(connecting, time.Duration(len(s.fleet.slices))*10*time.Millisecond)))
+		c.Run(ctx)
+	}()
 }
+
+// connecting is the time over which streams begin at first, as those of hosts do that have
+// tried for long.
+const connecting = 8 * time.Second
 
 // assigned has a host obey and report.
 func (s *slice) assigned(ctx context.Context, n int, object state.Generation, data []byte) {
@@ -188,7 +208,7 @@ func (s *slice) assigned(ctx context.Context, n int, object state.Generation, da
 	r := s.hosts[n].report
 	s.mu.Unlock()
 	s.hosts[n].link.Report(r)
-	_ = s.writeHost(ctx, n)
+	_ = s.writeHost(ctx, s.fleet.put, n)
 }
 
 // beat reports that a host lives: by stream at its pace, and to the store now and then.
@@ -204,7 +224,7 @@ func (s *slice) beat(ctx context.Context, n int) {
 		h.link.Report(r)
 		if time.Since(written) > signOfLife || !h.link.Live() && time.Since(written) > hostlink.HeartbeatDefault {
 			written = time.Now()
-			_ = s.writeHost(ctx, n)
+			_ = s.writeHost(ctx, s.fleet.put, n)
 		}
 		if !sleep.For(ctx, h.link.Heartbeat()) {
 			return

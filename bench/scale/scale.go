@@ -17,14 +17,10 @@ import (
 	"os"
 	"os/exec"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/fray-ml/fray/apply"
-	"github.com/fray-ml/fray/providers"
-	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/sleep"
-	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
 )
 
@@ -34,8 +30,7 @@ const Hosts = 8
 const (
 	accelerator = "v5litepod-32" // a slice of eight hosts
 	zone        = "us-west4-a"
-	patience    = 2 * time.Minute
-	settling    = 15 * time.Second
+	patience    = 3 * time.Minute
 	// slicesAge is more than a slice must live for its end to say nothing of its zone.
 	slicesAge = 24 * time.Hour
 	poll      = 50 * time.Millisecond
@@ -46,6 +41,7 @@ type Bench struct {
 	Slices int
 	Deaths int
 	Quiet  time.Duration
+	Settle time.Duration // between two of what is measured
 	// Start makes the process of a controller over the bucket at an address.
 	Start func(ctx context.Context, url string) *exec.Cmd
 	Log   io.Writer
@@ -53,16 +49,21 @@ type Bench struct {
 
 // Result is what was measured.
 type Result struct {
-	Hosts                int
+	Hosts, Slices, Tasks int
 	Quiet                float64 // share of a core
-	Peak                 int64   // of resident memory, in the system's unit
+	QuietPeak            int64   // of resident memory, in the system's unit
 	Writes, Lists, Reads float64 // of a host in an hour
 	Deaths               []time.Duration
 	Connected            time.Duration // until all hosts had streams at first
 	First, Back          time.Duration // of a takeover: the first decision, all hosts
-	Again, Longest       time.Duration // after a preemption: all asked for, the longest step
+	Again                time.Duration // after a preemption, until all were asked for
+	Longest              apply.Timing  // step of these
 	Asked                int
+	CPU                  CPU
 }
+
+// CPU is the time of the controllers' processors in a part of the measurement.
+type CPU struct{ Connect, Deaths, Takeover, Again time.Duration }
 
 // process is a running controller.
 type process struct {
@@ -102,74 +103,6 @@ func (p *process) end() {
 	_ = p.cmd.Wait()
 }
 
-// seeding is a store whose hosts obey as soon as an assignment is written.
-type seeding struct {
-	store.Store
-	slices map[string]*slice
-}
-
-// Put writes an object; the hosts of an assignment obey.
-func (s seeding) Put(ctx context.Context, key string, data []byte, want store.Generation) (store.Generation, error) {
-	g, err := s.Store.Put(ctx, key, data, want)
-	if err != nil || !strings.HasPrefix(key, store.AssignPrefix) {
-		return g, err
-	}
-	var a state.Assignment
-	if err := json.Unmarshal(data, &a); err != nil {
-		return g, err
-	}
-	of := s.slices[a.Slice]
-	for n := range of.hosts {
-		of.obey(n, g, data)
-	}
-	return g, of.write(ctx)
-}
-
-// seed brings a stack about whose tasks run on all hosts.
-func seed(ctx context.Context, f *fleet, n int) error {
-	in := seeding{Store: f.store, slices: map[string]*slice{}}
-	p := &provider{slices: map[string]schema.SliceStatus{}}
-	p.made = func(spec schema.SliceSpec) error {
-		s := f.add(spec)
-		p.mu.Lock()
-		f.slices = append(f.slices, s)
-		in.slices[spec.Name] = s
-		p.mu.Unlock()
-		return s.write(ctx)
-	}
-	s, err := apply.New(ctx, apply.Config{
-		Store: in, Providers: map[schema.ProviderName]providers.Provider{schema.ProviderGCP: p}, Parallelism: 1,
-		Epoch: 1, Valid: func() error { return nil }, Scope: apply.Scope{All: true},
-		Now: func() time.Time { return time.Now().Add(-slicesAge) },
-	})
-	if err != nil {
-		return err
-	}
-	desired := schema.Desired{Providers: []schema.Provider{{Name: schema.ProviderGCP, Project: "bench", Zones: []string{zone}}}}
-	for i := range n {
-		desired.Jobs = append(desired.Jobs, schema.Job{
-			Addr:      schema.Address{Kind: schema.KindJob, Name: "work", Key: schema.IntKey(i)},
-			Namespace: "work", Command: []schema.Text{schema.Plain("true")},
-			Resources: schema.Resources{Provider: schema.ProviderGCP, TPU: accelerator, Slices: 1, Preemptible: true},
-			Retries:   schema.Retries{Preemption: schema.Unlimited, Failure: schema.Unlimited},
-		})
-	}
-	if err := s.Accept(ctx, apply.Accept(s.Document(), apply.Request{Desired: desired})); err != nil {
-		return err
-	}
-	for {
-		next, err := s.Step(ctx)
-		if err != nil {
-			return err
-		}
-		if p := s.Last(); s.Idle() && len(p.Actions)+len(p.Pending) == 0 {
-			f.stack = s.Document().Stack()
-			return s.Save(ctx)
-		}
-		s.Wait(ctx, next)
-	}
-}
-
 // Measure measures one size.
 func (b Bench) Measure(ctx context.Context) (r Result, err error) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -184,7 +117,7 @@ func (b Bench) Measure(ctx context.Context) (r Result, err error) {
 	if err != nil {
 		return r, err
 	}
-	f, err := newFleet(s, "")
+	f, err := newFleet(s, bucket.put)
 	if err != nil {
 		return r, err
 	}
@@ -192,7 +125,7 @@ func (b Bench) Measure(ctx context.Context) (r Result, err error) {
 	if err := seed(ctx, f, b.Slices); err != nil {
 		return r, fmt.Errorf("bring the stack about: %w", err)
 	}
-	r.Hosts = b.Slices * Hosts
+	r.Hosts, r.Slices, r.Tasks = b.Slices*Hosts, b.Slices, b.Slices*Hosts*(1+finishedShare)
 	if got := f.hosts(); got != r.Hosts {
 		return r, fmt.Errorf("%d hosts were made, want %d", got, r.Hosts)
 	}
@@ -203,19 +136,30 @@ func (b Bench) Measure(ctx context.Context) (r Result, err error) {
 		return r, err
 	}
 	defer first.end()
+	if err := leads(ctx, s); err != nil {
+		return r, err
+	}
 	began = time.Now()
 	for _, s := range f.slices {
 		s.connect(ctx)
 	}
 	if err := f.connected(ctx); err != nil {
-		return r, err
+		_, profileErr := first.ask(profile)
+		return r, errors.Join(err, profileErr)
 	}
 	r.Connected = time.Since(began)
 	b.say("connected in %s", r.Connected)
+	if _, err := first.ask(profile); err != nil {
+		return r, err
+	}
 	if err := b.quiet(ctx, bucket, first, &r); err != nil {
 		return r, err
 	}
-	b.say("quiet %.1f%% of a core, peak %d, per host-hour %.0f writes, %.1f lists, %.1f reads", 100*r.Quiet, r.Peak, r.Writes, r.Lists, r.Reads)
+	b.say("quiet %.1f%% of a core, peak %d, per host-hour %.0f writes, %.1f lists, %.1f reads", 100*r.Quiet, r.QuietPeak, r.Writes, r.Lists, r.Reads)
+	connected, err := first.ask(profile)
+	if err != nil {
+		return r, err
+	}
 	for i := range b.Deaths {
 		took, err := f.slices[i*len(f.slices)/b.Deaths].death(ctx)
 		if err != nil {
@@ -224,6 +168,11 @@ func (b Bench) Measure(ctx context.Context) (r Result, err error) {
 		r.Deaths = append(r.Deaths, took)
 	}
 	slices.Sort(r.Deaths)
+	after, err := first.ask(tell)
+	if err != nil {
+		return r, err
+	}
+	r.CPU.Deaths = after.CPU - connected.CPU
 	b.say("deaths %s", r.Deaths)
 	second, err := b.start(ctx, server.URL)
 	if err != nil {
@@ -234,6 +183,11 @@ func (b Bench) Measure(ctx context.Context) (r Result, err error) {
 		return r, err
 	}
 	b.say("takeover %s %s", r.First, r.Back)
+	led, err := second.ask(profile)
+	if err != nil {
+		return r, err
+	}
+	r.CPU.Takeover = led.CPU
 	return r, b.preempted(ctx, second, &r)
 }
 
@@ -248,6 +202,23 @@ func (f *fleet) hosts() (n int) {
 		n += len(s.hosts)
 	}
 	return n
+}
+
+// leads waits until a controller does.
+func leads(ctx context.Context, s store.Store) error {
+	for began := time.Now(); ; {
+		lease, err := store.ReadLease(ctx, s)
+		switch {
+		case err == nil && lease.Live(time.Now()):
+			return nil
+		case err != nil && !errors.Is(err, store.ErrNotFound):
+			return err
+		case time.Since(began) > patience:
+			return fmt.Errorf("a controller that leads: %w", errPatience)
+		case !sleep.For(ctx, poll):
+			return context.Cause(ctx)
+		}
+	}
 }
 
 // connected waits until all hosts are acknowledged.
@@ -265,7 +236,7 @@ func (f *fleet) connected(ctx context.Context) error {
 
 // quiet measures while nothing is to be done.
 func (b Bench) quiet(ctx context.Context, bucket *service, p *process, r *Result) error {
-	sleep.For(ctx, settling)
+	sleep.For(ctx, b.Settle)
 	before, err := p.ask(tell)
 	if err != nil {
 		return err
@@ -277,7 +248,8 @@ func (b Bench) quiet(ctx context.Context, bucket *service, p *process, r *Result
 	if err != nil {
 		return err
 	}
-	r.Quiet, r.Peak = float64(after.CPU-before.CPU)/float64(took), after.Peak
+	r.CPU.Connect = before.CPU
+	r.Quiet, r.QuietPeak = float64(after.CPU-before.CPU)/float64(took), after.Peak
 	per := func(n int64) float64 { return float64(n) / float64(r.Hosts) / took.Hours() }
 	r.Writes, r.Lists, r.Reads = per(bucket.writes.Load()-writes), per(bucket.lists.Load()-lists), per(bucket.reads.Load()-reads)
 	return nil
@@ -297,7 +269,7 @@ func (s *slice) death(ctx context.Context) (time.Duration, error) {
 
 // takeover kills the controller that leads.
 func (b Bench) takeover(ctx context.Context, f *fleet, first *process, r *Result) error {
-	sleep.For(ctx, settling) // until the second waits
+	sleep.For(ctx, b.Settle) // until the second waits
 	began := time.Now()
 	first.end()
 	took, err := f.slices[len(f.slices)/2].death(ctx)
@@ -316,18 +288,23 @@ const lapsed = 9 * time.Second
 
 // preempted has all slices taken away.
 func (b Bench) preempted(ctx context.Context, p *process, r *Result) error {
-	sleep.For(ctx, settling)
+	sleep.For(ctx, b.Settle)
 	began := time.Now()
-	if _, err := p.ask(preempt); err != nil {
+	before, err := p.ask(preempt)
+	if err != nil {
 		return err
 	}
+	defer func() { _, _ = p.ask(profile) }()
 	for {
 		sleep.For(ctx, poll)
 		now, err := p.ask(tell)
 		if err != nil {
 			return err
 		}
-		r.Longest, r.Asked, r.Peak = max(r.Longest, now.Longest), now.Created, max(r.Peak, now.Peak)
+		r.Asked, r.CPU.Again = now.Created, now.CPU-before.CPU
+		if sum(now.Longest) > sum(r.Longest) {
+			r.Longest = now.Longest
+		}
 		if r.Again = time.Since(began); r.Asked >= b.Slices || r.Again > patience {
 			return nil
 		}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/fray-ml/fray/clusterapi"
 	"github.com/fray-ml/fray/sleep"
@@ -30,7 +32,7 @@ const (
 	lastPause  = 8 * time.Second
 )
 
-// Conn is a connection to the controller that leads, for one stream.
+// Conn is a connection to the controller that leads.
 type Conn interface {
 	grpc.ClientConnInterface
 	Close() error
@@ -38,7 +40,8 @@ type Conn interface {
 
 // Config is how a Client connects.
 type Config struct {
-	// Dial returns a connection to the controller that leads now, or why there is none.
+	// Dial returns a connection that follows the controller that leads, or why there is none.
+	// It is used for one stream after another.
 	Dial func(ctx context.Context) (Conn, error)
 	// Authorities is called with which authorities certify actors, as an object of the store
 	// has it. It must not block; nil: it is not called.
@@ -51,11 +54,13 @@ type Config struct {
 type Client struct {
 	cfg  Config
 	wake chan struct{}
+	conn Conn // Run's alone; nil: none
 
 	mu        sync.Mutex
 	hosts     map[uint32]*Host
 	last      uint32           // number of a host
 	dirty     map[uint32]*Host // those with something to send
+	urgent    bool             // it is to be sent at once: not heartbeats alone
 	gone      []uint32         // those that left and were known to it
 	answered  bool             // the controller has sent something in this stream
 	heartbeat time.Duration    // as the controller states it
@@ -119,11 +124,13 @@ func (h *Host) Close() {
 	if h.sent != nil {
 		c.gone = append(c.gone, h.number)
 	}
+	c.urgent = true
 	c.signal()
 }
 
-// Report hands a report over, to be sent at once if there is a stream. Of several that
-// wait only the newest is sent. One with a number that is not higher is left out.
+// Report hands a report over, to be sent if there is a stream: at once if it says something
+// new, else soon, with those of other hosts. Of several that wait only the newest is sent.
+// One with a number that is not higher is left out.
 func (h *Host) Report(r state.HostReport) {
 	c := h.client
 	c.mu.Lock()
@@ -131,6 +138,7 @@ func (h *Host) Report(r state.HostReport) {
 	if h.report != nil && r.Seq <= h.report.Seq {
 		return
 	}
+	c.urgent = c.urgent || h.sent == nil || Durable(h.report, &r)
 	h.report = &r
 	c.dirty[h.number] = h
 	c.signal()
@@ -163,6 +171,7 @@ func (c *Client) signal() {
 // Run keeps a stream until ctx ends.
 func (c *Client) Run(ctx context.Context) {
 	pause, failed := firstPause, false
+	defer c.hangUp()
 	for ctx.Err() == nil {
 		if !c.ready(ctx) {
 			return
@@ -170,6 +179,9 @@ func (c *Client) Run(ctx context.Context) {
 		answered, err := c.connect(ctx)
 		if ctx.Err() != nil {
 			return
+		}
+		if status.Code(err) != codes.Unavailable { // it hangs, maybe, and another controller leads
+			c.hangUp()
 		}
 		if !failed || answered {
 			c.cfg.Log.Debug("no stream to the controller; reports go to the store", "error", err)
@@ -185,6 +197,14 @@ func (c *Client) Run(ctx context.Context) {
 		if !sleep.For(ctx, wait/4+rand.N(wait)) {
 			return
 		}
+	}
+}
+
+// hangUp closes the connection, if there is one.
+func (c *Client) hangUp() {
+	if c.conn != nil {
+		_ = c.conn.Close() // nothing is under way any more
+		c.conn = nil
 	}
 }
 
@@ -212,14 +232,18 @@ var errUnacknowledged = errors.New("the controller acknowledges nothing")
 
 // connect serves one stream to its end. It reports whether the controller took part.
 func (c *Client) connect(ctx context.Context) (answered bool, err error) {
-	conn, err := c.cfg.Dial(ctx)
-	if err != nil {
-		return false, fmt.Errorf("connect to the controller: %w", err)
+	// The connection stays for the next stream after a controller was not available, and follows
+	// who leads then: where many connect at a time, one that was made is not to be made again
+	// because the controller was late.
+	if c.conn == nil {
+		if c.conn, err = c.cfg.Dial(ctx); err != nil {
+			c.conn = nil
+			return false, fmt.Errorf("connect to the controller: %w", err)
+		}
 	}
-	defer func() { _ = conn.Close() }() // nothing is under way any more
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	stream, err := clusterapi.NewHostsClient(conn).Connect(ctx)
+	stream, err := clusterapi.NewHostsClient(c.conn).Connect(ctx)
 	if err != nil {
 		return false, fmt.Errorf("begin a stream: %w", err)
 	}
@@ -241,7 +265,7 @@ func (c *Client) connect(ctx context.Context) (answered bool, err error) {
 func (c *Client) begin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.gone, c.answered = nil, false
+	c.gone, c.answered, c.urgent = nil, false, true
 	for n, h := range c.hosts {
 		h.sent, h.seq, h.received, h.awaiting, h.rejected = nil, 0, 0, time.Time{}, false
 		if h.report != nil {

@@ -12,9 +12,11 @@ import (
 // sendAll sends what hosts report until ctx ends, or until the controller has left
 // something unacknowledged for too long.
 func (c *Client) sendAll(ctx context.Context, stream clusterapi.Hosts_ConnectClient) error {
-	watch := time.NewTicker(watchInterval)
+	watch, heartbeats := time.NewTicker(watchInterval), time.NewTicker(gatherInterval)
 	defer watch.Stop()
+	defer heartbeats.Stop()
 	for {
+		var messages []*clusterapi.HostMessage
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -22,19 +24,26 @@ func (c *Client) sendAll(ctx context.Context, stream clusterapi.Hosts_ConnectCli
 			if c.unacknowledged() {
 				return errUnacknowledged
 			}
+		case <-heartbeats.C:
+			messages = c.take(true)
 		case <-c.wake:
-			messages := c.take()
-			if len(messages) == 0 {
-				continue
-			}
-			// An error is that the stream has ended; receive learns how.
-			if err := stream.Send(&clusterapi.HostMessages{Messages: messages}); err != nil {
-				<-ctx.Done()
-				return context.Cause(ctx)
-			}
+			messages = c.take(false)
+		}
+		if len(messages) == 0 {
+			continue
+		}
+		// An error is that the stream has ended; receive learns how.
+		if err := stream.Send(&clusterapi.HostMessages{Messages: messages}); err != nil {
+			<-ctx.Done()
+			return context.Cause(ctx)
 		}
 	}
 }
+
+// gatherInterval is how often heartbeats are sent, those of all hosts of a stream together: a
+// message costs both ends more than what is in it. With the longest heartbeat, and the time
+// that an acknowledgement takes, it leaves a host live.
+const gatherInterval = 1500 * time.Millisecond
 
 // unacknowledged reports whether a host waits for its acknowledgement for too long.
 func (c *Client) unacknowledged() bool {
@@ -48,10 +57,15 @@ func (c *Client) unacknowledged() bool {
 	return false
 }
 
-// take returns the messages of all hosts that have something to send.
-func (c *Client) take() []*clusterapi.HostMessage {
+// take returns the messages of all hosts that have something to send; none if that are only
+// heartbeats which are not sent yet.
+func (c *Client) take(heartbeats bool) []*clusterapi.HostMessage {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if !heartbeats && !c.urgent {
+		return nil
+	}
+	c.urgent = false
 	messages := make([]*clusterapi.HostMessage, 0, len(c.dirty)+len(c.gone))
 	for _, number := range c.gone {
 		messages = append(messages, &clusterapi.HostMessage{Number: number, Gone: true})
@@ -140,7 +154,7 @@ func (c *Client) heard(m *clusterapi.ControllerMessage) func(state.Generation, [
 		h.acknowledged(n)
 	}
 	if m.GetWhole() && h.report != nil {
-		h.sent = nil
+		h.sent, c.urgent = nil, true
 		c.dirty[h.number] = h
 		c.signal()
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"strings"
 	"sync/atomic"
@@ -217,17 +218,18 @@ func TestPrune(t *testing.T) {
 	}
 }
 
-// Strangers who name keys that there are not cost the store few reads.
+// Strangers who name keys that there are not cost the store few reads: some at once, and then few
+// a second.
 func TestMissesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newCounted()
 		r := keys.NewReader(s, nil)
 		done := make(chan error)
-		const strangers = 100
+		const strangers = 1000
 		began := time.Now()
 		for i := range strangers {
 			go func() {
-				id := token.ID{Role: token.RoleCommand, Sum: strings.Repeat("ab", 15) + string("0123456789"[i/10]) + string("0123456789"[i%10])}
+				id := token.ID{Role: token.RoleCommand, Sum: strings.Repeat("ab", 14) + fmt.Sprintf("%04d", i)}
 				_, err := r.Key(t.Context(), id)
 				done <- err
 			}()

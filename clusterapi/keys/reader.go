@@ -24,11 +24,14 @@ const (
 	// life is how long a key that was read is used without another read: that
 	// long a removed one goes on to count without a call of Forget.
 	life = 30 * time.Second
-	// maxCached bounds the memory, maxLookups the load of a store by strangers: so
-	// many look-ups go on at once, and one that finds nothing takes missPause.
-	maxCached  = 4096
-	maxLookups = 8
-	missPause  = 250 * time.Millisecond
+	// maxCached bounds the memory. So many look-ups go on at once: after a takeover all hosts
+	// come at a time.
+	maxCached  = 32 << 10
+	maxLookups = 128
+	// One that finds nothing takes missPause, and its place is free only after missRest: that
+	// bounds the load of a store by strangers.
+	missPause = 250 * time.Millisecond
+	missRest  = 4 * time.Second
 )
 
 // Reader finds published keys, and remembers them for a while. It may be used
@@ -74,25 +77,39 @@ func (r *Reader) Key(ctx context.Context, id token.ID) (token.Key, error) {
 		return key, nil
 	}
 	if key, ok := r.seen(id); ok {
-		r.remember(key)
 		return key, nil
 	}
 	select {
 	case r.lookups <- struct{}{}:
-		defer func() { <-r.lookups }()
 	case <-ctx.Done():
 		return token.Key{}, fmt.Errorf("look up a signing key: %w", ctx.Err())
 	}
-	if key, ok := r.cached(id); ok { // meanwhile
+	free := func() { <-r.lookups }
+	key, err := r.lookUp(ctx, id)
+	if !errors.Is(err, token.ErrUnknownKey) {
+		free()
+		return key, err
+	}
+	time.AfterFunc(missRest, free)
+	select {
+	case <-time.After(missPause):
+	case <-ctx.Done():
+	}
+	return token.Key{}, err
+}
+
+// lookUp reads a key, unless it is known by now.
+func (r *Reader) lookUp(ctx context.Context, id token.ID) (token.Key, error) {
+	// Meanwhile: after a takeover many hosts connect while their reports are being read.
+	if key, ok := r.cached(id); ok {
+		return key, nil
+	}
+	if key, ok := r.seen(id); ok {
 		return key, nil
 	}
 	key, err := r.read(ctx, id)
 	switch {
 	case errors.Is(err, token.ErrUnknownKey):
-		select {
-		case <-time.After(missPause):
-		case <-ctx.Done():
-		}
 		return token.Key{}, err
 	case err != nil:
 		return token.Key{}, fmt.Errorf("look up a signing key: %w", err)

@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -180,10 +181,9 @@ func NewVerifier(stack string, keys Source) (*Verifier, error) {
 	}
 	return &Verifier{
 		stack: stack, keys: keys, signed: map[string]Claims{},
-		// Times are checked here, where now is known. No other algorithm is
-		// ever accepted, whatever a token's header asks for.
-		parser: jwt.NewParser(jwt.WithValidMethods([]string{jwt.SigningMethodEdDSA.Alg()}),
-			jwt.WithStrictDecoding(), jwt.WithoutClaimsValidation()),
+		// It reads, and checks nothing: times are checked where now is known, signatures in
+		// signedBy.
+		parser: jwt.NewParser(jwt.WithStrictDecoding()),
 	}, nil
 }
 
@@ -212,11 +212,13 @@ func (v *Verifier) Signed(ctx context.Context, token string) error {
 
 func (v *Verifier) signedClaims(ctx context.Context, token string) (Claims, Key, error) {
 	c, seen := v.seen(token)
+	var read unverified
 	if !seen {
 		var err error
-		if c.Signer, err = v.signer(token); err != nil {
+		if read, err = v.read(token); err != nil {
 			return Claims{}, Key{}, err
 		}
+		c.Signer = read.signer
 	}
 	key, err := v.keys.Key(ctx, c.Signer) // which may have gone meanwhile
 	switch {
@@ -229,7 +231,7 @@ func (v *Verifier) signedClaims(ctx context.Context, token string) (Claims, Key,
 		return Claims{}, Key{}, fmt.Errorf("%w: another key is published as %s", ErrSignature, c.Signer)
 	}
 	if !seen {
-		if c, err = v.signedBy(key, token); err != nil {
+		if c, err = v.signedBy(key, token, read); err != nil {
 			return Claims{}, Key{}, err
 		}
 	}
@@ -246,12 +248,11 @@ func (v *Verifier) seen(token string) (Claims, bool) {
 }
 
 // signedBy are the claims of a token that a key has signed.
-func (v *Verifier) signedBy(key Key, token string) (Claims, error) {
-	var w wire
-	if _, err := v.parser.ParseWithClaims(token, &w, func(*jwt.Token) (any, error) { return key.Public, nil }); err != nil {
+func (v *Verifier) signedBy(key Key, token string, read unverified) (Claims, error) {
+	if err := jwt.SigningMethodEdDSA.Verify(token[:strings.LastIndexByte(token, '.')], read.signature, key.Public); err != nil {
 		return Claims{}, ErrSignature
 	}
-	c := w.claims()
+	c := read.claims.claims()
 	c.Signer = key.ID
 	if err := c.validate(); err != nil {
 		return Claims{}, fmt.Errorf("%w: %w", ErrMalformed, err)
@@ -265,30 +266,39 @@ func (v *Verifier) signedBy(key Key, token string) (Claims, error) {
 	return c, nil
 }
 
-// signer is which key a token names. Nothing else of it is trusted, but used for
-// the message: a token of another stack is not looked up in this one.
-func (v *Verifier) signer(token string) (ID, error) {
+// unverified is what a token says.
+type unverified struct {
+	signer    ID
+	claims    wire
+	signature []byte
+}
+
+// read is which key a token names, and what it says. Nothing of that is trusted before the
+// signature was checked, but used for the message: a token of another stack is not looked up in
+// this one.
+func (v *Verifier) read(token string) (unverified, error) {
 	var w wire
-	unverified, _, err := v.parser.ParseUnverified(token, &w)
+	parsed, _, err := v.parser.ParseUnverified(token, &w)
 	if err != nil {
-		return ID{}, ErrMalformed
+		return unverified{}, ErrMalformed
 	}
-	switch unverified.Method.Alg() {
+	// No other algorithm is ever accepted, whatever a token's header asks for.
+	switch parsed.Method.Alg() {
 	case jwt.SigningMethodEdDSA.Alg():
 	case jwt.SigningMethodHS256.Alg():
-		return ID{}, fmt.Errorf("%w, whose tokens are not accepted; restart the job that has it, or use a command of this version", ErrFormerSignature)
+		return unverified{}, fmt.Errorf("%w, whose tokens are not accepted; restart the job that has it, or use a command of this version", ErrFormerSignature)
 	default:
-		return ID{}, ErrSignature
+		return unverified{}, ErrSignature
 	}
 	if w.Stack != v.stack {
-		return ID{}, v.otherStack(w.Stack)
+		return unverified{}, v.otherStack(w.Stack)
 	}
-	name, _ := unverified.Header["kid"].(string)
+	name, _ := parsed.Header["kid"].(string)
 	id, err := ParseID(name)
 	if err != nil {
-		return ID{}, fmt.Errorf("%w: %w", ErrMalformed, err)
+		return unverified{}, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
-	return id, nil
+	return unverified{signer: id, claims: w, signature: parsed.Signature}, nil
 }
 
 func (v *Verifier) otherStack(stack string) error {

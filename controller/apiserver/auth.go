@@ -29,7 +29,9 @@ func (s *Server) authenticate(ctx context.Context, info *tap.Info) (context.Cont
 	}
 	claims, err := s.verify(ctx, text)
 	if err != nil {
-		s.logRejection(ctx, info.FullMethodName, err)
+		if ctx.Err() == nil { // else the caller has given up
+			s.logRejection(ctx, info.FullMethodName, err)
+		}
 		return nil, err
 	}
 	who, err := callerFrom(claims)

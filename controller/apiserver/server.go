@@ -10,10 +10,12 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"google.golang.org/grpc"
@@ -220,5 +222,9 @@ func (s *Server) Stop() {
 }
 
 func (s *Server) refusedConnection(peer net.Addr, err error) {
+	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) { // the client gave up, as many do at a time when they find no controller in time
+		s.cfg.Log.Debug("a client ended its connection", "peer", peer.String())
+		return
+	}
 	s.cfg.Log.Warn("refused a connection", "peer", peer.String(), "reason", err.Error())
 }

@@ -224,8 +224,10 @@ const (
 	heartbeatFew  = 4 * time.Second
 	heartbeatMany = 6 * time.Second
 	many          = 4096
-	// connectRate is how many streams may come back in a second after a takeover.
-	connectRate = 2500
+	// connectRate is how many streams may come back in a second after a takeover, hostRate how
+	// many hosts: two cores shake hands, check tokens and take in whole reports.
+	connectRate = 500
+	hostRate    = 4000
 	leastSpread = 500 * time.Millisecond
 	mostSpread  = 8 * time.Second
 )
@@ -236,6 +238,6 @@ func welcome(streams, hosts int) *clusterapi.HostWelcome {
 	if hosts > many {
 		heartbeat = heartbeatMany
 	}
-	spread := min(max(leastSpread, time.Duration(streams)*time.Second/connectRate), mostSpread)
+	spread := min(max(leastSpread, time.Duration(streams)*time.Second/connectRate, time.Duration(hosts)*time.Second/hostRate), mostSpread)
 	return &clusterapi.HostWelcome{Heartbeat: heartbeat.Milliseconds(), Spread: spread.Milliseconds()}
 }

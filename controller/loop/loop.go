@@ -50,6 +50,8 @@ type Config struct {
 	Notices *notices.Config
 	// Live are hosts that report by streams; nil: all report to the store alone.
 	Live apply.Live
+	// Known has read the state before, see [apply.NewAfter]; nil: it was not read.
+	Known *apply.StateReader
 	// Notify is called with what each step changed, Looked with how long its parts
 	// took, OnAction after each action; nil: not called.
 	Notify   func(p *plan.Plan, before *state.Document)
@@ -72,7 +74,7 @@ const ErrorPause = time.Second
 // or ctx ends.
 func Run(ctx context.Context, cfg Config, services *access.Serializer, lease *store.Held) error {
 	keeper, stop := cfg.notices(ctx, lease)
-	s, err := apply.New(ctx, apply.Config{
+	s, err := apply.NewAfter(ctx, apply.Config{
 		Notices: keeper.decider(),
 		Store:   cfg.Store, Providers: cfg.Providers, Version: cfg.Version,
 		Epoch: lease.Epoch(), Valid: lease.Valid, Parallelism: cfg.Parallelism,
@@ -83,7 +85,7 @@ func Run(ctx context.Context, cfg Config, services *access.Serializer, lease *st
 		OnError: func(a plan.Action, err error) {
 			cfg.Log.Warn("action failed", "action", string(a.Verb), "slice", a.Slice.Name, "error", err.Error())
 		},
-	})
+	}, cfg.Known)
 	if err != nil {
 		stop()
 		return err

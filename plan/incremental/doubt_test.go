@@ -116,6 +116,20 @@ func TestGoneIsConfirmed(t *testing.T) {
 	}
 }
 
+// That the reports of hosts were not read yet, as after a takeover, is no silence: a list that
+// leaves their slices out for long harms nothing.
+func TestUnreadReportsAreNoSilence(t *testing.T) {
+	w := manyRunning(t, 4)
+	w.unread, w.unreadable = true, true
+	wantUntouched(t, w, time.Minute)
+	w.misreads = func(schema.Inventory) schema.Inventory { return schema.Inventory{} }
+	wantUntouched(t, w, 2*snapshot.DoubtFor)
+	w.misreads = nil
+	wantUntouched(t, w, time.Minute)
+	w.unread = false
+	wantUntouched(t, w, time.Minute)
+}
+
 // What a job waits for that needs a slice in doubt has a typed kind.
 func TestDoubtIsWaitedFor(t *testing.T) {
 	w := newWorld(t)

@@ -43,6 +43,7 @@ type world struct {
 	unlisted                                       map[string]string                       // by zone: why it is not listed
 	misreads                                       func(schema.Inventory) schema.Inventory // what a list makes of the truth, nil: nothing
 	unreadable                                     bool                                    // no slice can be read directly
+	unread                                         bool                                    // no report was read yet
 	doubted                                        map[string]plan.Confirmation            // of the last look
 	loses                                          func(plan.Action) bool
 	wayward                                        bool // there are too many faults to expect progress

@@ -57,6 +57,13 @@ func (w *world) observe() *plan.Observed {
 		slices.SortFunc(hosts, func(a, b plan.Host) int { return a.Host - b.Host })
 		obs.Hosts[name] = w.listed(name, hosts)
 	}
+	if w.unread {
+		obs.Unread = map[string]bool{}
+		for name := range obs.Hosts {
+			obs.Unread[name] = true
+		}
+		clear(obs.Hosts)
+	}
 	return obs
 }
 

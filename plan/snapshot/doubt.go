@@ -268,6 +268,9 @@ func (d *Evidence) isRepeated(c *plan.Confirmation) bool {
 // noneReports reports whether no host of a slice has reported for so long that it
 // would count as lost, or none ever has.
 func (d *Evidence) noneReports(name string) bool {
+	if d.Obs.Unread[name] {
+		return false
+	}
 	hosts := d.Obs.Hosts[name]
 	for i := range hosts {
 		if hosts[i].Lives() {

@@ -78,6 +78,9 @@ func (d *Evidence) isMassSilence() bool {
 // HostingSliceSilent reports whether no host of a slice, or of the slice that it is packed
 // on, has reported for so long that it would count as lost.
 func (d *Evidence) HostingSliceSilent(st *schema.SliceStatus) bool {
+	if d.Obs.Unread[cmp.Or(st.Spec.On, st.Spec.Name)] {
+		return false
+	}
 	for _, h := range d.Obs.Hosts[cmp.Or(st.Spec.On, st.Spec.Name)] {
 		if h.Lives() {
 			return false

@@ -63,6 +63,9 @@ func Open(ctx context.Context, s store.Store, stamp Stamp) (*Writer, *state.Docu
 	return w, doc, err
 }
 
+// Journaled reports whether the next save writes an entry: another object than the last one.
+func (w *Writer) Journaled() bool { return w.at.journal != nil }
+
 // Position is the state that was read or written last.
 func (w *Writer) Position() Position { return w.at }
 

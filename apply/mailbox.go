@@ -1,0 +1,314 @@
+package apply
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/store"
+)
+
+// Times and sizes of looks into the mailbox while hosts report by streams.
+const (
+	// mailPatience is how long an observation waits for a look that is under way.
+	mailPatience = 100 * time.Millisecond
+	// restShare is how many times as long as a list took passes at least until the next
+	// one, at most longestRest: a list of many hosts takes seconds.
+	restShare   = 3
+	longestRest = 8 * time.Second
+	// reportsAtOnce is how many reports are taken in at a time.
+	reportsAtOnce = 1024
+)
+
+// mailLooks are the looks of an observer into the mailbox.
+type mailLooks struct {
+	running  *mailLook // nil: none is under way
+	complete bool      // one has read what is needed to decide
+	rested   time.Time // not to be listed before
+}
+
+// mailLook is a look that is under way: a list, and then the objects that are new in it, in
+// parts. Those that decide what the others mean come first.
+type mailLook struct {
+	next    chan mailPart
+	began   time.Time
+	first   []int           // of what was listed: assignments, and what machines state
+	reports []int           // that follow
+	urgent  []int           // those of hosts that may be free
+	others  []int           // those of hosts that have something to run, newest first
+	wrote   map[string]bool // slices to which something was assigned since
+	unknown map[string]int  // how many hosts of a slice have a report among the others, and none that is known
+}
+
+// mailPart is a part of a look: a list, or objects.
+type mailPart struct {
+	listed  []store.Attrs // nil: objects
+	indices []int         // of the objects in what was listed
+	read    []mail
+	objects []state.Generation // of what was read
+	err     error
+}
+
+// mailbox looks into the mailbox, with one list and reads of what changed, however many hosts
+// there are. While hosts report by streams it does not wait for all of that, but for the
+// assignments when they are not known yet.
+func (o *Observer) mailbox(ctx context.Context, obs *plan.Observed) error {
+	o.takeLive()
+	if o.look.running == nil && o.listDue(obs) {
+		o.look.running = beginLook(ctx, o.Store, o.now())
+	}
+	patience := patience{stop: func() bool { return true }}
+	if o.Live != nil && o.Patience > 0 {
+		patience = newPatience(mailPatience)
+	}
+	defer patience.stop()
+	for o.look.running != nil {
+		over := patience.over
+		if !o.look.complete {
+			over = nil
+		}
+		part, came, err := o.look.running.await(ctx, over)
+		if !came {
+			break
+		}
+		if err != nil {
+			o.look.running = nil
+			return err
+		}
+		o.takePart(ctx, part)
+	}
+	obs.Booting = o.booting.slices()
+	obs.Assignments, obs.Damaged, obs.Hosts, obs.Monitored = o.assigned, maps.Clone(o.damaged), o.hosts, o.monitored
+	obs.Unread = o.look.running.unread()
+	return nil
+}
+
+// beginLook begins a look with its list.
+func beginLook(ctx context.Context, s store.Store, now time.Time) *mailLook {
+	l := &mailLook{next: make(chan mailPart, 1), began: now, wrote: map[string]bool{}}
+	go func() {
+		listed, err := s.List(ctx, store.AssignPrefix, store.BootPrefix, store.HostsPrefix)
+		l.next <- mailPart{listed: listed, err: err}
+	}()
+	return l
+}
+
+// await returns the next part, if it comes before what ends the wait; nil: nothing does.
+func (l *mailLook) await(ctx context.Context, over <-chan struct{}) (part mailPart, came bool, err error) {
+	select {
+	case part = <-l.next:
+		return part, true, part.err
+	case <-over:
+		return part, false, nil
+	case <-ctx.Done():
+		return part, true, context.Cause(ctx)
+	}
+}
+
+// unread are the slices with hosts of which no report was read yet.
+func (l *mailLook) unread() map[string]bool {
+	if l == nil || len(l.unknown) == 0 {
+		return nil
+	}
+	unread := make(map[string]bool, len(l.unknown))
+	for slice := range l.unknown {
+		unread[slice] = true
+	}
+	return unread
+}
+
+// takePart takes in a part of the look that is under way, and begins the next one.
+func (o *Observer) takePart(ctx context.Context, part mailPart) {
+	l := o.look.running
+	if part.read == nil {
+		o.takeList(part.listed)
+	} else {
+		o.takeRead(part)
+	}
+	next := l.following(o)
+	if len(next) == 0 {
+		o.look.running = nil
+		o.listedLive(l.began)
+		return
+	}
+	keys := make([]string, len(next))
+	for n, i := range next {
+		keys[n] = o.listed[i].Key
+	}
+	go func() {
+		part := mailPart{indices: next}
+		part.read, part.objects, part.err = readMail(ctx, o.Store, keys)
+		l.next <- part
+	}()
+}
+
+// takeList takes in which objects there are. What is new counts as unknown until it is read.
+func (o *Observer) takeList(listed []store.Attrs) {
+	l := o.look.running
+	o.look.rested = o.now().Add(min(restShare*o.now().Sub(l.began), longestRest))
+	fresh, gone := differences(o.listed, listed)
+	fresh = o.unread(listed, fresh)
+	gone = slices.DeleteFunc(gone, func(key string) bool { return l.wrote[sliceOf(key)] })
+	if len(gone) > 0 {
+		o.takeIn(nil, gone)
+	}
+	o.listed = listed
+	for _, i := range fresh {
+		listed[i].Generation = store.Absent
+		if strings.HasPrefix(listed[i].Key, store.HostsPrefix) {
+			l.reports = append(l.reports, i)
+		} else {
+			l.first = append(l.first, i)
+		}
+	}
+}
+
+// takeRead takes in objects, and which versions of them were read: none of those that are there
+// no more, so that they are read if they are listed again.
+func (o *Observer) takeRead(part mailPart) {
+	l := o.look.running
+	for n, i := range part.indices {
+		o.listed[i].Generation = part.objects[n]
+		l.known(part.read[n].slice)
+	}
+	o.takeIn(slices.DeleteFunc(part.read, func(m mail) bool {
+		return l.wrote[m.slice] && strings.HasPrefix(m.absent, store.AssignPrefix)
+	}), nil)
+}
+
+// known takes note that a report of a host of a slice is known, or was left out.
+func (l *mailLook) known(slice string) {
+	if left := l.unknown[slice]; left > 1 {
+		l.unknown[slice] = left - 1
+	} else {
+		delete(l.unknown, slice)
+	}
+}
+
+// following takes what is to be read next, as indices of what was listed; nil: nothing is left.
+func (l *mailLook) following(o *Observer) (next []int) {
+	if len(l.first) > 0 {
+		next, l.first = l.first, nil
+		return next
+	}
+	if l.reports != nil {
+		l.order(o)
+	}
+	if len(l.urgent) > 0 {
+		next, l.urgent = l.urgent, nil
+		return next
+	}
+	o.look.complete = true
+	for len(next) == 0 && len(l.others) > 0 {
+		n := min(reportsAtOnce, len(l.others))
+		for _, i := range l.others[:n] {
+			if key := o.listed[i].Key; o.isLive(sliceOf(key), key) {
+				l.known(sliceOf(key))
+			} else {
+				next = append(next, i)
+			}
+		}
+		l.others = l.others[n:]
+	}
+	return next
+}
+
+// order tells the reports apart, as the assignments that are known by now say.
+func (l *mailLook) order(o *Observer) {
+	for _, i := range l.reports {
+		slice := sliceOf(o.listed[i].Key)
+		if !o.look.complete && o.assigned[slice].Run == nil {
+			l.urgent = append(l.urgent, i)
+		} else {
+			l.others = append(l.others, i)
+		}
+	}
+	l.reports = nil
+	slices.SortStableFunc(l.others, func(a, b int) int { return o.listed[b].Updated.Compare(o.listed[a].Updated) })
+	if o.look.complete {
+		return
+	}
+	l.unknown = make(map[string]int, len(l.others))
+	for _, i := range l.others {
+		l.unknown[sliceOf(o.listed[i].Key)]++
+	}
+}
+
+// readMail reads objects, and returns which versions it found.
+func readMail(ctx context.Context, s store.Store, keys []string) ([]mail, []state.Generation, error) {
+	objects, err := getAll(ctx, s, keys)
+	if err != nil {
+		return nil, nil, err
+	}
+	read, found := make([]mail, len(keys)), make([]state.Generation, len(keys))
+	for n := range keys {
+		object := &objects[n]
+		found[n] = object.Generation
+		m := &read[n]
+		m.slice = sliceOf(keys[n])
+		switch {
+		case object.Key == "":
+			m.absent = keys[n]
+			continue
+		case strings.HasPrefix(keys[n], store.AssignPrefix):
+			// One that cannot be read is as if nothing was assigned, and is replaced.
+			m.assignment = &plan.Assigned{Object: object.Generation}
+			m.assignment.Assignment, m.damaged = store.DecodeAssignment(object.Data)
+			if m.damaged != nil {
+				m.assignment.Slice = m.slice
+			}
+		case isBoot(keys[n]):
+			m.machine, m.boot = machineOf(keys[n]), cmp.Or(statusLine(object.Data), "nothing")
+		default:
+			// One host that writes nonsense must not blind us to the others; it
+			// is as if it had not reported.
+			m.report = &state.HostReport{}
+			*m.report, m.damaged = store.DecodeReport(object.Data)
+		}
+	}
+	return read, found, nil
+}
+
+// How many objects are read at a time: more where many are, far below what a bucket serves.
+const (
+	parallelReads = 16
+	manyReads     = 128
+)
+
+// getAll reads objects; those that are there no more have no key.
+func getAll(ctx context.Context, s store.Store, keys []string) ([]store.Object, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	objects := make([]store.Object, len(keys))
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	parallel := parallelReads
+	if len(keys) >= reportsAtOnce/2 {
+		parallel = manyReads
+	}
+	for range min(parallel, len(keys)) {
+		wg.Go(func() {
+			for i := int(next.Add(1)) - 1; i < len(keys) && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
+				obj, err := s.Get(ctx, keys[i])
+				if err == nil {
+					objects[i] = obj
+				} else if !errors.Is(err, store.ErrNotFound) {
+					cancel(err) // keeps the first
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return objects, nil
+}
