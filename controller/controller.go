@@ -170,11 +170,15 @@ func acquire(ctx context.Context, cfg Config, served *services, led bool) (*stor
 	if led && generation == store.Absent {
 		return nil, fmt.Errorf("%w: %s was removed from %s", apply.ErrStateLost, store.StateKey, cfg.Store.Location())
 	}
+	relayKey, err := served.relayKey()
+	if err != nil {
+		return nil, err
+	}
 	// Epochs must not fall even if the lease's object was removed.
 	return store.Acquire(ctx, cfg.Store, store.LeaseConfig{
 		Command: cfg.Command, Yields: true, Wait: takeover, MinEpoch: doc.Epoch, TTL: cmp.Or(cfg.TTL, defaultTTL),
 		ControllerAddress: served.address, ControllerFingerprint: served.fingerprint, ControllerHTTP: served.http,
-		SigningKey: served.signingKey(), Stack: cfg.Service.Stack,
+		SigningKey: served.signingKey(), RelayKey: relayKey, Stack: cfg.Service.Stack,
 	})
 }
 

@@ -3,7 +3,7 @@ package hostlink
 import (
 	"context"
 	"errors"
-	"fmt"
+	"hash/crc32"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
@@ -11,7 +11,7 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/fray-ml/fray/clusterapi"
+	"github.com/fray-ml/fray/clusterapi/sealed"
 	"github.com/fray-ml/fray/sleep"
 	"github.com/fray-ml/fray/state"
 )
@@ -40,6 +40,8 @@ type Conn interface {
 type Config struct {
 	// Dial returns a connection to the controller that leads now, or why there is none.
 	Dial func(ctx context.Context) (Conn, error)
+	// Relays are hosts through which the client may speak; nil: it speaks for itself.
+	Relays Relays
 	// Authorities is called with which authorities certify actors, as an object of the store
 	// has it. It must not block; nil: it is not called.
 	Authorities func(object state.Generation, data []byte)
@@ -49,8 +51,10 @@ type Config struct {
 // Client keeps one stream to the controller that leads, for all hosts of a process. Its
 // methods may be called concurrently.
 type Client struct {
-	cfg  Config
-	wake chan struct{}
+	cfg   Config
+	wake  chan struct{}
+	hurry chan struct{} // has an element while hosts wait for a stream to be relayed by
+	next  *path         // begun for the next stream; Run's alone
 
 	mu        sync.Mutex
 	hosts     map[uint32]*Host
@@ -58,13 +62,16 @@ type Client struct {
 	dirty     map[uint32]*Host // those with something to send
 	gone      []uint32         // those that left and were known to it
 	answered  bool             // the controller has sent something in this stream
+	leader    []byte           // to which messages of this stream are sealed; nil: they are not
+	up        *upstream        // by which other hosts speak; nil: there is none now
+	upChanged chan struct{}    // closed when up changes
 	heartbeat time.Duration    // as the controller states it
 	spread    time.Duration    // the same
 }
 
 // NewClient returns a client without hosts; Run connects it.
 func NewClient(cfg Config) *Client {
-	return &Client{cfg: cfg, wake: make(chan struct{}, 1), hosts: map[uint32]*Host{}, dirty: map[uint32]*Host{}, heartbeat: HeartbeatDefault}
+	return &Client{cfg: cfg, wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1), upChanged: make(chan struct{}), hosts: map[uint32]*Host{}, dirty: map[uint32]*Host{}, heartbeat: HeartbeatDefault}
 }
 
 // HostConfig is a host that a client speaks for.
@@ -74,6 +81,9 @@ type HostConfig struct {
 	// Token makes the host's own token, without waiting for anything; nil: the one of the
 	// connection is its own.
 	Token func() (string, error)
+	// Relayed makes the host's token for a relay, which vouches for a key; nil: the host is
+	// left to the store where the client speaks through a relay.
+	Relayed func(key string) (string, error)
 	// Assignment is the generation of the object in the store of the assignment that the
 	// host has.
 	Assignment func() state.Generation
@@ -87,6 +97,7 @@ type Host struct {
 	cfg    HostConfig
 	client *Client
 	number uint32
+	phase  uint32 // of the slice's heartbeats
 
 	// What follows belongs to the client's mutex.
 	report   *state.HostReport // the newest; nil: none yet
@@ -97,6 +108,7 @@ type Host struct {
 	awaiting time.Time         // since when nothing was acknowledged that was sent; zero: all was
 	acked    time.Time         // when the newest report was sent that was acknowledged
 	rejected bool              // in this stream
+	channel  *sealed.Channel   // to the controller through a relay; nil: not begun
 }
 
 // Host adds a host, which Report makes known to the controller.
@@ -104,7 +116,7 @@ func (c *Client) Host(cfg HostConfig) *Host {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.last++
-	h := &Host{cfg: cfg, client: c, number: c.last}
+	h := &Host{cfg: cfg, client: c, number: c.last, phase: crc32.ChecksumIEEE([]byte(cfg.Slice))}
 	c.hosts[h.number] = h
 	return h
 }
@@ -160,6 +172,14 @@ func (c *Client) signal() {
 	}
 }
 
+// Beat is the time until the next report of a host to which nothing happens. Hosts whose
+// clocks agree report at the same moments, so that a relay passes their reports on in one
+// message; slices are spread.
+func (h *Host) Beat() time.Duration {
+	heartbeat := h.Heartbeat()
+	return heartbeat - time.Duration((time.Now().UnixNano()+int64(h.phase))%int64(heartbeat))
+}
+
 // Run keeps a stream until ctx ends.
 func (c *Client) Run(ctx context.Context) {
 	pause, failed := firstPause, false
@@ -170,6 +190,9 @@ func (c *Client) Run(ctx context.Context) {
 		answered, err := c.connect(ctx)
 		if ctx.Err() != nil {
 			return
+		}
+		if c.next != nil {
+			continue
 		}
 		if !failed || answered {
 			c.cfg.Log.Debug("no stream to the controller; reports go to the store", "error", err)
@@ -182,10 +205,26 @@ func (c *Client) Run(ctx context.Context) {
 			wait, pause = max(firstPause, c.spread), firstPause
 			c.mu.Unlock()
 		}
-		if !sleep.For(ctx, wait/4+rand.N(wait)) {
+		if !c.pause(ctx, wait/4+rand.N(wait)) {
 			return
 		}
 	}
+}
+
+// pause waits, but not for long while other hosts wait for this one.
+func (c *Client) pause(ctx context.Context, wait time.Duration) bool {
+	least := min(wait, firstPause/4)
+	if !sleep.For(ctx, least) {
+		return false
+	}
+	timer := time.NewTimer(wait - least)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-c.hurry:
+	case <-ctx.Done():
+	}
+	return ctx.Err() == nil
 }
 
 // ready waits until a host has reported.
@@ -210,43 +249,61 @@ func (c *Client) ready(ctx context.Context) bool {
 
 var errUnacknowledged = errors.New("the controller acknowledges nothing")
 
+var errBetter = errors.New("the stream goes through a relay from now on")
+
 // connect serves one stream to its end. It reports whether the controller took part.
 func (c *Client) connect(ctx context.Context) (answered bool, err error) {
-	conn, err := c.cfg.Dial(ctx)
-	if err != nil {
-		return false, fmt.Errorf("connect to the controller: %w", err)
+	p := c.next
+	if c.next = nil; p == nil {
+		if p, err = c.open(ctx); err != nil {
+			return false, err
+		}
 	}
-	defer func() { _ = conn.Close() }() // nothing is under way any more
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	stream, err := clusterapi.NewHostsClient(conn).Connect(ctx)
-	if err != nil {
-		return false, fmt.Errorf("begin a stream: %w", err)
+	served, better := c.begin(p), make(chan *path)
+	var workers sync.WaitGroup
+	if p.route == nil && c.cfg.Relays != nil && c.cfg.Relays.Count() > 0 {
+		workers.Go(func() { c.improve(p.ctx, ctx, better) })
 	}
-	c.begin()
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		cancel(c.receive(stream))
-	}()
-	err = c.sendAll(ctx, stream)
-	cancel(err)
-	<-over // what it calls, it calls no more
+	workers.Go(func() { p.cancel(c.receive(p)) })
+	err = c.sendAll(p, served, better)
+	p.close(err)
+	workers.Wait() // what they call, they call no more
+	served.end()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.leader = nil
+	c.serve(nil)
+	if p.route != nil {
+		p.route.Ended(outcome(c.answered, err))
+	}
 	return c.answered, err
 }
 
-// begin makes all hosts begin with a hello.
-func (c *Client) begin() {
+// begin makes all hosts begin with a hello. It returns what other hosts may speak by once the
+// controller has answered.
+func (c *Client) begin(p *path) *upstream {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.gone, c.answered = nil, false
+	c.gone, c.answered, c.leader = nil, false, nil
+	served := newUpstream()
+	if p.route != nil {
+		c.leader = p.route.Leader
+	} else {
+		c.serve(served)
+	}
 	for n, h := range c.hosts {
-		h.sent, h.seq, h.received, h.awaiting, h.rejected = nil, 0, 0, time.Time{}, false
+		h.sent, h.seq, h.received, h.awaiting, h.rejected, h.channel = nil, 0, 0, time.Time{}, false, nil
 		if h.report != nil {
 			c.dirty[n] = h
 		}
 	}
 	c.signal()
+	return served
+}
+
+// serve has other hosts speak by a stream; nil: by none.
+func (c *Client) serve(up *upstream) {
+	c.up = up
+	close(c.upChanged)
+	c.upChanged = make(chan struct{})
 }

@@ -31,7 +31,7 @@ func TestHostIsLiveWhileAcknowledged(t *testing.T) {
 			}
 			return messages[0]
 		}
-		c.begin()
+		c.begin(&path{})
 		if m := send(1); m.GetHello().GetSlice() != "a" || m.GetHello().GetAssignment() != 3 || m.GetReport().GetBase() != 0 || m.GetReport().GetFacts().GetAddress() != "x" {
 			t.Errorf("the first message is %v, want a hello and a whole report", m)
 		}
@@ -55,7 +55,7 @@ func TestHostIsLiveWhileAcknowledged(t *testing.T) {
 			t.Error("an acknowledgement of what was sent long ago makes the host live")
 		}
 
-		c.begin() // another stream
+		c.begin(&path{}) // another stream
 		h.Report(state.HostReport{Slice: "a", Boot: "b", Seq: 2, Notice: "of an earlier moment"})
 		if m := c.take(); len(m) != 1 || m[0].GetHello() == nil || m[0].GetReport().GetSeq() != 2 || m[0].GetReport().GetNotice() != nil {
 			t.Errorf("got %v, want a hello and the newest report", m)
