@@ -86,7 +86,7 @@ func (r *rig) want(nth int, certificate int) *hostlink.Route {
 func TestRoutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
-		r.want(0, 0) // nobody leads
+		r.want(0, 0) // no controller leads
 		r.lead(nil)
 		time.Sleep(leaseFresh)
 		r.want(0, 0)

@@ -110,18 +110,18 @@ func (c *Channel) Seal(plain []byte) ([]byte, error) {
 	return aead.Seal(message, nonce(message, aead), plain, nil), nil
 }
 
-// ErrForged is of a message that the other end did not seal, or that was opened before it or
+// errForged is of a message that the other end did not seal, or that was opened before it or
 // a later one: it is to be left out.
-var ErrForged = errors.New("the message is not the other end's, or came before")
+var errForged = errors.New("the message is not the other end's, or came before")
 
 // Open returns what the other end has sealed. Messages may be lost, but not come twice or late.
 func (c *Channel) Open(message []byte) ([]byte, error) {
 	if len(message) < number {
-		return nil, ErrForged
+		return nil, errForged
 	}
 	n := binary.BigEndian.Uint64(message)
 	if n <= c.opened {
-		return nil, ErrForged
+		return nil, errForged
 	}
 	aead, err := aeadOf(&c.in)
 	if err != nil {
@@ -129,7 +129,7 @@ func (c *Channel) Open(message []byte) ([]byte, error) {
 	}
 	plain, err := aead.Open(nil, nonce(message[:number], aead), message[number:], nil)
 	if err != nil {
-		return nil, ErrForged
+		return nil, errForged
 	}
 	c.opened = n
 	return plain, nil

@@ -42,7 +42,7 @@ func wantOpen(t testing.TB, c *Channel, message []byte, want string) {
 
 func wantForged(t testing.TB, c *Channel, message []byte, what string) {
 	t.Helper()
-	if got, err := c.Open(message); !errors.Is(err, ErrForged) {
+	if got, err := c.Open(message); !errors.Is(err, errForged) {
 		t.Errorf("%s: opened %q, %v; want it left out", what, got, err)
 	}
 }
