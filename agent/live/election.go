@@ -9,7 +9,7 @@ import (
 // Times of an election.
 const (
 	// A host that did not relay is tried again after firstHold, and then ever later.
-	firstHold = 10 * time.Second
+	firstHold = 5 * time.Second
 	lastHold  = time.Hour
 	// keylessHold is the same where the controller takes no relays.
 	keylessHold = 15 * time.Minute

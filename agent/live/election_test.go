@@ -39,11 +39,11 @@ func TestHolds(t *testing.T) {
 	if got := e.again(now); got != firstHold || !e.worth(0, now) {
 		t.Errorf("at first a try is worth it after %s, want %s", got, firstHold)
 	}
-	for n, want := range []time.Duration{10, 20, 40, 80} {
+	for n, want := range []time.Duration{5, 10, 20, 40} {
 		fail(0, []hostlink.Outcome{hostlink.Failed, hostlink.Silent}[n%2], want*time.Second)
 	}
 	fail(0, hostlink.Refused, firstHold)
-	fail(0, hostlink.Failed, 160*time.Second)
+	fail(0, hostlink.Failed, 80*time.Second)
 	for range 100 {
 		e.ended(0, hostlink.Failed, now)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -275,7 +276,7 @@ func (p *passage) send(ctx context.Context, stream clusterapi.Hosts_ConnectServe
 	}
 }
 
-// gather returns what waits, after a first message, to be sent at once.
+// gather adds what waits to messages that are to be sent at once.
 func (u *upstream) gather(messages []*clusterapi.HostMessage) []*clusterapi.HostMessage {
 	for len(messages) < maxTogether {
 		select {
@@ -286,4 +287,15 @@ func (u *upstream) gather(messages []*clusterapi.HostMessage) []*clusterapi.Host
 		}
 	}
 	return messages
+}
+
+// mayWait reports whether messages may wait for those of other hosts: there are some, and these
+// are heartbeats.
+func (u *upstream) mayWait(messages []*clusterapi.HostMessage) bool {
+	u.mu.Lock()
+	others := len(u.passages) > 0
+	u.mu.Unlock()
+	return others && !slices.ContainsFunc(messages, func(m *clusterapi.HostMessage) bool {
+		return !m.GetPatient() && (m.GetHello() != nil || m.GetGone() || m.GetReport() == nil || !IsHeartbeat(m.GetReport()))
+	})
 }

@@ -14,10 +14,10 @@ import (
 func (c *Client) sendAll(p *path, served *upstream, better <-chan *path) error {
 	watch := time.NewTicker(watchInterval)
 	defer watch.Stop()
-	var kept []*clusterapi.HostMessage // of other hosts, which may wait
+	var kept []*clusterapi.HostMessage // may wait
 	var due <-chan time.Time           // when they are sent
 	for {
-		var own []*clusterapi.HostMessage
+		var fresh []*clusterapi.HostMessage
 		select {
 		case <-p.ctx.Done():
 			return context.Cause(p.ctx)
@@ -29,19 +29,22 @@ func (c *Client) sendAll(p *path, served *upstream, better <-chan *path) error {
 			}
 			continue
 		case m := <-served.waiting:
-			if kept = append(kept, m); m.GetPatient() && len(kept) < maxTogether {
-				if due == nil {
-					due = time.After(together)
-				}
-				continue
-			}
+			fresh = append(fresh, m)
 		case <-due:
+			due = nil
 		case <-c.wake:
-			if own = c.take(); len(own) == 0 {
+			if fresh = c.take(); len(fresh) == 0 {
 				continue
 			}
 		}
-		messages := served.gather(append(own, kept...))
+		kept = append(kept, fresh...)
+		if len(fresh) > 0 && len(kept) < maxTogether && served.mayWait(fresh) {
+			if due == nil {
+				due = time.After(together)
+			}
+			continue
+		}
+		messages := served.gather(kept)
 		kept, due = nil, nil
 		// An error is that the stream has ended; receive learns how.
 		if err := p.stream.Send(&clusterapi.HostMessages{Messages: messages}); err != nil {

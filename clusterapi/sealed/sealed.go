@@ -1,13 +1,12 @@
 // Package sealed keeps messages between a host and the controller that leads secret from the
 // host that passes them on, which can neither read nor make nor repeat them: HPKE (RFC 9180)
-// to a key in the lease gives both ends two keys, one for each direction (AES-256-GCM).
+// to a key in the lease gives both ends two keys, one for each direction (ChaCha20-Poly1305).
 //
 // It leaves out who a host is: the token of a relayed host vouches for its [Offer]. Start with
 // [Dial] and [LeaderKey].
 package sealed
 
 import (
-	"crypto/aes"
 	"crypto/cipher"
 	"crypto/ecdh"
 	"crypto/hpke"
@@ -15,6 +14,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+
+	"golang.org/x/crypto/chacha20poly1305"
 )
 
 // Offer is what a host sends once and in clear, for the controller to know the keys: a public
@@ -76,14 +77,14 @@ func purpose(slice string, host int) []byte {
 
 // Channel is one end. One caller may seal while another one opens.
 type Channel struct {
-	out, in        [32]byte // keys
-	sealed, opened uint64   // the numbers of the last messages
+	out, in        [chacha20poly1305.KeySize]byte // keys
+	sealed, opened uint64                         // the numbers of the last messages
 }
 
 func newChannel(export func(string, int) ([]byte, error), out, in string) (*Channel, error) {
 	c := &Channel{}
 	for _, each := range []struct {
-		key  *[32]byte
+		key  *[chacha20poly1305.KeySize]byte
 		name string
 	}{{&c.out, out}, {&c.in, in}} {
 		derived, err := export(each.name, len(each.key))
@@ -142,14 +143,9 @@ func nonce(number []byte, aead cipher.AEAD) []byte {
 	return n
 }
 
-// aeadOf is made for each message: kept for 25,000 hosts it would take more memory than
-// their reports.
-func aeadOf(key *[32]byte) (cipher.AEAD, error) {
-	block, err := aes.NewCipher(key[:])
-	if err != nil {
-		return nil, fmt.Errorf("seal a message: %w", err)
-	}
-	aead, err := cipher.NewGCM(block)
+// aeadOf is made for each message, of which it takes less than the bytes of a key schedule.
+func aeadOf(key *[chacha20poly1305.KeySize]byte) (cipher.AEAD, error) {
+	aead, err := chacha20poly1305.New(key[:])
 	if err != nil {
 		return nil, fmt.Errorf("seal a message: %w", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -99,10 +100,8 @@ func (h *Hub) Connect(stream clusterapi.Hosts_ConnectServer) error {
 		if h.table.Load() != t {
 			return status.Error(codes.Unavailable, "another term has begun")
 		}
-		for _, m := range batch.GetMessages() {
-			if err := s.receive(ctx, m); err != nil {
-				return err
-			}
+		if err := s.receiveAll(ctx, batch.GetMessages()); err != nil {
+			return err
 		}
 	}
 }
@@ -121,6 +120,7 @@ type session struct {
 	relayed     map[uint32]*relayed         // those of them that the stream's owner cannot read, by the same
 	authorities *clusterapi.HostAuthorities // that wait to be sent; nil: none do
 	out         map[uint32]*outgoing        // what waits to be sent, at most one for a host
+	gathering   bool                        // more is about to be
 }
 
 // outgoing is what is to be sent to a host: newer news take the place of older ones.
@@ -132,6 +132,21 @@ type outgoing struct {
 	rejected   string
 	// authorities are sent so to hosts behind a relay; others have them by their stream.
 	authorities *clusterapi.HostAuthorities
+}
+
+// receiveAll takes in messages, and answers them in one.
+func (s *session) receiveAll(ctx context.Context, messages []*clusterapi.HostMessage) error {
+	// A token is looked up, which may take a while in which others are not to wait.
+	if len(messages) > 1 && !slices.ContainsFunc(messages, func(m *clusterapi.HostMessage) bool { return m.GetHello() != nil }) {
+		s.table.gather(s, true)
+		defer s.table.gather(s, false)
+	}
+	for _, m := range messages {
+		if err := s.receive(ctx, m); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // receive takes in a message of a host. An error ends the stream: its hosts connect again.
@@ -222,7 +237,9 @@ func (s *session) to(number uint32) *outgoing {
 		o = &outgoing{}
 		s.out[number] = o
 	}
-	s.signal()
+	if !s.gathering {
+		s.signal()
+	}
 	return o
 }
 

@@ -81,6 +81,19 @@ type cluster struct {
 	public []byte // of the term
 	hosts  []*clusterHost
 	ended  sync.WaitGroup
+	came   atomic.Int64 // messages, with all that is in them
+}
+
+// counted counts the messages of a stream.
+type counted struct {
+	grpc.ServerStream
+	came *atomic.Int64
+}
+
+func (c counted) RecvMsg(m any) error {
+	err := c.ServerStream.RecvMsg(m)
+	c.came.Add(1)
+	return err
 }
 
 // clusterHost is a host of a cluster.
@@ -138,7 +151,7 @@ func (c *cluster) lead() {
 		if _, err := fmt.Sscan(given.Get("from-host")[0], &who.Host); err != nil {
 			return err
 		}
-		return handle(service, called{s, caller.With(s.Context(), who)})
+		return handle(service, called{counted{s, &c.came}, caller.With(s.Context(), who)})
 	}))
 }
 
@@ -255,6 +268,12 @@ func TestHostsSpeakThroughTheFirst(t *testing.T) {
 			if h.box.object != 7 || h.box.data[7] != "seven" || h.authorities.Load() != 5 {
 				t.Errorf("host %d was sent assignment %d %q and authorities %d", h.number, h.box.object, h.box.data[7], h.authorities.Load())
 			}
+		}
+
+		before := c.came.Load()
+		c.beat(20 * time.Second) // in which each host has said something each second
+		if got := c.came.Load() - before; got > 21 {
+			t.Errorf("%d messages came in 20 s, want those of hosts that speak at the same moment in one", got)
 		}
 
 		c.hosts[0].stop()

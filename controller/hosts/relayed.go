@@ -161,3 +161,12 @@ func (t *Table) streams() int {
 	defer t.mu.Unlock()
 	return len(t.sessions)
 }
+
+// gather has what is to be sent by a stream wait for more of it, until it does not any more.
+func (t *Table) gather(s *session, more bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s.gathering = more; !more && len(s.out) > 0 {
+		s.signal()
+	}
+}
