@@ -2,6 +2,7 @@ package hostlink
 
 import (
 	"errors"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -48,6 +49,17 @@ func (h *Host) seal(m *clusterapi.HostMessage) (*clusterapi.HostMessage, error) 
 	return out, nil
 }
 
+// rejectedHold is how long a host that was rejected in clear says nothing: by a relay that does
+// not serve it, or since its token could not be checked then.
+const rejectedHold = 30 * time.Second
+
+// retry has a host begin anew that was rejected so a while ago.
+func (h *Host) retry() {
+	if h.rejected && !h.rejectedAt.IsZero() && time.Since(h.rejectedAt) >= rejectedHold {
+		h.rejected, h.rejectedAt, h.sent, h.channel, h.awaiting = false, time.Time{}, nil, nil, time.Time{}
+	}
+}
+
 // unseal is what the controller sends to a host behind a relay; nil: nothing of it counts. The
 // receiver calls it, without the mutex.
 func (c *Client) unseal(m *clusterapi.ControllerMessage) *clusterapi.ControllerMessages {
@@ -57,7 +69,7 @@ func (c *Client) unseal(m *clusterapi.ControllerMessage) *clusterapi.ControllerM
 	if h != nil {
 		channel = h.channel
 		if m.GetRejected() != "" && !h.rejected { // by the relay, maybe
-			h.rejected = true
+			h.rejected, h.rejectedAt = true, time.Now()
 			c.cfg.Log.Debug("not served through the relay", "slice", h.cfg.Slice, "host", h.cfg.Host, "why", m.GetRejected())
 		}
 	}

@@ -109,6 +109,8 @@ type Host struct {
 	acked    time.Time         // when the newest report was sent that was acknowledged
 	rejected bool              // in this stream
 	channel  *sealed.Channel   // to the controller through a relay; nil: not begun
+	// rejectedAt is when it was rejected in clear, which is no verdict; zero: it was not.
+	rejectedAt time.Time
 }
 
 // Host adds a host, which Report makes known to the controller.
@@ -144,6 +146,7 @@ func (h *Host) Report(r state.HostReport) {
 		return
 	}
 	h.report = &r
+	h.retry()
 	c.dirty[h.number] = h
 	c.signal()
 }
@@ -293,6 +296,7 @@ func (c *Client) begin(p *path) *upstream {
 	}
 	for n, h := range c.hosts {
 		h.sent, h.seq, h.received, h.awaiting, h.rejected, h.channel = nil, 0, 0, time.Time{}, false, nil
+		h.rejectedAt = time.Time{}
 		if h.report != nil {
 			c.dirty[n] = h
 		}

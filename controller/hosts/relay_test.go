@@ -383,6 +383,9 @@ func (c *cluster) outcomes() (all [][]hostlink.Outcome) {
 func TestOffersOfOthersAreRejected(t *testing.T) {
 	hub := New(slog.New(slog.DiscardHandler), func(_ context.Context, text string) (token.Claims, error) {
 		claims := token.Claims{Signer: token.ID{Slice: "a"}, Expires: time.Now().Add(time.Minute)}
+		if text == "away" {
+			return claims, errors.New("the store is away")
+		}
 		if _, err := fmt.Sscanf(text, "%s %d %s", &claims.Subject, &claims.Signer.Host, &claims.Key); err != nil {
 			return claims, token.ErrMalformed
 		}
@@ -397,12 +400,13 @@ func TestOffersOfOthersAreRejected(t *testing.T) {
 		token string // with the name of the offer
 		want  string
 	}{
-		"its own":                 {"relayed 1 %s", ""},
-		"another host's":          {"relayed 2 %s", othersToken},
-		"a host's for the API":    {"host 1 %s", othersToken},
-		"one of the call":         {"relayed 1 call", othersToken},
-		"one that cannot be read": {"?", token.ErrMalformed.Error()},
-		"none":                    {"", token.ErrMalformed.Error()},
+		"its own":                      {"relayed 1 %s", ""},
+		"another host's":               {"relayed 2 %s", othersToken},
+		"a host's for the API":         {"host 1 %s", othersToken},
+		"one of the call":              {"relayed 1 call", othersToken},
+		"one that cannot be read":      {"?", token.ErrMalformed.Error()},
+		"none":                         {"", token.ErrMalformed.Error()},
+		"one whose key is not at hand": {"away", "the store is away"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &session{hub: hub, table: table, who: caller.Caller{Kind: caller.Host, Slice: "a"}, wake: make(chan struct{}, 1),

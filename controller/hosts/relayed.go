@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/fray-ml/fray/clusterapi"
@@ -33,16 +31,15 @@ func (h *Hub) NewKey() ([]byte, error) {
 }
 
 // accept begins the channel that a hello offers. It returns why it does not, or "". That the
-// key of its token cannot be looked up now is an error.
+// key of its token cannot be looked up now ends no stream, which is others' too: the host tries
+// again.
 func (s *session) accept(ctx context.Context, number uint32, hello *clusterapi.HostHello) (why string, err error) {
 	offer := sealed.Offer(hello.GetOffer())
 	at := key{hello.GetSlice(), int(hello.GetHost())}
 	claims, err := s.hub.verify(ctx, hello.GetToken())
 	switch {
-	case token.Rejected(err):
-		return err.Error(), nil
 	case err != nil:
-		return "", status.Error(codes.Unavailable, err.Error())
+		return err.Error(), nil
 	case claims.Subject != token.SubjectRelayed || claims.Key != offer.Name() || at != (key{claims.Signer.Slice, claims.Signer.Host}):
 		return othersToken, nil
 	case s.table.key == nil:
