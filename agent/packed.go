@@ -240,14 +240,15 @@ type machine struct {
 
 func openMachine(c Config, dir *hostdir.Dir, memory *hostdir.State, keys *hostdir.Keys) *machine {
 	m := &machine{
-		api:        hostapi.Open(hostapi.Config{Store: c.Store, Address: c.Address, Dir: dir, State: memory, Log: c.Log}),
+		api:        hostapi.Open(hostapi.Config{Store: c.Store, Slice: c.Slice, Address: c.Address, Dir: dir, State: memory, Log: c.Log}),
 		identities: identities.New(c.Store, c.Log),
 	}
 	if c.Store.WriteInterval() > 0 { // a directory is as fast, and costs nothing
 		m.link = live.Open(live.Config{
 			Store: c.Store, Identity: live.Identity{Slice: c.Slice, Host: c.Host, Key: keys.Private()}, Stack: m.api.Stack,
-			Authorities: m.identities.Push, Log: c.Log,
+			Belongs: m.api.SetStack, Authorities: m.identities.Push, Log: c.Log,
 		})
+		m.api.Relay(m.link.Relay())
 	}
 	return m
 }

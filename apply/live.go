@@ -42,16 +42,22 @@ const liveListPace = 45 * time.Second
 
 // liveMail is what an observer knows of live hosts.
 type liveMail struct {
-	hosts    map[liveKey]bool   // those that are live
-	seen     map[liveKey]bool   // those that were, once
-	doubted  map[liveKey]string // the boot of a report in the store whose number is too low
-	listedAt time.Time          // when the store was listed last; zero: it is to be
-	whole    bool               // all hosts that are known were live, and none was missing
+	hosts    map[liveKey]bool       // those that are live
+	seen     map[liveKey]bool       // those that were, once
+	doubted  map[liveKey]lateReport // a report in the store whose number is too low
+	listedAt time.Time              // when the store was listed last; zero: it is to be
+	whole    bool                   // all hosts that are known were live, and none was missing
 }
 
 type liveKey struct {
 	slice string
 	host  int
+}
+
+// lateReport is a report of another boot than the one that is known, with a lower number.
+type lateReport struct {
+	boot string
+	seq  uint64
 }
 
 // takeLive takes in what hosts have reported by streams.
@@ -67,7 +73,7 @@ func (o *Observer) takeLive() {
 		o.assigned, o.hosts = map[string]plan.Assigned{}, map[string][]plan.Host{}
 	}
 	if o.live.hosts == nil {
-		o.live.hosts, o.live.seen, o.live.doubted = map[liveKey]bool{}, map[liveKey]bool{}, map[liveKey]string{}
+		o.live.hosts, o.live.seen, o.live.doubted = map[liveKey]bool{}, map[liveKey]bool{}, map[liveKey]lateReport{}
 	}
 	w := &mailWriter{o: o}
 	for i := range changed {
@@ -80,8 +86,11 @@ func (o *Observer) takeLive() {
 // takes its place.
 func (w *mailWriter) live(c *LiveHost) {
 	at := liveKey{c.Slice, c.Host}
+	if c.Live || c.Report != nil {
+		w.o.live.seen[at] = true
+	}
 	if c.Live {
-		w.o.live.hosts[at], w.o.live.seen[at] = true, true
+		w.o.live.hosts[at] = true
 	} else {
 		delete(w.o.live.hosts, at)
 		w.o.live.whole = false
@@ -207,11 +216,11 @@ func (o *Observer) isLate(known, r *state.HostReport) bool {
 		return false
 	}
 	if r.Boot != known.Boot && !o.live.hosts[at] {
-		if o.live.doubted[at] == r.Boot {
+		if was := o.live.doubted[at]; was.boot == r.Boot && r.Seq > was.seq {
 			delete(o.live.doubted, at)
 			return false
 		}
-		o.live.doubted[at] = r.Boot
+		o.live.doubted[at] = lateReport{r.Boot, r.Seq}
 	}
 	return true
 }

@@ -80,7 +80,12 @@ type HostMessage struct {
 	Hello  *HostHello  `protobuf:"bytes,2,opt,name=hello,proto3" json:"hello,omitempty"`
 	Report *LiveReport `protobuf:"bytes,3,opt,name=report,proto3" json:"report,omitempty"`
 	// gone: the stream speaks for this host no more. It is no sign of the host's end.
-	Gone          bool `protobuf:"varint,4,opt,name=gone,proto3" json:"gone,omitempty"`
+	Gone bool `protobuf:"varint,4,opt,name=gone,proto3" json:"gone,omitempty"`
+	// sealed is what a host says through a relay: a HostMessage that only the controller can
+	// read. Its hello has what a relay need not know.
+	Sealed []byte `protobuf:"bytes,5,opt,name=sealed,proto3" json:"sealed,omitempty"`
+	// patient: what is sealed may wait a moment for that of other hosts.
+	Patient       bool `protobuf:"varint,6,opt,name=patient,proto3" json:"patient,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -143,6 +148,20 @@ func (x *HostMessage) GetGone() bool {
 	return false
 }
 
+func (x *HostMessage) GetSealed() []byte {
+	if x != nil {
+		return x.Sealed
+	}
+	return nil
+}
+
+func (x *HostMessage) GetPatient() bool {
+	if x != nil {
+		return x.Patient
+	}
+	return false
+}
+
 // HostHello begins the messages of a host in a stream.
 type HostHello struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -153,7 +172,10 @@ type HostHello struct {
 	// host has; 0: it has none.
 	Assignment int64 `protobuf:"varint,4,opt,name=assignment,proto3" json:"assignment,omitempty"`
 	// token is the host's own; "": the call's is.
-	Token         string `protobuf:"bytes,5,opt,name=token,proto3" json:"token,omitempty"`
+	Token string `protobuf:"bytes,5,opt,name=token,proto3" json:"token,omitempty"`
+	// offer begins a channel between the host and the controller, through a relay: see package
+	// sealed. The token vouches for it, and is of a relayed host.
+	Offer         []byte `protobuf:"bytes,6,opt,name=offer,proto3" json:"offer,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -221,6 +243,13 @@ func (x *HostHello) GetToken() string {
 		return x.Token
 	}
 	return ""
+}
+
+func (x *HostHello) GetOffer() []byte {
+	if x != nil {
+		return x.Offer
+	}
+	return nil
 }
 
 // LiveReport is the report of a host, whole or what changed of it.
@@ -1315,7 +1344,9 @@ type ControllerMessage struct {
 	Whole      bool            `protobuf:"varint,4,opt,name=whole,proto3" json:"whole,omitempty"`
 	Assignment *HostAssignment `protobuf:"bytes,5,opt,name=assignment,proto3" json:"assignment,omitempty"`
 	// rejected is why the stream does not serve this host, "" if it does.
-	Rejected      string `protobuf:"bytes,6,opt,name=rejected,proto3" json:"rejected,omitempty"`
+	Rejected string `protobuf:"bytes,6,opt,name=rejected,proto3" json:"rejected,omitempty"`
+	// sealed is for a host behind a relay: ControllerMessages that only the host can read.
+	Sealed        []byte `protobuf:"bytes,7,opt,name=sealed,proto3" json:"sealed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1390,6 +1421,13 @@ func (x *ControllerMessage) GetRejected() string {
 		return x.Rejected
 	}
 	return ""
+}
+
+func (x *ControllerMessage) GetSealed() []byte {
+	if x != nil {
+		return x.Sealed
+	}
+	return nil
 }
 
 // HostWelcome answers a hello.
@@ -1504,12 +1542,14 @@ const file_clusterapi_hosts_proto_rawDesc = "" +
 	"\n" +
 	"\x16clusterapi/hosts.proto\x12\x0ffray.cluster.v1\"H\n" +
 	"\fHostMessages\x128\n" +
-	"\bmessages\x18\x01 \x03(\v2\x1c.fray.cluster.v1.HostMessageR\bmessages\"\xa0\x01\n" +
+	"\bmessages\x18\x01 \x03(\v2\x1c.fray.cluster.v1.HostMessageR\bmessages\"\xd2\x01\n" +
 	"\vHostMessage\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\rR\x06number\x120\n" +
 	"\x05hello\x18\x02 \x01(\v2\x1a.fray.cluster.v1.HostHelloR\x05hello\x123\n" +
 	"\x06report\x18\x03 \x01(\v2\x1b.fray.cluster.v1.LiveReportR\x06report\x12\x12\n" +
-	"\x04gone\x18\x04 \x01(\bR\x04gone\"\x7f\n" +
+	"\x04gone\x18\x04 \x01(\bR\x04gone\x12\x16\n" +
+	"\x06sealed\x18\x05 \x01(\fR\x06sealed\x12\x18\n" +
+	"\apatient\x18\x06 \x01(\bR\apatient\"\x95\x01\n" +
 	"\tHostHello\x12\x14\n" +
 	"\x05slice\x18\x01 \x01(\tR\x05slice\x12\x12\n" +
 	"\x04host\x18\x02 \x01(\rR\x04host\x12\x12\n" +
@@ -1517,7 +1557,8 @@ const file_clusterapi_hosts_proto_rawDesc = "" +
 	"\n" +
 	"assignment\x18\x04 \x01(\x03R\n" +
 	"assignment\x12\x14\n" +
-	"\x05token\x18\x05 \x01(\tR\x05token\"\xfe\x02\n" +
+	"\x05token\x18\x05 \x01(\tR\x05token\x12\x14\n" +
+	"\x05offer\x18\x06 \x01(\fR\x05offer\"\xfe\x02\n" +
 	"\n" +
 	"LiveReport\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12\x12\n" +
@@ -1625,7 +1666,7 @@ const file_clusterapi_hosts_proto_rawDesc = "" +
 	"\vauthorities\x18\x02 \x01(\v2 .fray.cluster.v1.HostAuthoritiesR\vauthorities\"=\n" +
 	"\x0fHostAuthorities\x12\x16\n" +
 	"\x06object\x18\x01 \x01(\x03R\x06object\x12\x12\n" +
-	"\x04data\x18\x02 \x01(\fR\x04data\"\xf2\x01\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\"\x8a\x02\n" +
 	"\x11ControllerMessage\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\rR\x06number\x126\n" +
 	"\awelcome\x18\x02 \x01(\v2\x1c.fray.cluster.v1.HostWelcomeR\awelcome\x12\x1a\n" +
@@ -1634,7 +1675,8 @@ const file_clusterapi_hosts_proto_rawDesc = "" +
 	"\n" +
 	"assignment\x18\x05 \x01(\v2\x1f.fray.cluster.v1.HostAssignmentR\n" +
 	"assignment\x12\x1a\n" +
-	"\brejected\x18\x06 \x01(\tR\brejected\"C\n" +
+	"\brejected\x18\x06 \x01(\tR\brejected\x12\x16\n" +
+	"\x06sealed\x18\a \x01(\fR\x06sealed\"C\n" +
 	"\vHostWelcome\x12\x1c\n" +
 	"\theartbeat\x18\x01 \x01(\x03R\theartbeat\x12\x16\n" +
 	"\x06spread\x18\x02 \x01(\x03R\x06spread\"<\n" +

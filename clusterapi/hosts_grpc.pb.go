@@ -32,7 +32,8 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Hosts is served by the controller to hosts.
+// Hosts is served by the controller to hosts, and by a host that speaks for others (a relay)
+// to those.
 type HostsClient interface {
 	// Connect is one stream for one host or several, of which one speaks for the others
 	// (a relay). Messages are numbered and may come twice, late or not at all: a report
@@ -65,7 +66,8 @@ type Hosts_ConnectClient = grpc.BidiStreamingClient[HostMessages, ControllerMess
 // All implementations must embed UnimplementedHostsServer
 // for forward compatibility.
 //
-// Hosts is served by the controller to hosts.
+// Hosts is served by the controller to hosts, and by a host that speaks for others (a relay)
+// to those.
 type HostsServer interface {
 	// Connect is one stream for one host or several, of which one speaks for the others
 	// (a relay). Messages are numbered and may come twice, late or not at all: a report

@@ -99,7 +99,7 @@ func serveAll(ctx context.Context, cfg Config, stack *access.Serializer, seen *t
 		return nil, err
 	}
 	seen.Endpoints(s.metadata.Endpoints)
-	seen.LiveHosts(s.hosts.Live)
+	seen.LiveHosts(s.hosts.Live, s.hosts.Streams)
 	return s, nil
 }
 
@@ -123,7 +123,7 @@ func (s *services) serveAPI(ctx context.Context, cfg Config, stack *access.Seria
 		return errors.Join(err, listener.Close())
 	}
 	s.metadata = metadata.New(cfg.Store, cfg.Log, time.Now)
-	s.hosts = hosts.New(cfg.Log, hostOf(base.Tokens))
+	s.hosts = hosts.New(cfg.Log, verified(base.Tokens))
 	base.Listener = listener
 	base.Cluster = cluster.New(cluster.Config{State: stack, Store: cfg.Store, Hosts: s.host, Log: cfg.Log, Sealer: cfg.Service.Sealer, Sessions: s.sessions})
 	base.Hosts, base.Metadata, base.Admin = s.hosts, s.metadata, &admin.Server{State: stack, Store: cfg.Store, Sealer: cfg.Service.Sealer, Recorded: cfg.Recorded, Log: cfg.Log, Hold: cfg.Hold, Version: cfg.Version, Metrics: seen.Text}
@@ -153,17 +153,22 @@ func (s *services) lead(lease *store.Held, stack *access.Serializer, in store.St
 // authoritiesPace is how often a controller looks for hosts which authorities certify actors.
 const authoritiesPace = 2 * time.Second
 
-// hostOf is which host a token is of.
-func hostOf(tokens *token.Verifier) func(ctx context.Context, text string) (slice string, host int, err error) {
-	return func(ctx context.Context, text string) (string, int, error) {
+// verified is what a token asserts.
+func verified(tokens *token.Verifier) hosts.Verify {
+	return func(ctx context.Context, text string) (token.Claims, error) {
 		ctx, cancel := context.WithTimeout(ctx, apiserver.VerifyTimeout)
 		defer cancel()
-		claims, err := tokens.Verify(ctx, text, time.Now())
-		if err == nil && claims.Subject != token.SubjectHost {
-			err = errors.New("the token is not a host's")
-		}
-		return claims.Signer.Slice, claims.Signer.Host, err
+		return tokens.Verify(ctx, text, time.Now())
 	}
+}
+
+// relayKey is the public key of the next term for hosts behind relays, nil where it serves
+// nothing.
+func (s *services) relayKey() ([]byte, error) {
+	if s.hosts == nil {
+		return nil, nil
+	}
+	return s.hosts.NewKey()
 }
 
 func (s *services) stop() {

@@ -31,13 +31,17 @@ func acquire(ctx context.Context, cfg Config, served *services, led bool) (*stor
 	if doc != nil {
 		epoch = doc.Epoch
 	}
+	relayKey, err := served.relayKey()
+	if err != nil {
+		return nil, nil, err
+	}
 	waiting, stop := context.WithCancel(ctx)
 	var following sync.WaitGroup
 	following.Go(func() { follow(waiting, known) })
 	lease, err := store.Acquire(ctx, cfg.Store, store.LeaseConfig{
 		Command: cfg.Command, Yields: true, Wait: takeover, MinEpoch: epoch, TTL: cmp.Or(cfg.TTL, defaultTTL),
 		ControllerAddress: served.address, ControllerFingerprint: served.fingerprint, ControllerHTTP: served.http,
-		SigningKey: served.signingKey(), Stack: cfg.Service.Stack,
+		SigningKey: served.signingKey(), RelayKey: relayKey, Stack: cfg.Service.Stack,
 	})
 	stop()
 	following.Wait()

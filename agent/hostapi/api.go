@@ -31,7 +31,8 @@ import (
 // Config is what is served and where.
 type Config struct {
 	Store   store.Store
-	Address string // of the host
+	Slice   string // of the host
+	Address string // the same
 	Dir     *hostdir.Dir
 	State   *hostdir.State // remembers the port of the cluster API
 	Log     *slog.Logger
@@ -58,6 +59,8 @@ type Offer struct{ API, Fingerprint string }
 // Service implements the service Host of clusterapi.
 type Service struct {
 	clusterapi.UnimplementedHostServer
+	relay relay // for hosts of the same slice
+	slice string
 	dir   *hostdir.Dir
 	live  *Live
 	log   *slog.Logger
@@ -77,7 +80,7 @@ var _ clusterapi.HostServer = (*Service)(nil)
 func Open(c Config) *API {
 	a := &API{Live: newLive()}
 	a.service = &Service{
-		dir: c.Dir, live: a.Live, log: c.Log, execs: make(chan struct{}, maxExecs),
+		slice: c.Slice, dir: c.Dir, live: a.Live, log: c.Log, execs: make(chan struct{}, maxExecs),
 		clock: store.NewLeaderClock(c.Store), keys: keys.NewReader(c.Store, nil),
 	}
 	if err := endExecs(c.Dir); err != nil {
@@ -139,6 +142,7 @@ func (a *API) serveHost(address string) error {
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: proxy.MinClientPings, PermitWithoutStream: true}),
 	)
 	clusterapi.RegisterHostServer(server, h)
+	clusterapi.RegisterHostsServer(server, &h.relay)
 	a.Offer = Offer{API: l.Addr().String(), Fingerprint: dial.Fingerprint(certificate)}
 	a.run(server, l)
 	return nil
@@ -201,13 +205,16 @@ func (a *API) Stack() string {
 	return ""
 }
 
-// authenticate lets the controller and users in. Every rejection is logged.
+// authenticate lets the controller and users in, and to the relay the hosts of the slice. Every rejection is logged.
 func (h *Service) authenticate(service any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
 	from := "unknown"
 	if p, ok := peer.FromContext(stream.Context()); ok {
 		from = p.Addr.String()
 	}
 	claims, err := h.caller(stream.Context())
+	if err == nil {
+		err = h.may(claims, info.FullMethod)
+	}
 	if err != nil {
 		h.log.Warn("call rejected", "method", info.FullMethod, "from", from, "error", err)
 		return err
@@ -231,15 +238,24 @@ func (h *Service) caller(ctx context.Context) (token.Claims, error) {
 		return token.Claims{}, dial.TokenStatus(err)
 	}
 	claims, err := verifier.Verify(ctx, text, h.now(ctx))
-	if err != nil {
-		return claims, dial.TokenStatus(err)
-	}
-	switch claims.Subject {
+	return claims, dial.TokenStatus(err)
+}
+
+// may returns why a caller may not call a method, or nil.
+func (h *Service) may(c token.Claims, method string) error {
+	relays := method == clusterapi.Hosts_Connect_FullMethodName
+	switch c.Subject {
 	case token.SubjectController, token.SubjectUser:
-		return claims, nil
+		if !relays {
+			return nil
+		}
+	case token.SubjectRelayed:
+		if relays && c.Signer.Slice == h.slice {
+			return nil
+		}
 	case token.SubjectJob, token.SubjectHost:
 	}
-	return claims, status.Errorf(codes.PermissionDenied, "hosts serve the controller and users; this is the token of a %s", claims.Subject)
+	return status.Errorf(codes.PermissionDenied, "hosts serve the controller and users, and relay for hosts of their slice; this is the token of a %s", c.Subject)
 }
 
 // clockPatience is how long the store may take to return the

@@ -2,6 +2,8 @@
 // address and the fingerprint in the lease and with the host's own key: reports go there and
 // assignments come from there while the stream lasts.
 //
+// Of a slice with several hosts the first that can speaks for the others, see election.go.
+//
 // It leaves out the stream itself, which is hostlink's, and the store, which package mailbox
 // uses beside it. Start with [Open].
 package live
@@ -37,7 +39,9 @@ type Config struct {
 	Authorities func(object store.Generation, data []byte)
 	// Stack is the mark of the host's stack, "" while the host does not know it.
 	Stack func() string
-	Log   *slog.Logger
+	// Belongs takes in the mark of the host's stack as the lease has it.
+	Belongs func(stack string)
+	Log     *slog.Logger
 }
 
 // Link is the connection of a machine.
@@ -45,6 +49,7 @@ type Link struct {
 	cfg    Config
 	client *hostlink.Client
 	leased atomic.Pointer[string] // the stack's mark as the lease has it; nil: it was not needed
+	leads  atomic.Pointer[leads]  // the lease when a relay was sought last; nil: none was
 }
 
 // tokenLife is how long a token holds with which a stream begins.
@@ -56,12 +61,15 @@ const connectPatience = 5 * time.Second
 // Open returns a link, which connects while Run runs.
 func Open(cfg Config) *Link {
 	l := &Link{cfg: cfg}
-	l.client = hostlink.NewClient(hostlink.Config{Dial: l.dial, Authorities: cfg.Authorities, Log: cfg.Log})
+	l.client = hostlink.NewClient(hostlink.Config{Dial: l.dial, Relays: newRelays(l), Authorities: cfg.Authorities, Log: cfg.Log})
 	return l
 }
 
 // Run keeps the stream until ctx ends.
 func (l *Link) Run(ctx context.Context) { l.client.Run(ctx) }
+
+// Relay speaks for other hosts of the slice while the link's stream goes to the controller.
+func (l *Link) Relay() *hostlink.Relay { return hostlink.NewRelay(l.client) }
 
 // Mailbox is what a host has of its assignment.
 type Mailbox interface {
@@ -74,6 +82,7 @@ func (l *Link) Host(who Identity, box Mailbox) *hostlink.Host {
 	cfg := hostlink.HostConfig{
 		Slice: who.Slice, Host: who.Host,
 		Assignment: box.Known, Assigned: box.Push,
+		Relayed: func(key string) (string, error) { return l.vouch(who, key) },
 	}
 	if who.Slice != l.cfg.Slice || who.Host != l.cfg.Host {
 		// The controller's clock is not at hand. A token that does not hold leaves the packed
@@ -96,7 +105,22 @@ func (l *Link) stack() string {
 	return ""
 }
 
+// belongs takes in the mark of the stack as the lease has it.
+func (l *Link) belongs(stack string) {
+	if stack == "" {
+		return
+	}
+	l.leased.Store(&stack)
+	if l.cfg.Belongs != nil && l.cfg.Stack() == "" {
+		l.cfg.Belongs(stack)
+	}
+}
+
 func (l *Link) mint(who Identity, now time.Time) (string, error) {
+	return l.sign(who, token.Claims{Subject: token.SubjectHost, Expires: now.Add(tokenLife)})
+}
+
+func (l *Link) sign(who Identity, claims token.Claims) (string, error) {
 	stack := l.stack()
 	if stack == "" {
 		return "", errNoStack
@@ -105,7 +129,7 @@ func (l *Link) mint(who Identity, now time.Time) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return signer.Mint(token.Claims{Subject: token.SubjectHost, Expires: now.Add(tokenLife)})
+	return signer.Mint(claims)
 }
 
 // dial connects to the controller that leads now.
@@ -118,7 +142,7 @@ func (l *Link) dial(ctx context.Context) (hostlink.Conn, error) {
 		if lease.Stack == "" {
 			return nil, errNoStack
 		}
-		l.leased.Store(&lease.Stack)
+		l.belongs(lease.Stack)
 	}
 	return leader{dial.Follow(dial.FollowConfig{
 		Store: l.cfg.Store, Patience: connectPatience, Recheck: time.Hour, // a stream that hangs is found out without

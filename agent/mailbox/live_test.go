@@ -44,6 +44,8 @@ func (l *link) Live() bool {
 
 func (l *link) Heartbeat() time.Duration { return 4 * time.Second }
 
+func (l *link) Beat() time.Duration { return l.Heartbeat() }
+
 func (l *link) set(up bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

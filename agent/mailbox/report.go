@@ -35,6 +35,8 @@ type Stream interface {
 	Live() bool
 	// Heartbeat is the time between two reports to which nothing happens.
 	Heartbeat() time.Duration
+	// Beat is the time until the next one.
+	Beat() time.Duration
 }
 
 // Reporter writes a host's report: at once when it changes, as often as the
@@ -206,7 +208,7 @@ func (r *Reporter) Run(ctx context.Context) {
 
 // beat sends heartbeats by stream until ctx ends, also while a write to the store hangs.
 func (r *Reporter) beat(ctx context.Context) {
-	for sleep.For(ctx, r.Stream.Heartbeat()) {
+	for sleep.For(ctx, r.Stream.Beat()) {
 		r.send()
 	}
 }

@@ -3,17 +3,15 @@ package hostlink
 import (
 	"context"
 	"errors"
-	"fmt"
+	"hash/crc32"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
-	"github.com/fray-ml/fray/clusterapi"
+	"github.com/fray-ml/fray/clusterapi/sealed"
 	"github.com/fray-ml/fray/sleep"
 	"github.com/fray-ml/fray/state"
 )
@@ -32,7 +30,7 @@ const (
 	lastPause  = 8 * time.Second
 )
 
-// Conn is a connection to the controller that leads.
+// Conn is a connection to the controller that leads, for one stream.
 type Conn interface {
 	grpc.ClientConnInterface
 	Close() error
@@ -40,9 +38,10 @@ type Conn interface {
 
 // Config is how a Client connects.
 type Config struct {
-	// Dial returns a connection that follows the controller that leads, or why there is none.
-	// It is used for one stream after another.
+	// Dial returns a connection to the controller that leads now, or why there is none.
 	Dial func(ctx context.Context) (Conn, error)
+	// Relays are hosts through which the client may speak; nil: it speaks for itself.
+	Relays Relays
 	// Authorities is called with which authorities certify actors, as an object of the store
 	// has it. It must not block; nil: it is not called.
 	Authorities func(object state.Generation, data []byte)
@@ -52,24 +51,27 @@ type Config struct {
 // Client keeps one stream to the controller that leads, for all hosts of a process. Its
 // methods may be called concurrently.
 type Client struct {
-	cfg  Config
-	wake chan struct{}
-	conn Conn // Run's alone; nil: none
+	cfg   Config
+	wake  chan struct{}
+	hurry chan struct{} // has an element while hosts wait for a stream to be relayed by
+	next  *path         // begun for the next stream; Run's alone
 
 	mu        sync.Mutex
 	hosts     map[uint32]*Host
 	last      uint32           // number of a host
 	dirty     map[uint32]*Host // those with something to send
-	urgent    bool             // it is to be sent at once: not heartbeats alone
 	gone      []uint32         // those that left and were known to it
 	answered  bool             // the controller has sent something in this stream
+	leader    []byte           // to which messages of this stream are sealed; nil: they are not
+	up        *upstream        // by which other hosts speak; nil: there is none now
+	upChanged chan struct{}    // closed when up changes
 	heartbeat time.Duration    // as the controller states it
 	spread    time.Duration    // the same
 }
 
 // NewClient returns a client without hosts; Run connects it.
 func NewClient(cfg Config) *Client {
-	return &Client{cfg: cfg, wake: make(chan struct{}, 1), hosts: map[uint32]*Host{}, dirty: map[uint32]*Host{}, heartbeat: HeartbeatDefault}
+	return &Client{cfg: cfg, wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1), upChanged: make(chan struct{}), hosts: map[uint32]*Host{}, dirty: map[uint32]*Host{}, heartbeat: HeartbeatDefault}
 }
 
 // HostConfig is a host that a client speaks for.
@@ -79,6 +81,9 @@ type HostConfig struct {
 	// Token makes the host's own token, without waiting for anything; nil: the one of the
 	// connection is its own.
 	Token func() (string, error)
+	// Relayed makes the host's token for a relay, which vouches for a key; nil: the host is
+	// left to the store where the client speaks through a relay.
+	Relayed func(key string) (string, error)
 	// Assignment is the generation of the object in the store of the assignment that the
 	// host has.
 	Assignment func() state.Generation
@@ -92,6 +97,7 @@ type Host struct {
 	cfg    HostConfig
 	client *Client
 	number uint32
+	phase  uint32 // of the slice's heartbeats
 
 	// What follows belongs to the client's mutex.
 	report   *state.HostReport // the newest; nil: none yet
@@ -102,6 +108,9 @@ type Host struct {
 	awaiting time.Time         // since when nothing was acknowledged that was sent; zero: all was
 	acked    time.Time         // when the newest report was sent that was acknowledged
 	rejected bool              // in this stream
+	channel  *sealed.Channel   // to the controller through a relay; nil: not begun
+	// rejectedAt is when it was rejected in clear, which is no verdict; zero: it was not.
+	rejectedAt time.Time
 }
 
 // Host adds a host, which Report makes known to the controller.
@@ -109,7 +118,7 @@ func (c *Client) Host(cfg HostConfig) *Host {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.last++
-	h := &Host{cfg: cfg, client: c, number: c.last}
+	h := &Host{cfg: cfg, client: c, number: c.last, phase: crc32.ChecksumIEEE([]byte(cfg.Slice))}
 	c.hosts[h.number] = h
 	return h
 }
@@ -124,13 +133,11 @@ func (h *Host) Close() {
 	if h.sent != nil {
 		c.gone = append(c.gone, h.number)
 	}
-	c.urgent = true
 	c.signal()
 }
 
-// Report hands a report over, to be sent if there is a stream: at once if it says something
-// new, else soon, with those of other hosts. Of several that wait only the newest is sent.
-// One with a number that is not higher is left out.
+// Report hands a report over, to be sent at once if there is a stream. Of several that
+// wait only the newest is sent. One with a number that is not higher is left out.
 func (h *Host) Report(r state.HostReport) {
 	c := h.client
 	c.mu.Lock()
@@ -138,8 +145,8 @@ func (h *Host) Report(r state.HostReport) {
 	if h.report != nil && r.Seq <= h.report.Seq {
 		return
 	}
-	c.urgent = c.urgent || h.sent == nil || Durable(h.report, &r)
 	h.report = &r
+	h.retry()
 	c.dirty[h.number] = h
 	c.signal()
 }
@@ -168,10 +175,17 @@ func (c *Client) signal() {
 	}
 }
 
+// Beat is the time until the next report of a host to which nothing happens. Hosts whose
+// clocks agree report at the same moments, so that a relay passes their reports on in one
+// message; slices are spread.
+func (h *Host) Beat() time.Duration {
+	heartbeat := h.Heartbeat()
+	return heartbeat - time.Duration((time.Now().UnixNano()+int64(h.phase))%int64(heartbeat))
+}
+
 // Run keeps a stream until ctx ends.
 func (c *Client) Run(ctx context.Context) {
 	pause, failed := firstPause, false
-	defer c.hangUp()
 	for ctx.Err() == nil {
 		if !c.ready(ctx) {
 			return
@@ -180,8 +194,8 @@ func (c *Client) Run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if status.Code(err) != codes.Unavailable { // it hangs, maybe, and another controller leads
-			c.hangUp()
+		if c.next != nil {
+			continue
 		}
 		if !failed || answered {
 			c.cfg.Log.Debug("no stream to the controller; reports go to the store", "error", err)
@@ -194,18 +208,26 @@ func (c *Client) Run(ctx context.Context) {
 			wait, pause = max(firstPause, c.spread), firstPause
 			c.mu.Unlock()
 		}
-		if !sleep.For(ctx, wait/4+rand.N(wait)) {
+		if !c.pause(ctx, wait/4+rand.N(wait)) {
 			return
 		}
 	}
 }
 
-// hangUp closes the connection, if there is one.
-func (c *Client) hangUp() {
-	if c.conn != nil {
-		_ = c.conn.Close() // nothing is under way any more
-		c.conn = nil
+// pause waits, but not for long while other hosts wait for this one.
+func (c *Client) pause(ctx context.Context, wait time.Duration) bool {
+	least := min(wait, firstPause/4)
+	if !sleep.For(ctx, least) {
+		return false
 	}
+	timer := time.NewTimer(wait - least)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-c.hurry:
+	case <-ctx.Done():
+	}
+	return ctx.Err() == nil
 }
 
 // ready waits until a host has reported.
@@ -230,47 +252,62 @@ func (c *Client) ready(ctx context.Context) bool {
 
 var errUnacknowledged = errors.New("the controller acknowledges nothing")
 
+var errBetter = errors.New("the stream goes through a relay from now on")
+
 // connect serves one stream to its end. It reports whether the controller took part.
 func (c *Client) connect(ctx context.Context) (answered bool, err error) {
-	// The connection stays for the next stream after a controller was not available, and follows
-	// who leads then: where many connect at a time, one that was made is not to be made again
-	// because the controller was late.
-	if c.conn == nil {
-		if c.conn, err = c.cfg.Dial(ctx); err != nil {
-			c.conn = nil
-			return false, fmt.Errorf("connect to the controller: %w", err)
+	p := c.next
+	if c.next = nil; p == nil {
+		if p, err = c.open(ctx); err != nil {
+			return false, err
 		}
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	stream, err := clusterapi.NewHostsClient(c.conn).Connect(ctx)
-	if err != nil {
-		return false, fmt.Errorf("begin a stream: %w", err)
+	served, better := c.begin(p), make(chan *path)
+	var workers sync.WaitGroup
+	if p.route == nil && c.cfg.Relays != nil && c.cfg.Relays.Count() > 0 {
+		workers.Go(func() { c.improve(p.ctx, ctx, better) })
 	}
-	c.begin()
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		cancel(c.receive(stream))
-	}()
-	err = c.sendAll(ctx, stream)
-	cancel(err)
-	<-over // what it calls, it calls no more
+	workers.Go(func() { p.cancel(c.receive(p)) })
+	err = c.sendAll(p, served, better)
+	p.close(err)
+	workers.Wait() // what they call, they call no more
+	served.end()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.leader = nil
+	c.serve(nil)
+	if p.route != nil {
+		p.route.Ended(outcome(c.answered, err))
+	}
 	return c.answered, err
 }
 
-// begin makes all hosts begin with a hello.
-func (c *Client) begin() {
+// begin makes all hosts begin with a hello. It returns what other hosts may speak by once the
+// controller has answered.
+func (c *Client) begin(p *path) *upstream {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.gone, c.answered, c.urgent = nil, false, true
+	c.gone, c.answered, c.leader = nil, false, nil
+	served := newUpstream()
+	if p.route != nil {
+		c.leader = p.route.Leader
+	} else {
+		c.serve(served)
+	}
 	for n, h := range c.hosts {
-		h.sent, h.seq, h.received, h.awaiting, h.rejected = nil, 0, 0, time.Time{}, false
+		h.sent, h.seq, h.received, h.awaiting, h.rejected, h.channel = nil, 0, 0, time.Time{}, false, nil
+		h.rejectedAt = time.Time{}
 		if h.report != nil {
 			c.dirty[n] = h
 		}
 	}
 	c.signal()
+	return served
+}
+
+// serve has other hosts speak by a stream; nil: by none.
+func (c *Client) serve(up *upstream) {
+	c.up = up
+	close(c.upChanged)
+	c.upChanged = make(chan struct{})
 }

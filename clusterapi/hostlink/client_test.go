@@ -1,16 +1,11 @@
 package hostlink
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/fray-ml/fray/clusterapi"
 	"github.com/fray-ml/fray/state"
@@ -30,13 +25,13 @@ func TestHostIsLiveWhileAcknowledged(t *testing.T) {
 		send := func(seq uint64) *clusterapi.HostMessage {
 			t.Helper()
 			h.Report(state.HostReport{Slice: "a", Boot: "b", Seq: seq, Address: "x"})
-			messages := c.take(true)
+			messages := c.take()
 			if len(messages) != 1 {
 				t.Fatalf("got messages %v, want one", messages)
 			}
 			return messages[0]
 		}
-		c.begin()
+		c.begin(&path{})
 		if m := send(1); m.GetHello().GetSlice() != "a" || m.GetHello().GetAssignment() != 3 || m.GetReport().GetBase() != 0 || m.GetReport().GetFacts().GetAddress() != "x" {
 			t.Errorf("the first message is %v, want a hello and a whole report", m)
 		}
@@ -60,13 +55,13 @@ func TestHostIsLiveWhileAcknowledged(t *testing.T) {
 			t.Error("an acknowledgement of what was sent long ago makes the host live")
 		}
 
-		c.begin() // another stream
+		c.begin(&path{}) // another stream
 		h.Report(state.HostReport{Slice: "a", Boot: "b", Seq: 2, Notice: "of an earlier moment"})
-		if m := c.take(true); len(m) != 1 || m[0].GetHello() == nil || m[0].GetReport().GetSeq() != 2 || m[0].GetReport().GetNotice() != nil {
+		if m := c.take(); len(m) != 1 || m[0].GetHello() == nil || m[0].GetReport().GetSeq() != 2 || m[0].GetReport().GetNotice() != nil {
 			t.Errorf("got %v, want a hello and the newest report", m)
 		}
 		c.heard(&clusterapi.ControllerMessage{Number: number, Received: 2, Whole: true, Assignment: &clusterapi.HostAssignment{Object: 5}})
-		if m := c.take(true); !h.Live() || len(m) != 1 || m[0].GetReport().GetBase() != 0 {
+		if m := c.take(); !h.Live() || len(m) != 1 || m[0].GetReport().GetBase() != 0 {
 			t.Errorf("live: %t; asked for a whole report it sends %v", h.Live(), m)
 		}
 		push := c.heard(&clusterapi.ControllerMessage{Number: number, Assignment: &clusterapi.HostAssignment{Object: 5}})
@@ -79,7 +74,7 @@ func TestHostIsLiveWhileAcknowledged(t *testing.T) {
 		}
 		c.heard(&clusterapi.ControllerMessage{Number: number, Rejected: "no"})
 		h.Report(state.HostReport{Slice: "a", Seq: 9})
-		if m := c.take(true); h.Live() || len(m) > 0 {
+		if m := c.take(); h.Live() || len(m) > 0 {
 			t.Errorf("rejected, it is live: %t, and sends %v", h.Live(), m)
 		}
 	})
@@ -91,114 +86,16 @@ func TestHostWaitsForItsToken(t *testing.T) {
 	missing := errors.New("not yet")
 	h := c.Host(HostConfig{Slice: "p", Assignment: func() state.Generation { return 0 }, Token: func() (string, error) { return "own", missing }})
 	h.Report(state.HostReport{Seq: 1})
-	if m := c.take(true); len(m) > 0 {
+	if m := c.take(); len(m) > 0 {
 		t.Errorf("without a token it sends %v", m)
 	}
 	missing = nil
 	h.Report(state.HostReport{Seq: 2})
-	if m := c.take(true); len(m) != 1 || m[0].GetHello().GetToken() != "own" {
+	if m := c.take(); len(m) != 1 || m[0].GetHello().GetToken() != "own" {
 		t.Errorf("with a token it sends %v", m)
 	}
 	h.Close()
-	if m := c.take(true); len(m) != 1 || !m[0].GetGone() {
+	if m := c.take(); len(m) != 1 || !m[0].GetGone() {
 		t.Errorf("when it leaves, it sends %v", m)
-	}
-}
-
-// TestHeartbeatsAreGathered: heartbeats wait for those of other hosts; what is new does not, and
-// takes them along.
-func TestHeartbeatsAreGathered(t *testing.T) {
-	c := NewClient(Config{Log: slog.New(slog.DiscardHandler)})
-	cfg := HostConfig{Slice: "a", Assignment: func() state.Generation { return 0 }}
-	one, other := c.Host(cfg), c.Host(cfg)
-	c.begin()
-	for _, step := range []struct {
-		name  string
-		hosts map[*Host]state.HostReport
-		want  int // messages at once
-	}{
-		{"hellos", map[*Host]state.HostReport{one: {Seq: 1}, other: {Seq: 1}}, 2},
-		{"a heartbeat", map[*Host]state.HostReport{one: {Seq: 2}}, 0},
-		{"another, with what is used", map[*Host]state.HostReport{other: {Seq: 2, HostUsage: state.HostUsage{Usage: map[string]state.Usage{"a": {CPU: 1}}}}}, 0},
-		{"a notice", map[*Host]state.HostReport{one: {Seq: 3, Notice: "maintenance"}}, 2},
-	} {
-		for h, r := range step.hosts {
-			h.Report(r)
-		}
-		if got := len(c.take(false)); got != step.want {
-			t.Errorf("%s: %d messages are sent at once, want %d", step.name, got, step.want)
-		}
-	}
-	one.Report(state.HostReport{Seq: 4, Notice: "maintenance"})
-	if got := len(c.take(true)); got != 1 {
-		t.Errorf("%d heartbeats are sent once they are due, want 1", got)
-	}
-}
-
-// conn is a connection whose streams fail with an error, or hang.
-type conn struct {
-	Conn
-	err    error // nil: streams hang
-	closed *int
-}
-
-func (c conn) NewStream(ctx context.Context, _ *grpc.StreamDesc, _ string, _ ...grpc.CallOption) (grpc.ClientStream, error) {
-	return hanging{ctx: ctx}, c.err
-}
-
-func (c conn) Close() error {
-	*c.closed++
-	return nil
-}
-
-// hanging is a stream by which nothing is answered.
-type hanging struct {
-	grpc.ClientStream
-	ctx context.Context
-}
-
-func (hanging) SendMsg(any) error { return nil }
-
-func (h hanging) RecvMsg(any) error {
-	<-h.ctx.Done()
-	return status.FromContextError(h.ctx.Err()).Err()
-}
-
-// TestConnectionsAreKeptWhileTheControllerIsLate: not those that hang, by which another one that
-// leads would never be found.
-func TestConnectionsAreKeptWhileTheControllerIsLate(t *testing.T) {
-	for _, test := range []struct {
-		name string
-		err  error
-		kept bool
-	}{
-		{"not available", status.Error(codes.Unavailable, "this controller does not lead yet"), true},
-		{"rejected", status.Error(codes.PermissionDenied, "this is for hosts"), false},
-		{"hangs", nil, false},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, cancel := context.WithCancel(t.Context())
-			dialled, closed := 0, 0
-			c := NewClient(Config{Log: slog.New(slog.DiscardHandler), Dial: func(context.Context) (Conn, error) {
-				dialled++
-				return conn{err: test.err, closed: &closed}, nil
-			}})
-			h := c.Host(HostConfig{Slice: "a", Assignment: func() state.Generation { return 0 }})
-			h.Report(state.HostReport{Slice: "a", Seq: 1})
-			ended := make(chan struct{})
-			go func() {
-				defer close(ended)
-				c.Run(ctx)
-			}()
-			time.Sleep(time.Minute)
-			if kept := dialled == 1; kept != test.kept {
-				t.Errorf("%s: connected %d times in a minute, want once: %t", test.name, dialled, test.kept)
-			}
-			cancel()
-			<-ended
-			if closed != dialled {
-				t.Errorf("%s: %d of %d connections are closed", test.name, closed, dialled)
-			}
-		})
 	}
 }

@@ -9,41 +9,50 @@ import (
 	"github.com/fray-ml/fray/state"
 )
 
-// sendAll sends what hosts report until ctx ends, or until the controller has left
-// something unacknowledged for too long.
-func (c *Client) sendAll(ctx context.Context, stream clusterapi.Hosts_ConnectClient) error {
-	watch, heartbeats := time.NewTicker(watchInterval), time.NewTicker(gatherInterval)
+// sendAll sends what hosts report until the stream ends, until the controller has left
+// something unacknowledged for too long, or until there is a better one.
+func (c *Client) sendAll(p *path, served *upstream, better <-chan *path) error {
+	watch := time.NewTicker(watchInterval)
 	defer watch.Stop()
-	defer heartbeats.Stop()
+	var kept []*clusterapi.HostMessage // may wait
+	var due <-chan time.Time           // when they are sent
 	for {
-		var messages []*clusterapi.HostMessage
+		var fresh []*clusterapi.HostMessage
 		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		case <-p.ctx.Done():
+			return context.Cause(p.ctx)
+		case c.next = <-better:
+			return errBetter
 		case <-watch.C:
 			if c.unacknowledged() {
 				return errUnacknowledged
 			}
-		case <-heartbeats.C:
-			messages = c.take(true)
+			continue
+		case m := <-served.waiting:
+			fresh = append(fresh, m)
+		case <-due:
+			due = nil
 		case <-c.wake:
-			messages = c.take(false)
+			if fresh = c.take(); len(fresh) == 0 {
+				continue
+			}
 		}
-		if len(messages) == 0 {
+		kept = append(kept, fresh...)
+		if len(fresh) > 0 && len(kept) < maxTogether && served.mayWait(fresh) {
+			if due == nil {
+				due = time.After(together)
+			}
 			continue
 		}
+		messages := served.gather(kept)
+		kept, due = nil, nil
 		// An error is that the stream has ended; receive learns how.
-		if err := stream.Send(&clusterapi.HostMessages{Messages: messages}); err != nil {
-			<-ctx.Done()
-			return context.Cause(ctx)
+		if err := p.stream.Send(&clusterapi.HostMessages{Messages: messages}); err != nil {
+			<-p.ctx.Done()
+			return context.Cause(p.ctx)
 		}
 	}
 }
-
-// gatherInterval is how often heartbeats are sent, those of all hosts of a stream together: a
-// message costs both ends more than what is in it. With the longest heartbeat, and the time
-// that an acknowledgement takes, it leaves a host live.
-const gatherInterval = 1500 * time.Millisecond
 
 // unacknowledged reports whether a host waits for its acknowledgement for too long.
 func (c *Client) unacknowledged() bool {
@@ -57,15 +66,10 @@ func (c *Client) unacknowledged() bool {
 	return false
 }
 
-// take returns the messages of all hosts that have something to send; none if that are only
-// heartbeats which are not sent yet.
-func (c *Client) take(heartbeats bool) []*clusterapi.HostMessage {
+// take returns the messages of all hosts that have something to send.
+func (c *Client) take() []*clusterapi.HostMessage {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !heartbeats && !c.urgent {
-		return nil
-	}
-	c.urgent = false
 	messages := make([]*clusterapi.HostMessage, 0, len(c.dirty)+len(c.gone))
 	for _, number := range c.gone {
 		messages = append(messages, &clusterapi.HostMessage{Number: number, Gone: true})
@@ -85,45 +89,68 @@ func (h *Host) next() *clusterapi.HostMessage {
 	if h.rejected || h.report == nil {
 		return nil
 	}
-	m := &clusterapi.HostMessage{Number: h.number}
+	m, sent := &clusterapi.HostMessage{Number: h.number}, h.sent
 	if h.sent == nil {
-		hello := &clusterapi.HostHello{Slice: h.cfg.Slice, Host: uint32(h.cfg.Host), Boot: h.report.Boot, Assignment: int64(h.cfg.Assignment())}
-		if h.cfg.Token != nil {
-			var err error
-			if hello.Token, err = h.cfg.Token(); err != nil {
-				h.client.cfg.Log.Debug("no token for the stream to the controller", "slice", h.cfg.Slice, "host", h.cfg.Host, "error", err)
-				return nil // until it reports again
-			}
-		}
-		m.Hello, m.Report = hello, Whole(h.report)
-		h.sent = h.report
-	} else {
-		m.Report = Delta(h.sent, h.report)
-		if !IsHeartbeat(m.Report) {
-			h.sent = h.report
-		}
+		m.Hello = &clusterapi.HostHello{Slice: h.cfg.Slice, Host: uint32(h.cfg.Host), Boot: h.report.Boot, Assignment: int64(h.cfg.Assignment())}
+		m.Report, sent = Whole(h.report), h.report
+	} else if m.Report = Delta(h.sent, h.report); !IsHeartbeat(m.Report) {
+		sent = h.report
 	}
-	h.seq, h.sentAt = h.report.Seq, time.Now()
+	m, err := h.address(m)
+	if err != nil {
+		h.client.cfg.Log.Debug("nothing is said to the controller", "slice", h.cfg.Slice, "host", h.cfg.Host, "error", err)
+		return nil // until it reports again
+	}
+	h.sent, h.seq, h.sentAt = sent, h.report.Seq, time.Now()
 	if h.awaiting.IsZero() {
 		h.awaiting = h.sentAt
 	}
 	return m
 }
 
+// address makes a message one that the controller takes as the host's.
+func (h *Host) address(m *clusterapi.HostMessage) (*clusterapi.HostMessage, error) {
+	if h.client.leader != nil {
+		return h.seal(m)
+	}
+	if m.Hello == nil || h.cfg.Token == nil {
+		return m, nil
+	}
+	var err error
+	m.Hello.Token, err = h.cfg.Token()
+	return m, err
+}
+
 // receive takes in what the controller sends, and returns how the stream ended.
-func (c *Client) receive(stream clusterapi.Hosts_ConnectClient) error {
+func (c *Client) receive(p *path) error {
 	for {
-		batch, err := stream.Recv()
+		batch, err := p.stream.Recv()
 		if err != nil {
 			return err
 		}
-		if a := batch.GetAuthorities(); a != nil && c.cfg.Authorities != nil {
-			c.cfg.Authorities(state.Generation(a.GetObject()), a.GetData())
+		if p.route == nil {
+			c.accept(batch)
+			continue
 		}
 		for _, m := range batch.GetMessages() {
-			if assigned := c.heard(m); assigned != nil {
-				assigned(state.Generation(m.GetAssignment().GetObject()), m.GetAssignment().GetData())
+			if inner := c.unseal(m); inner != nil {
+				c.accept(inner)
 			}
+		}
+		if c.left() {
+			return errLeft
+		}
+	}
+}
+
+// accept takes in a message of the controller.
+func (c *Client) accept(batch *clusterapi.ControllerMessages) {
+	if a := batch.GetAuthorities(); a != nil && c.cfg.Authorities != nil {
+		c.cfg.Authorities(state.Generation(a.GetObject()), a.GetData())
+	}
+	for _, m := range batch.GetMessages() {
+		if assigned := c.heard(m); assigned != nil {
+			assigned(state.Generation(m.GetAssignment().GetObject()), m.GetAssignment().GetData())
 		}
 	}
 }
@@ -135,6 +162,9 @@ func (c *Client) heard(m *clusterapi.ControllerMessage) func(state.Generation, [
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.answered = true
+	if c.up != nil {
+		c.up.answered()
+	}
 	if w := m.GetWelcome(); w != nil {
 		if d := time.Duration(w.GetHeartbeat()) * time.Millisecond; d > 0 {
 			c.heartbeat = min(d, longestHeartbeat)
@@ -142,7 +172,11 @@ func (c *Client) heard(m *clusterapi.ControllerMessage) func(state.Generation, [
 		c.spread = min(time.Duration(w.GetSpread())*time.Millisecond, longestSpread)
 	}
 	h := c.hosts[m.GetNumber()]
-	if h == nil {
+	switch {
+	case h == nil && c.up != nil:
+		c.up.deliver(m)
+		return nil
+	case h == nil:
 		return nil
 	}
 	if m.GetRejected() != "" {
@@ -154,7 +188,7 @@ func (c *Client) heard(m *clusterapi.ControllerMessage) func(state.Generation, [
 		h.acknowledged(n)
 	}
 	if m.GetWhole() && h.report != nil {
-		h.sent, c.urgent = nil, true
+		h.sent = nil
 		c.dirty[h.number] = h
 		c.signal()
 	}

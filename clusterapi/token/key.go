@@ -106,7 +106,7 @@ func (k Key) may(c Claims) error {
 	case RoleCommand:
 		ok = c.Subject == SubjectUser
 	case RoleHost:
-		ok = c.Subject == SubjectJob || c.Subject == SubjectHost
+		ok = c.Subject == SubjectJob || c.Subject == SubjectHost || c.Subject == SubjectRelayed
 	}
 	switch {
 	case !ok:

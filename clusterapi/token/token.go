@@ -38,11 +38,14 @@ const (
 	SubjectUser       Subject = "user"       // a person who may write to the stack's store
 	SubjectHost       Subject = "host"       // an agent
 	SubjectController Subject = "controller" // `fray watch`, to agents
+	// SubjectRelayed is an agent that speaks to the controller through another host. Its
+	// token is good for nothing else, since that host has it, too.
+	SubjectRelayed Subject = "relayed"
 )
 
 func (s Subject) valid() bool {
 	switch s {
-	case SubjectJob, SubjectUser, SubjectHost, SubjectController:
+	case SubjectJob, SubjectUser, SubjectHost, SubjectController, SubjectRelayed:
 		return true
 	}
 	return false
@@ -58,6 +61,9 @@ type Claims struct {
 	Attempt   int
 	// User is a user's name.
 	User string
+	// Key is, of a relayed host, the public key for which it vouches: only the holder of
+	// the private one speaks for the host.
+	Key string
 	// Expires is when it ceases to hold, to the second. It is zero for the
 	// token of a job, which holds as long as its attempt runs.
 	Expires time.Time
@@ -74,6 +80,8 @@ func (c Claims) validate() error {
 		return fmt.Errorf("unknown subject %q", c.Subject)
 	case c.Subject == SubjectJob && (c.JobID == "" || c.Attempt < 1 || c.Namespace == ""):
 		return errors.New("a job's token needs its namespace, job and attempt")
+	case (c.Subject == SubjectRelayed) != (c.Key != ""):
+		return errors.New("the token of a relayed host needs a key, and no other has one")
 	case c.Subject != SubjectJob && c.Expires.IsZero():
 		return fmt.Errorf("the token of a %s needs an end", c.Subject)
 	}
@@ -141,7 +149,7 @@ func (s *Signer) Mint(c Claims) (string, error) {
 	if err := c.validate(); err != nil {
 		return "", fmt.Errorf("make a token: %w", err)
 	}
-	w := wire{Stack: c.Stack, Subject: c.Subject, Namespace: c.Namespace, Job: c.JobID, Attempt: c.Attempt, User: c.User}
+	w := wire{Stack: c.Stack, Subject: c.Subject, Namespace: c.Namespace, Job: c.JobID, Attempt: c.Attempt, User: c.User, Key: c.Key}
 	if !c.Expires.IsZero() {
 		w.Expires = c.Expires.Unix()
 	}

@@ -82,6 +82,7 @@ var (
 	jobClaims        = token.Claims{Stack: "abc", Subject: token.SubjectJob, Namespace: "rl", JobID: "train-x", Attempt: 3, User: "bob"}
 	userClaims       = token.Claims{Stack: "abc", Subject: token.SubjectUser, User: "ann", Expires: noon.Add(token.UserLife)}
 	hostClaims       = token.Claims{Stack: "abc", Subject: token.SubjectHost, Expires: noon.Add(time.Hour)}
+	relayedClaims    = token.Claims{Stack: "abc", Subject: token.SubjectRelayed, Expires: noon.Add(time.Minute), Key: "0a1b"}
 	controllerClaims = token.Claims{Stack: "abc", Subject: token.SubjectController, Expires: noon.Add(time.Second)}
 )
 
@@ -89,7 +90,7 @@ func TestSaysWhatWasMinted(t *testing.T) {
 	tests := []struct {
 		at   token.ID
 		want token.Claims
-	}{{ofHost, jobClaims}, {ofCommand, userClaims}, {ofHost, hostClaims}, {ofLeader, controllerClaims}}
+	}{{ofHost, jobClaims}, {ofCommand, userClaims}, {ofHost, hostClaims}, {ofHost, relayedClaims}, {ofLeader, controllerClaims}}
 	for _, test := range tests {
 		t.Run(string(test.want.Subject), func(t *testing.T) {
 			s := store{}
@@ -124,6 +125,8 @@ func TestMintRefuses(t *testing.T) {
 		{"a job without attempt", token.Claims{Subject: token.SubjectJob, Namespace: "rl", JobID: "x"}, "attempt"},
 		{"a job without namespace", token.Claims{Subject: token.SubjectJob, Attempt: 1, JobID: "x"}, "namespace"},
 		{"a user for ever", token.Claims{Subject: token.SubjectUser}, "needs an end"},
+		{"a relayed host without a key", token.Claims{Subject: token.SubjectRelayed, Expires: noon}, "needs a key"},
+		{"a host with a key", token.Claims{Subject: token.SubjectHost, Expires: noon, Key: "0a1b"}, "no other has one"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

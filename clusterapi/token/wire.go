@@ -14,13 +14,14 @@ type wire struct {
 	Job       string  `json:"job,omitempty"`
 	Attempt   int     `json:"attempt,omitempty"`
 	User      string  `json:"user,omitempty"`
+	Key       string  `json:"key,omitempty"`
 	Expires   int64   `json:"exp,omitempty"` // seconds since 1970
 }
 
 var _ jwt.Claims = wire{}
 
 func (w wire) claims() Claims {
-	c := Claims{Stack: w.Stack, Subject: w.Subject, Namespace: w.Namespace, JobID: w.Job, Attempt: w.Attempt, User: w.User}
+	c := Claims{Stack: w.Stack, Subject: w.Subject, Namespace: w.Namespace, JobID: w.Job, Attempt: w.Attempt, User: w.User, Key: w.Key}
 	if w.Expires != 0 {
 		c.Expires = time.Unix(w.Expires, 0)
 	}

@@ -68,6 +68,7 @@ func callerFrom(c token.Claims) (caller.Caller, error) {
 		return who, nil
 	case token.SubjectController:
 		who.Kind = caller.Controller
+	case token.SubjectRelayed: // its relay has the token, too
 	}
 	return who, fmt.Errorf("the token of a %s is not for the cluster API", c.Subject)
 }

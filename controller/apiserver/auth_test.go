@@ -58,6 +58,7 @@ func TestRefusesCallers(t *testing.T) {
 		{"a job that is forgotten", o.mint(t, jobClaims("rl", "forgotten", 1)), codes.Unauthenticated, "the job has ended"},
 		{"a host's token", o.mint(t, token.Claims{Subject: token.SubjectHost, Expires: time.Now().Add(time.Hour)}), codes.PermissionDenied, "the token of a host"},
 		{"a controller's token", o.mint(t, token.Claims{Subject: token.SubjectController, Expires: time.Now().Add(time.Hour)}), codes.PermissionDenied, "the token of a controller"},
+		{"a relayed host's token", o.mint(t, token.Claims{Subject: token.SubjectRelayed, Key: "k", Expires: time.Now().Add(time.Hour)}), codes.PermissionDenied, "the token of a relayed"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -214,6 +215,7 @@ func TestStreamsOfHosts(t *testing.T) {
 		code  codes.Code
 	}{
 		{"a host", token.Claims{Subject: token.SubjectHost, Expires: time.Now().Add(time.Hour)}, codes.OK},
+		{"a relayed host", token.Claims{Subject: token.SubjectRelayed, Key: "k", Expires: time.Now().Add(time.Hour)}, codes.PermissionDenied},
 		{"a user", userClaims(time.Minute), codes.PermissionDenied},
 		{"a job", jobClaims("rl", "train", 2), codes.PermissionDenied},
 	} {

@@ -78,7 +78,7 @@ func roleOf(s token.Subject) token.ID {
 		return token.ID{Role: token.RoleCommand}
 	case token.SubjectController:
 		return token.ID{Role: token.RoleLeader}
-	case token.SubjectJob, token.SubjectHost:
+	case token.SubjectJob, token.SubjectHost, token.SubjectRelayed:
 	}
 	return token.ID{Role: token.RoleHost, Slice: accesstest.Slice}
 }

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,6 +21,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/fray-ml/fray/clusterapi"
+	"github.com/fray-ml/fray/clusterapi/sealed"
 	"github.com/fray-ml/fray/clusterapi/token"
 	"github.com/fray-ml/fray/controller/caller"
 	"github.com/fray-ml/fray/state"
@@ -28,16 +30,19 @@ import (
 // Hub serves hosts for the life of a process: streams belong to the term in which they began.
 type Hub struct {
 	clusterapi.UnimplementedHostsServer
-	// Verify is which host a token is of, for hosts that speak through the stream of another.
-	verify func(ctx context.Context, token string) (slice string, host int, err error)
+	verify Verify
 	log    *slog.Logger
+	key    atomic.Pointer[sealed.LeaderKey] // of the next term; nil: hosts do not speak through relays
 	table  atomic.Pointer[Table]
 }
+
+// Verify returns what a token asserts, for hosts that speak through the stream of another.
+type Verify func(ctx context.Context, token string) (token.Claims, error)
 
 var _ clusterapi.HostsServer = (*Hub)(nil)
 
 // New returns a hub that serves no host until Lead.
-func New(log *slog.Logger, verify func(ctx context.Context, token string) (slice string, host int, err error)) *Hub {
+func New(log *slog.Logger, verify Verify) *Hub {
 	return &Hub{log: log, verify: verify}
 }
 
@@ -45,6 +50,7 @@ func New(log *slog.Logger, verify func(ctx context.Context, token string) (slice
 // loop is to look.
 func (h *Hub) Lead(wake chan<- struct{}) *Table {
 	t := newTable(wake)
+	t.key = h.key.Load()
 	h.table.Store(t)
 	return t
 }
@@ -53,6 +59,14 @@ func (h *Hub) Lead(wake chan<- struct{}) *Table {
 func (h *Hub) Live() int {
 	if t := h.table.Load(); t != nil {
 		return t.live()
+	}
+	return 0
+}
+
+// Streams is how many streams there are: relays speak for several hosts by one.
+func (h *Hub) Streams() int {
+	if t := h.table.Load(); t != nil {
+		return t.streams()
 	}
 	return 0
 }
@@ -86,10 +100,8 @@ func (h *Hub) Connect(stream clusterapi.Hosts_ConnectServer) error {
 		if h.table.Load() != t {
 			return status.Error(codes.Unavailable, "another term has begun")
 		}
-		for _, m := range batch.GetMessages() {
-			if err := s.receive(ctx, m); err != nil {
-				return err
-			}
+		if err := s.receiveAll(ctx, batch.GetMessages()); err != nil {
+			return err
 		}
 	}
 }
@@ -105,8 +117,10 @@ type session struct {
 	wake  chan struct{}
 
 	hosts       map[uint32]speaker          // by their numbers in the stream
+	relayed     map[uint32]*relayed         // those of them that the stream's owner cannot read, by the same
 	authorities *clusterapi.HostAuthorities // that wait to be sent; nil: none do
 	out         map[uint32]*outgoing        // what waits to be sent, at most one for a host
+	gathering   bool                        // more is about to be
 }
 
 // outgoing is what is to be sent to a host: newer news take the place of older ones.
@@ -116,17 +130,35 @@ type outgoing struct {
 	whole      bool
 	assignment *clusterapi.HostAssignment
 	rejected   string
+	// authorities are sent so to hosts behind a relay; others have them by their stream.
+	authorities *clusterapi.HostAuthorities
+}
+
+// receiveAll takes in messages, and answers them in one.
+func (s *session) receiveAll(ctx context.Context, messages []*clusterapi.HostMessage) error {
+	// A token is looked up, which may take a while in which others are not to wait.
+	if len(messages) > 1 && !slices.ContainsFunc(messages, func(m *clusterapi.HostMessage) bool { return m.GetHello() != nil }) {
+		s.table.gather(s, true)
+		defer s.table.gather(s, false)
+	}
+	for _, m := range messages {
+		if err := s.receive(ctx, m); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // receive takes in a message of a host. An error ends the stream: its hosts connect again.
 func (s *session) receive(ctx context.Context, m *clusterapi.HostMessage) error {
 	if hello := m.GetHello(); hello != nil {
-		why, err := s.identify(ctx, hello)
+		begin := s.identify
+		if len(hello.GetOffer()) > 0 {
+			begin = s.accept
+		}
+		why, err := begin(ctx, m.GetNumber(), hello)
 		if err != nil {
 			return err
-		}
-		if why == "" && !s.table.hello(s, m.GetNumber(), hello) {
-			why = "too many hosts speak through one stream"
 		}
 		if why != "" {
 			s.hub.log.Warn("a host's stream rejected", "slice", hello.GetSlice(), "host", hello.GetHost(), "through", s.who.Slice, "reason", why)
@@ -137,27 +169,44 @@ func (s *session) receive(ctx context.Context, m *clusterapi.HostMessage) error 
 	switch {
 	case m.GetGone():
 		s.table.leave(s, m.GetNumber())
-	case m.GetReport() != nil:
+	case len(m.GetSealed()) > 0:
+		s.unseal(m)
+	case m.GetReport() != nil && s.table.relayed(s, m.GetNumber()) == nil:
 		s.table.report(s, m.GetNumber(), m.GetReport())
 	}
 	return nil
 }
 
-// identify returns why a host is not the one that it claims to be, or "". That the key of its
-// token cannot be looked up now is an error, and no verdict on the host.
-func (s *session) identify(ctx context.Context, hello *clusterapi.HostHello) (why string, err error) {
+// Why hosts are rejected.
+const (
+	tooMany     = "too many hosts speak through one stream"
+	othersToken = "the token is another host's"
+)
+
+// identify has a host speak through the stream, and returns why it may not, or "". That the key
+// of its token cannot be looked up now is an error, and no verdict on the host.
+func (s *session) identify(ctx context.Context, number uint32, hello *clusterapi.HostHello) (why string, err error) {
 	slice, host := s.who.Slice, s.who.Host
 	if hello.GetToken() != "" {
-		slice, host, err = s.hub.verify(ctx, hello.GetToken())
+		claims, err := s.hub.verify(ctx, hello.GetToken())
 		switch {
 		case token.Rejected(err):
 			return err.Error(), nil
 		case err != nil:
 			return "", status.Error(codes.Unavailable, err.Error())
+		case claims.Subject != token.SubjectHost:
+			return "the token is not a host's", nil
 		}
+		slice, host = claims.Signer.Slice, claims.Signer.Host
 	}
 	if slice != hello.GetSlice() || host != int(hello.GetHost()) {
-		return "the token is another host's", nil
+		return othersToken, nil
+	}
+	if s.table.relayed(s, number) != nil { // the number is another host's from now on
+		s.table.leave(s, number)
+	}
+	if !s.table.hello(s, number, hello) {
+		return tooMany, nil
 	}
 	return "", nil
 }
@@ -188,7 +237,9 @@ func (s *session) to(number uint32) *outgoing {
 		o = &outgoing{}
 		s.out[number] = o
 	}
-	s.signal()
+	if !s.gathering {
+		s.signal()
+	}
 	return o
 }
 

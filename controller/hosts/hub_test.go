@@ -44,15 +44,15 @@ func (c called) Context() context.Context { return c.ctx }
 func newPlace(t *testing.T) *place {
 	t.Helper()
 	p := &place{wake: make(chan struct{}, 1)}
-	p.hub = New(slog.New(slog.DiscardHandler), func(_ context.Context, text string) (string, int, error) {
-		var host int
+	p.hub = New(slog.New(slog.DiscardHandler), func(_ context.Context, text string) (token.Claims, error) {
+		c := token.Claims{Subject: token.SubjectHost, Signer: token.ID{Slice: "a"}}
 		if p.away.CompareAndSwap(true, false) {
-			return "", 0, errors.New("the store is away")
+			return c, errors.New("the store is away")
 		}
-		if _, err := fmt.Sscanf(text, "a/%d", &host); err != nil {
-			return "", 0, token.ErrMalformed
+		if _, err := fmt.Sscanf(text, "a/%d", &c.Signer.Host); err != nil {
+			return c, token.ErrMalformed
 		}
-		return "a", host, nil
+		return c, nil
 	})
 	p.table = p.hub.Lead(p.wake)
 	p.serve(t, "127.0.0.1:0")

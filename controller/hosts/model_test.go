@@ -12,6 +12,7 @@ import (
 	"github.com/fray-ml/fray/apply"
 	"github.com/fray-ml/fray/clusterapi"
 	"github.com/fray-ml/fray/clusterapi/hostlink"
+	"github.com/fray-ml/fray/clusterapi/sealed"
 	"github.com/fray-ml/fray/controller/caller"
 	"github.com/fray-ml/fray/propertytest"
 	"github.com/fray-ml/fray/schema"
@@ -54,26 +55,36 @@ func (h *modelHost) report() state.HostReport {
 	return h.newest
 }
 
-// modelStream is a stream of one host, or of a relay that speaks for all: messages in both
-// directions may be lost, doubled and swapped.
+// modelStream is a stream of one host, or of a relay that speaks for all, which are sealed but
+// for its own: messages in both directions may be lost, doubled and swapped, and a relay may
+// change them and make others.
 type modelStream struct {
-	session *session
-	of      []*modelHost
-	sent    map[int]*state.HostReport // what the last message changed, by host; none: it begins with a hello
-	up      []*clusterapi.HostMessage
-	open    bool
+	session  *session
+	of       []*modelHost
+	leader   []byte
+	channels map[int]*sealed.Channel   // of those behind the relay
+	sent     map[int]*state.HostReport // what the last message changed, by host; none: it begins with a hello
+	up       []*clusterapi.HostMessage
+	kept     []*clusterapi.HostMessage // all that arrived, for a relay that repeats them
+	open     bool
 }
 
+// behind reports whether a host speaks through the relay.
+func (s *modelStream) behind(h *modelHost) bool { return len(s.of) > 1 && h != s.of[0] }
+
 // send hands a report over to a stream, as the client does.
-func (s *modelStream) send(h *modelHost) {
+func (s *modelStream) send(t *rapid.T, h *modelHost) {
 	r := h.report()
 	m := &clusterapi.HostMessage{Number: uint32(h.number)}
 	if before := s.sent[h.number]; before == nil {
-		m.Hello = &clusterapi.HostHello{Slice: "a", Host: uint32(h.number), Boot: h.boot, Token: "own"}
+		m.Hello = &clusterapi.HostHello{Slice: "a", Host: uint32(h.number), Boot: h.boot}
 		m.Report = hostlink.Whole(&r)
 		s.sent[h.number] = &r
 	} else if m.Report = hostlink.Delta(before, &r); !hostlink.IsHeartbeat(m.Report) {
 		s.sent[h.number] = &r
+	}
+	if s.behind(h) {
+		m = s.seal(t, h, m)
 	}
 	s.up = append(s.up, m)
 }
@@ -81,6 +92,7 @@ func (s *modelStream) send(h *modelHost) {
 // modelController is one that leads, or believes that it does.
 type modelController struct {
 	hub      *Hub
+	public   []byte // of its term
 	table    *Table
 	observer *apply.Observer
 	streams  []*modelStream
@@ -93,11 +105,15 @@ type model struct {
 	store *storetest.Memory
 	hosts []*modelHost
 	all   []*modelController
+	err   error
 }
 
 // takeOver makes another controller lead.
 func (w *model) takeOver() {
-	c := &modelController{hub: New(slog.New(slog.DiscardHandler), nil), seen: map[int]uint64{}}
+	c := &modelController{hub: New(slog.New(slog.DiscardHandler), relayedToken), seen: map[int]uint64{}}
+	if c.public, w.err = c.hub.NewKey(); w.err != nil {
+		return
+	}
 	c.table = c.hub.Lead(make(chan struct{}, 1))
 	c.observer = &apply.Observer{Store: w.store, Live: c.table, Now: func() time.Time { return w.now }}
 	w.all = append(w.all, c)
@@ -107,8 +123,8 @@ func (w *model) leader() *modelController { return w.all[len(w.all)-1] }
 
 // connect begins a stream to a controller.
 func (c *modelController) connect(of ...*modelHost) *modelStream {
-	s := &modelStream{of: of, sent: map[int]*state.HostReport{}, open: true}
-	s.session = &session{hub: c.hub, table: c.table, who: caller.Caller{Kind: caller.Host, Slice: "a"}, wake: make(chan struct{}, 1),
+	s := &modelStream{of: of, leader: c.public, channels: map[int]*sealed.Channel{}, sent: map[int]*state.HostReport{}, open: true}
+	s.session = &session{hub: c.hub, table: c.table, who: caller.Caller{Kind: caller.Host, Slice: "a", Host: of[0].number}, wake: make(chan struct{}, 1),
 		hosts: map[uint32]speaker{}, out: map[uint32]*outgoing{}}
 	c.table.opened(s.session)
 	c.streams = append(c.streams, s)
@@ -121,18 +137,18 @@ func (c *modelController) arrive(t *rapid.T, s *modelStream, m *clusterapi.HostM
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.kept = append(s.kept, m)
 	got := &clusterapi.HostMessage{}
 	if err := proto.Unmarshal(data, got); err != nil {
 		t.Fatal(err)
-	}
-	if hello := got.GetHello(); hello != nil {
-		c.table.hello(s.session, got.GetNumber(), hello)
 	}
 	before := map[key]uint64{}
 	for at, e := range c.table.hosts {
 		before[at] = e.seq
 	}
-	c.table.report(s.session, got.GetNumber(), got.GetReport())
+	if err := s.session.receive(context.Background(), got); err != nil {
+		t.Fatal(err)
+	}
 	for at, e := range c.table.hosts {
 		if e.seq < before[at] {
 			t.Fatalf("%+v was known by number %d, and then by %d", at, before[at], e.seq)
@@ -147,6 +163,11 @@ func (c *modelController) answer(t *rapid.T, s *modelStream, lost bool) {
 		for _, each := range s.of {
 			if each.number == int(m.GetNumber()) {
 				h = each
+			}
+		}
+		if s.behind(h) {
+			if m = s.unseal(t, h, m); m == nil {
+				continue
 			}
 		}
 		if n := m.GetReceived(); n != 0 {
@@ -192,6 +213,8 @@ const (
 	stepSend
 	stepArrive
 	stepLose
+	stepForge
+	stepReplay
 	stepAnswer
 	stepCut
 	stepWrite
@@ -202,12 +225,12 @@ const (
 
 var steps = []step{
 	stepNews, stepNews, stepBoot, stepConnect, stepConnect, stepSend, stepSend, stepSend, stepSend, stepSend,
-	stepArrive, stepArrive, stepArrive, stepArrive, stepArrive, stepArrive, stepLose, stepAnswer, stepAnswer, stepAnswer,
+	stepArrive, stepArrive, stepArrive, stepArrive, stepArrive, stepArrive, stepLose, stepForge, stepForge, stepReplay, stepAnswer, stepAnswer, stepAnswer,
 	stepCut, stepWrite, stepWrite, stepWritten, stepWritten, stepTakeOver, stepLook, stepLook, stepLook, stepLook,
 }
 
 // However messages by stream and writes to the store are mixed, lost, late, doubled or
-// swapped, under any leader and whichever relay dies: no report takes the place of a newer one,
+// swapped, under any leader and whichever relay dies or lies: no report takes the place of a newer one,
 // none is acknowledged that is not known, and the newest is seen by either way alone.
 func TestReportsByBothWays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -216,6 +239,9 @@ func TestReportsByBothWays(t *testing.T) {
 			w.hosts = append(w.hosts, &modelHost{number: n, boot: "first", was: map[uint64]modelNews{}})
 		}
 		w.takeOver()
+		if w.err != nil {
+			t.Fatal(w.err)
+		}
 		for _, next := range rapid.SliceOfN(rapid.SampledFrom(steps), 100, 200).Draw(t, "steps") {
 			w.step(t, next)
 		}
@@ -251,7 +277,7 @@ func (w *model) step(t *rapid.T, next step) {
 	case stepSend:
 		h = s.of[h.number%len(s.of)]
 		if before := s.sent[h.number]; before == nil || before.Boot == h.boot { // an agent that starts begins another stream
-			s.send(h)
+			s.send(t, h)
 		}
 	case stepArrive:
 		if len(s.up) == 0 || !s.open {
@@ -267,6 +293,12 @@ func (w *model) step(t *rapid.T, next step) {
 		}
 	case stepLose:
 		s.up = s.up[min(1, len(s.up)):]
+	case stepForge:
+		if h = s.of[len(s.of)-1]; s.open && s.behind(h) {
+			c.arrive(t, s, s.forge(t, h))
+		}
+	case stepReplay:
+		c.replay(t, s)
 	case stepAnswer:
 		c.answer(t, s, rapid.IntRange(0, 3).Draw(t, "lost") == 0)
 	case stepCut:
@@ -320,15 +352,24 @@ func (w *model) settle(t *rapid.T) {
 	}
 	w.settled(t, c.look(t, w))
 	for _, h := range w.hosts {
-		s := c.connect(h)
-		s.send(h)
+		s := c.connect(w.relayOf(h)...)
+		s.send(t, h)
 		h.attempt++
-		s.send(h)
+		s.send(t, h)
 		for _, m := range s.up {
 			c.arrive(t, s, m)
 		}
 	}
 	w.settled(t, c.look(t, w))
+}
+
+// relayOf is a stream by which a host speaks at last: its own, or that of another which
+// relays.
+func (w *model) relayOf(h *modelHost) []*modelHost {
+	if h.number == 0 {
+		return []*modelHost{h}
+	}
+	return []*modelHost{w.hosts[0], h}
 }
 
 // settled compares what is seen with what hosts reported last.

@@ -8,6 +8,7 @@ import (
 	"github.com/fray-ml/fray/apply"
 	"github.com/fray-ml/fray/clusterapi"
 	"github.com/fray-ml/fray/clusterapi/hostlink"
+	"github.com/fray-ml/fray/clusterapi/sealed"
 	"github.com/fray-ml/fray/state"
 )
 
@@ -27,6 +28,7 @@ const (
 // Table has the newest reports of the hosts that are connected in one term.
 type Table struct {
 	wake chan<- struct{}
+	key  *sealed.LeaderKey // of the term; nil: hosts do not speak through relays
 
 	mu          sync.Mutex
 	hosts       map[key]*entry
@@ -42,6 +44,9 @@ type Table struct {
 	tokenAt   time.Time
 	waking    bool // a token follows
 	alive     int
+
+	offers       map[string]time.Time // of channels that hosts have begun, and when their tokens expire
+	offersPruned time.Time
 }
 
 var _ apply.Live = (*Table)(nil)
@@ -73,7 +78,7 @@ type speaker struct {
 }
 
 func newTable(wake chan<- struct{}) *Table {
-	return &Table{wake: wake, hosts: map[key]*entry{}, assigned: map[string]state.Generation{}, of: map[string][]*entry{}, sessions: map[*session]bool{}, looked: time.Now()}
+	return &Table{wake: wake, hosts: map[key]*entry{}, assigned: map[string]state.Generation{}, of: map[string][]*entry{}, sessions: map[*session]bool{}, offers: map[string]time.Time{}, looked: time.Now()}
 }
 
 func (t *Table) opened(s *session) {
@@ -98,6 +103,7 @@ func (t *Table) closed(s *session) {
 func (t *Table) leave(s *session, number uint32) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	delete(s.relayed, number)
 	t.leaveLocked(s, number)
 }
 
@@ -138,6 +144,9 @@ func (t *Table) hello(s *session, number uint32, of *clusterapi.HostHello) bool 
 	}
 	s.hosts[number] = speaker{entry: e, boot: of.GetBoot()}
 	s.to(number).welcome = welcome(len(t.sessions), len(t.hosts))
+	if s.relayed[number] != nil {
+		s.to(number).authorities = t.authorities
+	}
 	e.known = state.Generation(of.GetAssignment())
 	if object := t.assigned[at.slice]; object > e.known {
 		e.known = object
@@ -160,6 +169,9 @@ func (t *Table) report(s *session, number uint32, m *clusterapi.LiveReport) {
 	defer t.mu.Unlock()
 	e := s.hosts[number]
 	switch {
+	case e.entry == nil && s.relayed[number] != nil: // its hello was lost
+		s.to(number).whole = true
+		return
 	case e.entry == nil: // it left, or was rejected
 		return
 	case m.GetSeq() < e.seq && e.report != nil && e.report.Boot != e.boot:
@@ -263,14 +275,21 @@ func (t *Table) wakeLater() {
 // outgoing takes what waits to be sent by a stream.
 func (t *Table) outgoing(s *session) *clusterapi.ControllerMessages {
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	messages := make([]*clusterapi.ControllerMessage, 0, len(s.out))
+	batch := &clusterapi.ControllerMessages{Messages: make([]*clusterapi.ControllerMessage, 0, len(s.out)), Authorities: s.authorities}
+	var sealing []func()
 	for number, o := range s.out {
-		messages = append(messages, o.message(number))
+		m := o.message(number)
+		batch.Messages = append(batch.Messages, m)
+		if r, at := s.relayed[number], len(batch.Messages)-1; r != nil {
+			sealing = append(sealing, func() { batch.Messages[at] = r.seal(m, o.authorities) })
+		}
 	}
 	clear(s.out)
-	batch := &clusterapi.ControllerMessages{Messages: messages, Authorities: s.authorities}
 	s.authorities = nil
+	t.mu.Unlock()
+	for _, seal := range sealing { // which takes its time
+		seal()
+	}
 	return batch
 }
 
@@ -338,6 +357,9 @@ func (t *Table) Authorities(object state.Generation, data []byte) {
 	for s := range t.sessions {
 		s.authorities = t.authorities
 		s.signal()
+		for number := range s.relayed {
+			s.to(number).authorities = t.authorities
+		}
 	}
 }
 

@@ -92,9 +92,10 @@ func (t *Telemetry) Store(s store.Store) {
 // Text is the metrics in the text format of Prometheus.
 func (t *Telemetry) Text() (string, error) { return t.metrics.text() }
 
-// LiveHosts adds the number of hosts that report by streams to the metrics.
-func (t *Telemetry) LiveHosts(count func() int) {
-	t.metrics.gauge("fray_hosts_live", "Hosts that report to this controller by streams.", func() float64 { return float64(count()) })
+// LiveHosts adds the number of hosts that report by streams to the metrics, and that of streams.
+func (t *Telemetry) LiveHosts(hosts, streams func() int) {
+	t.metrics.gauge("fray_hosts_live", "Hosts that report to this controller by streams.", func() float64 { return float64(hosts()) })
+	t.metrics.gauge("fray_host_streams", "Streams of hosts to this controller: the first host of a slice speaks for the others.", func() float64 { return float64(streams()) })
 }
 
 // Endpoints adds the number of registered endpoints to the metrics.

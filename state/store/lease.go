@@ -44,6 +44,9 @@ type Lease struct {
 	// SigningKey is the holder's public key (Ed25519): with it agents verify that
 	// the controller calls. It is nil for a holder that makes no calls.
 	SigningKey []byte `json:"signing_key,omitempty"`
+	// RelayKey is the holder's public key (X25519) to which hosts seal what they say through
+	// others. It is nil for a holder whose hosts all speak for themselves.
+	RelayKey []byte `json:"relay_key,omitempty"`
 	// Stack is the mark of the stack, for hosts that have no assignment yet.
 	Stack    string `json:"stack,omitempty"`
 	Released bool   `json:"released,omitempty"`
@@ -125,6 +128,7 @@ type LeaseConfig struct {
 	ControllerFingerprint string
 	ControllerHTTP        string
 	SigningKey            []byte
+	RelayKey              []byte
 	Stack                 string
 }
 
@@ -224,7 +228,7 @@ func newLease(cfg LeaseConfig) Lease {
 		PID:               os.Getpid(),
 		Command:           cfg.Command,
 		ControllerAddress: cfg.ControllerAddress, ControllerFingerprint: cfg.ControllerFingerprint, ControllerHTTP: cfg.ControllerHTTP,
-		SigningKey: cfg.SigningKey, Stack: cfg.Stack,
+		SigningKey: cfg.SigningKey, RelayKey: cfg.RelayKey, Stack: cfg.Stack,
 		Yields: cfg.Yields,
 	}
 }

@@ -1,0 +1,166 @@
+package hostlink
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/fray-ml/fray/clusterapi"
+	"github.com/fray-ml/fray/sleep"
+)
+
+// routePatience is how long a host may take to begin to relay.
+const routePatience = 3 * time.Second
+
+// Route is a way to the controller through another host.
+type Route struct {
+	Conn
+	// Leader is the public key of the controller that leads, to which messages are sealed.
+	Leader []byte
+	// Ended is called once the route was used, or could not be.
+	Ended func(Outcome)
+}
+
+// Outcome is how a route did, a closed set.
+type Outcome int
+
+// The outcomes.
+const (
+	Served  Outcome = iota // the controller took part
+	Refused                // the host has no stream of its own to the controller now
+	Failed                 // it was not reached, or does not relay
+	Silent                 // it takes streams and passes nothing on
+)
+
+// Relays are the hosts through which a client may speak.
+type Relays interface {
+	// Count is how many there are; none: the client's stream goes to the controller itself.
+	Count() int
+	// Route is the way through the nth, of which a lower one is better; nil: it is not worth
+	// a try now.
+	Route(ctx context.Context, nth int) *Route
+	// Again is after which time another try is worth it for a client whose stream goes to the
+	// controller itself.
+	Again() time.Duration
+}
+
+// path is a stream that has begun.
+type path struct {
+	stream clusterapi.Hosts_ConnectClient
+	ctx    context.Context // ends with it
+	cancel context.CancelCauseFunc
+	conn   Conn
+	route  *Route // nil: it goes to the controller itself
+}
+
+func (p *path) close(err error) {
+	p.cancel(err)
+	_ = p.conn.Close() // nothing is under way any more
+}
+
+// open begins a stream: through the best relay that has one itself, or to the controller.
+func (c *Client) open(ctx context.Context) (*path, error) {
+	if p := c.relayed(ctx); p != nil {
+		return p, nil
+	}
+	conn, err := c.cfg.Dial(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the controller: %w", err)
+	}
+	p := &path{conn: conn}
+	p.ctx, p.cancel = context.WithCancelCause(ctx)
+	if p.stream, err = clusterapi.NewHostsClient(conn).Connect(p.ctx); err != nil {
+		p.close(err)
+		return nil, fmt.Errorf("begin a stream: %w", err)
+	}
+	return p, nil
+}
+
+// relayed begins a stream through a relay; nil: none serves.
+func (c *Client) relayed(ctx context.Context) *path {
+	if c.cfg.Relays == nil {
+		return nil
+	}
+	for nth := range c.cfg.Relays.Count() {
+		route := c.cfg.Relays.Route(ctx, nth)
+		if route == nil {
+			continue
+		}
+		p, err := route.open(ctx)
+		if err == nil {
+			return p
+		}
+		c.cfg.Log.Debug("no stream through a relay", "error", err)
+		if ctx.Err() != nil {
+			return nil
+		}
+		route.Ended(outcome(false, err))
+	}
+	return nil
+}
+
+var errRelaySilent = errors.New("the relay does not answer")
+
+// open begins a stream through the route, which the relay confirms once it has one itself.
+func (r *Route) open(ctx context.Context) (*path, error) {
+	p := &path{conn: r.Conn, route: r}
+	p.ctx, p.cancel = context.WithCancelCause(ctx)
+	patience := time.AfterFunc(routePatience, func() { p.cancel(errRelaySilent) })
+	var err error
+	if p.stream, err = clusterapi.NewHostsClient(r.Conn).Connect(p.ctx); err == nil {
+		err = confirmed(p.stream)
+	}
+	if !patience.Stop() {
+		err = errRelaySilent
+	}
+	if err != nil {
+		p.close(err)
+		return nil, fmt.Errorf("begin a stream through a relay: %w", err)
+	}
+	return p, nil
+}
+
+// confirmed waits for the relay's header. Without one the stream has ended, for a reason.
+func confirmed(stream clusterapi.Hosts_ConnectClient) error {
+	header, err := stream.Header()
+	if err == nil && header == nil {
+		if _, err = stream.Recv(); err == nil {
+			err = errRelaySilent
+		}
+	}
+	return err
+}
+
+// outcome is how a route did by how its stream ended.
+func outcome(answered bool, err error) Outcome {
+	switch {
+	case errors.Is(err, errUnacknowledged), errors.Is(err, errRelaySilent):
+		return Silent
+	case answered:
+		return Served
+	case status.Code(err) == codes.FailedPrecondition, errors.Is(err, errLeft):
+		return Refused
+	}
+	return Failed
+}
+
+// improve looks now and then for a relay while a stream goes to the controller itself, and
+// begins the next one through that.
+func (c *Client) improve(ctx, all context.Context, better chan<- *path) {
+	for sleep.For(ctx, c.cfg.Relays.Again()) {
+		p := c.relayed(all)
+		if p == nil {
+			continue
+		}
+		select {
+		case better <- p:
+		case <-ctx.Done():
+			p.close(context.Cause(ctx))
+		}
+		return
+	}
+}
