@@ -43,9 +43,10 @@ type model struct {
 	clients []*client // those that have crashed among them: what they have sent may still arrive
 
 	mu      sync.Mutex
-	texts   map[string]string // of the documents by what marks them
-	newest  []string          // marks of the states in the order in which they were committed
-	nonce   string            // of the newest
+	texts   map[string]string   // of the documents by what marks them
+	bases   map[string][]string // marks of those that a document may follow; none: any, since it replaces the state
+	newest  []string            // marks of the states in the order in which they were committed
+	nonce   string              // of the newest
 	serial  uint64
 	failure string
 	saves   int
@@ -56,6 +57,7 @@ type client struct {
 	m       *model
 	w       *Writer
 	doc     *state.Document // its newest
+	tried   []string        // marks of those since then of which it is not known whether they were written
 	crashed bool
 	gone    bool // the state was found moved: it ends
 
@@ -67,10 +69,10 @@ type client struct {
 }
 
 func newModel(t *rapid.T) *model {
-	m := &model{t: t, objects: storetest.NewMemory(), texts: map[string]string{}, serial: 1, nonce: "first"}
+	m := &model{t: t, objects: storetest.NewMemory(), texts: map[string]string{}, bases: map[string][]string{}, serial: 1, nonce: "first"}
 	doc := &state.Document{FormatVersion: state.FormatVersion, Lineage: "l", Serial: 1, Nonce: "first"}
 	m.mark(doc)
-	doc.Journal = &state.Journal{ID: "j", Slots: rapid.IntRange(1, 5).Draw(t, "slots")}
+	doc.Journal = drawJournal(t, "j")
 	data, err := state.Encode(*doc)
 	if err != nil {
 		t.Fatal(err)
@@ -80,6 +82,11 @@ func newModel(t *rapid.T) *model {
 	}
 	m.newest = []string{doc.LocalPlace}
 	return m
+}
+
+// drawJournal is a journal whose state may be small, always or with few jobs.
+func drawJournal(t *rapid.T, id string) *state.Journal {
+	return &state.Journal{ID: id, Slots: rapid.IntRange(1, 5).Draw(t, "slots"), WholeBelow: rapid.SampledFrom([]int{0, 0, 700, wholeBelow}).Draw(t, "whole below")}
 }
 
 // mark gives a document a mark, by which its content is known.
@@ -119,11 +126,17 @@ func (m *model) committed(key string) {
 	defer m.mu.Unlock()
 	if key == store.StateKey {
 		doc, err := state.Decode(object.Data)
+		last, bases := m.newest[len(m.newest)-1], m.bases[doc.LocalPlace]
 		switch {
 		case err != nil:
 			m.fail("a snapshot that is none: %v", err)
 		case slices.Contains(m.newest, doc.LocalPlace):
-		default: // a state that replaces one
+			if doc.Journal == nil && doc.LocalPlace != last {
+				m.fail("%s was written whole, where %s is the newest", doc.LocalPlace, last)
+			}
+		case bases != nil && !slices.Contains(bases, last):
+			m.fail("%s, which follows %s, was written whole, where %s is the newest: an acknowledged save is lost", doc.LocalPlace, bases, last)
+		default:
 			m.newest, m.nonce, m.serial = append(m.newest, doc.LocalPlace), doc.Nonce, doc.Serial
 		}
 		return
@@ -131,6 +144,12 @@ func (m *model) committed(key string) {
 	e, err := state.DecodeEntry(object.Data)
 	if err != nil || e.Number == 0 {
 		return // the end of a journal
+	}
+	if e.Last {
+		if e.Nonce != m.nonce || e.Serial != m.serial {
+			m.fail("a journal ended with serial %d, %q, where the newest is serial %d, %q", e.Serial, e.Nonce, m.serial, m.nonce)
+		}
+		return
 	}
 	if e.After != m.nonce || e.Serial <= m.serial {
 		m.fail("entry %d, serial %d, changes %q, where the newest is serial %d, %q: an acknowledged save is lost", e.Number, e.Serial, e.After, m.serial, m.nonce)
@@ -234,21 +253,24 @@ func (m *model) successor(was *state.Document) *state.Document {
 // save has a client save, unless a write of it is rejected or its reply lost.
 func (m *model) save(c *client) {
 	next := m.successor(c.doc)
-	pending := c.w.pending
-	full := c.w.at.journal == nil || c.w.at.number+1-c.w.at.journal.Entries > uint64(c.w.at.journal.Slots)
-	if full { // it waits for a snapshot
-		c.land(rapid.SampledFrom([]fault{none, rejected, lost}).Draw(m.t, "snapshot"))
-		c.fault, c.through = none, true
-		c.snapped = rapid.SampledFrom([]fault{none, rejected, lost}).Draw(m.t, "snapshot")
-	} else {
+	m.bases[next.LocalPlace] = append(slices.Clone(c.tried), c.doc.LocalPlace)
+	c.w.collect()
+	pending, at := c.w.pending, &c.w.at
+	full := at.journal == nil || at.number+1-at.journal.Entries > uint64(at.journal.Slots)
+	if full || at.small { // it waits for a snapshot, or writes the state whole
+		c.flow()
+	}
+	c.fault = none
+	if !full {
 		c.fault = rapid.SampledFrom([]fault{none, none, none, rejected, lost}).Draw(m.t, "save")
 	}
 	err := c.w.Save(context.Background(), next)
 	c.arrive(pending)
 	c.through = false
+	c.tried = append(c.tried, next.LocalPlace)
 	switch {
 	case err == nil:
-		c.doc = next
+		c.doc, c.tried = next, nil
 		if last := m.newest[len(m.newest)-1]; last != next.LocalPlace {
 			m.fail("%s was acknowledged while %s is the newest", next.LocalPlace, last)
 		}
@@ -258,6 +280,47 @@ func (m *model) save(c *client) {
 	default:
 		m.fail("save: %v", err)
 	}
+}
+
+// flow has snapshots be held up no more.
+func (c *client) flow() {
+	c.land(rapid.SampledFrom([]fault{none, rejected, lost}).Draw(c.m.t, "snapshot"))
+	c.through, c.snapped = true, rapid.SampledFrom([]fault{none, rejected, lost}).Draw(c.m.t, "snapshot")
+}
+
+// flush has a client end.
+func (m *model) flush(c *client) {
+	c.flow()
+	c.fault = rapid.SampledFrom([]fault{none, none, rejected, lost}).Draw(m.t, "entry")
+	err := c.w.Flush(context.Background())
+	c.through = false
+	switch {
+	case err == nil || errors.Is(err, errRejected) || errors.Is(err, errLost):
+	case errors.Is(err, ErrMoved):
+		c.gone = true
+	default:
+		m.fail("flush: %v", err)
+	}
+}
+
+// grow is what another client does that saves a large state in place of a small one.
+func (m *model) grow() {
+	doc, at, err := Load(context.Background(), m.objects)
+	if err != nil || at.journal != nil {
+		return
+	}
+	next := m.successor(doc)
+	m.bases[next.LocalPlace] = []string{doc.LocalPlace}
+	next.Serial, next.Nonce = at.Serial+1, fmt.Sprint("grown ", m.saves)
+	next.Journal = drawJournal(m.t, next.Nonce)
+	data, err := state.Encode(*next)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	if _, err := m.objects.Put(context.Background(), store.StateKey, data, at.Generation); err != nil {
+		m.t.Fatal(err)
+	}
+	m.committed(store.StateKey)
 }
 
 // step is one event; a writer's only where a reader is at work.
@@ -270,10 +333,10 @@ func (m *model) step(reading bool) {
 	}
 	kinds := []string{"open", "land"}
 	if len(able) > 0 {
-		kinds = append(kinds, "save", "save", "save", "save", "crash")
+		kinds = append(kinds, "save", "save", "save", "save", "flush", "crash")
 	}
 	if !reading {
-		kinds = append(kinds, "read", "read beside writers")
+		kinds = append(kinds, "read", "read beside writers", "grow")
 	}
 	if !reading && len(able) > 0 {
 		kinds = append(kinds, "replace")
@@ -288,6 +351,10 @@ func (m *model) step(reading bool) {
 		}
 	case "save":
 		m.save(rapid.SampledFrom(able).Draw(m.t, "client"))
+	case "flush":
+		m.flush(rapid.SampledFrom(able).Draw(m.t, "client"))
+	case "grow":
+		m.grow()
 	case "crash":
 		rapid.SampledFrom(able).Draw(m.t, "client").crashed = true
 	case "read":
@@ -314,7 +381,7 @@ func (m *model) replace() {
 	c.gone = true
 	again := *next
 	again.Serial, again.Nonce = c.w.at.Serial, c.w.at.Nonce
-	again.Journal = &state.Journal{ID: again.Nonce, Slots: rapid.IntRange(1, 5).Draw(m.t, "slots")}
+	again.Journal = drawJournal(m.t, again.Nonce)
 	data, err := state.Encode(again)
 	if err != nil {
 		m.t.Fatal(err)
