@@ -46,7 +46,7 @@ func (r *Reader) read(ctx context.Context) (*state.Document, Position, error) {
 
 // readOn reads what follows; errLapped if all is to be read.
 func (r *Reader) readOn(ctx context.Context) (*state.Document, Position, error) {
-	if r.at.journal == nil || r.at.ended {
+	if r.at.journal == nil {
 		return r.doc, r.at, checkSnapshot(ctx, r.Store, r.at, nil)
 	}
 	return readTail(ctx, r.Store, r.doc, r.at)
