@@ -117,10 +117,10 @@ func TestTheEndOfAJournalIsNoSave(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		third.end(t.Context())
-		if err := end(other); err != nil {
+		if err := end(third); err != nil {
 			t.Fatal(err)
 		}
+		other.end(t.Context())
 		next := doc.Clone()
 		next.LocalPlace = "next"
 		if err := first.Save(t.Context(), next); err != nil {
