@@ -25,11 +25,17 @@ func TestAnyChangeIsInTheEntry(t *testing.T) {
 		read := roundTripped(t, first)
 		base := state.NewBaseline(&first)
 		var entries []*state.Entry
-		for i := range rapid.IntRange(1, 4).Draw(t, "saves") {
+		former := []*state.Document{&first}
+		for i := range rapid.IntRange(1, 5).Draw(t, "saves") {
 			next := base.Document()
 			for range rapid.IntRange(1, 3).Draw(t, "changes") {
 				next = mutated(t, next)
 			}
+			if rapid.IntRange(0, 3).Draw(t, "what was is again") == 0 {
+				was := rapid.SampledFrom(former).Draw(t, "former")
+				next.Jobs, next.Slices, next.Metering = was.Jobs, was.Slices, was.Metering
+			}
+			former = append(former, next)
 			next.Nonce = fmt.Sprint("n", i)
 			changes, err := base.Changes(next)
 			if err != nil {
@@ -61,7 +67,21 @@ func mutated(t *rapid.T, was *state.Document) *state.Document {
 			fields = append(fields, f)
 		}
 	}
-	change(t, v.FieldByIndex(rapid.SampledFrom(fields).Draw(t, "member").Index))
+	member := rapid.SampledFrom(fields).Draw(t, "member").Index
+	switch rapid.IntRange(0, 8).Draw(t, "large one") { // these are found by their memory
+	case 0, 1:
+		change(t, reflect.ValueOf(&next.Jobs).Elem())
+	case 2, 3:
+		change(t, reflect.ValueOf(&next.Slices).Elem())
+	case 4, 5:
+		if next.Metering != nil {
+			m := *next.Metering
+			change(t, reflect.ValueOf(&m.Open).Elem())
+			next.Metering = &m
+		}
+	default:
+		change(t, v.FieldByIndex(member))
+	}
 	// As a document must be.
 	for addr, r := range next.Resources {
 		if r.Namespace == nil || r.Reservation != nil || r.Group != nil || r.Notification != nil || addr.IsZero() {
