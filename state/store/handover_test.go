@@ -53,7 +53,11 @@ func TestAHolderLearnsOfAHandoverByItsLease(t *testing.T) {
 			}
 			asking <- held
 		}()
-		<-watch.Asked()
+		select {
+		case <-watch.Asked():
+		case <-time.After(5 * time.Second):
+			t.Error("its lease tells it nothing")
+		}
 		if took := time.Since(began); took > 1300*time.Millisecond {
 			t.Errorf("learned of it after %s, want a renewal later", took)
 		}
