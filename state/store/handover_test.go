@@ -72,6 +72,9 @@ func TestAHolderLearnsOfAHandoverByItsLease(t *testing.T) {
 			t.Fatal(err)
 		}
 		held := <-asking
+		if held == nil {
+			t.FailNow()
+		}
 		if held.Epoch() != watch.Epoch()+1 {
 			t.Errorf("got epoch %d, want one more than %d", held.Epoch(), watch.Epoch())
 		}
