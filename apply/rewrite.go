@@ -48,13 +48,15 @@ func (r Rewriter) Replace(ctx context.Context, doc *state.Document, at journal.P
 		return err
 	case w.Position().Nonce != at.Nonce:
 		return fmt.Errorf("save state: %w", ErrStateMoved)
-	case was.Lineage == doc.Lineage:
+	}
+	// The state is whole without its journal then, and in its history.
+	if err := w.Compact(ctx); err != nil {
+		return err
+	}
+	if was.Lineage == doc.Lineage {
 		return r.save(ctx, w, doc)
 	}
 	if err := r.record(ctx, doc); err != nil {
-		return err
-	}
-	if err := w.Compact(ctx); err != nil { // so that the state is whole without its journal
 		return err
 	}
 	return w.Replace(ctx, doc, w.Position().Generation)

@@ -231,7 +231,7 @@ func preempted(ctx context.Context, s *apply.Stepper, w *world, before *cloudOf,
 	defer func() { _ = p.Close() }()
 	c := &cloudOf{Provider: p, world: w, asked: map[string]int{}}
 	cfg := cloudConfig(w, c)
-	cfg.Epoch = 2
+	cfg.Epoch = 3
 	if s, err = apply.New(ctx, cfg); err != nil {
 		return err
 	}
@@ -264,20 +264,16 @@ const slicesAge = 24 * time.Hour
 
 // age makes all slices of the state older by d.
 func (w *world) age(ctx context.Context, d time.Duration) error {
-	doc, generation, err := apply.LoadState(ctx, w)
-	if err != nil {
-		return err
-	}
-	for name, s := range doc.Slices {
-		older := *s
-		older.PendingSince, older.UpAt = s.PendingSince.Add(-d), s.UpAt.Add(-d)
-		doc.Slices[name] = &older
-	}
-	data, err := state.Encode(*doc)
-	if err != nil {
-		return err
-	}
-	_, err = w.Put(ctx, store.StateKey, data, generation)
+	by := apply.Rewriter{Store: w, Epoch: 2, Valid: func() error { return nil }}
+	_, err := by.Edit(ctx, func(doc *state.Document) (*state.Document, error) {
+		next := doc.Clone()
+		for name, s := range doc.Slices {
+			older := *s
+			older.PendingSince, older.UpAt = s.PendingSince.Add(-d), s.UpAt.Add(-d)
+			next.Slices[name] = &older
+		}
+		return next, nil
+	})
 	return err
 }
 

@@ -13,9 +13,17 @@ import (
 	"github.com/fray-ml/fray/state/store/storetest"
 )
 
-// The journal of an encrypted state is encrypted, too. A rekey seals it anew as one with its
-// snapshot: no job looks changed meanwhile, and nothing needs the former key afterwards.
-func TestRekeyOfAStateWithAJournal(t *testing.T) {
+// rekeyed is an encrypted stack whose state has a journal and a secret in each job.
+type rekeyed struct {
+	t     *testing.T
+	inner *storetest.Memory
+	keys  *Keys
+	stack *Stack
+	first schema.Address // of a job
+}
+
+func newRekeyed(t *testing.T) *rekeyed {
+	t.Helper()
 	kms := filepath.Join(t.TempDir(), "kms")
 	if err := keyring.CreateKeyFile(kms); err != nil {
 		t.Fatal(err)
@@ -25,16 +33,30 @@ func TestRekeyOfAStateWithAJournal(t *testing.T) {
 	if err := k.Provide(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
-	s := &Stack{Store: k.store(), Keys: k}
-	key, err := k.key(t.Context())
+	r := &rekeyed{t: t, inner: inner, keys: k, stack: &Stack{Store: k.store(), Keys: k}}
+	doc := r.document()
+	r.first = doc.Desired.Jobs[0].Addr
+	data, err := state.Encode(*doc)
 	if err != nil {
 		t.Fatal(err)
 	}
-	doc := &state.Document{Lineage: "0123456789abcdef", Serial: 1, Nonce: "first", Storage: state.Storage{Journal: &state.Journal{ID: "j", Slots: 4}}}
+	if _, err := r.stack.Store.Put(t.Context(), store.StateKey, data, store.Absent); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func (r *rekeyed) document() *state.Document {
+	r.t.Helper()
+	key, err := r.keys.key(r.t.Context())
+	if err != nil {
+		r.t.Fatal(err)
+	}
 	token, err := schema.Secret("hunter2").Seal(key)
 	if err != nil {
-		t.Fatal(err)
+		r.t.Fatal(err)
 	}
+	doc := &state.Document{Lineage: "0123456789abcdef", Serial: 1, Nonce: "first", Storage: state.Storage{Journal: &state.Journal{ID: "j", Slots: 4}}}
 	for i := range 3 {
 		doc.Desired.Jobs = append(doc.Desired.Jobs, schema.Job{Addr: schema.Address{Kind: schema.KindJob, Name: fmt.Sprint("job", i)}, Command: []schema.Text{token}})
 	}
@@ -43,73 +65,79 @@ func TestRekeyOfAStateWithAJournal(t *testing.T) {
 		spec := &doc.Desired.Jobs[i]
 		digest, err := schema.DigestOf(spec)
 		if err != nil {
-			t.Fatal(err)
+			r.t.Fatal(err)
 		}
 		doc.Jobs[spec.Addr] = &state.Job{ID: spec.Addr.Name, Spec: spec, Digest: digest, Status: schema.JobRunning}
 	}
-	data, err := state.Encode(*doc)
+	return doc
+}
+
+func (r *rekeyed) rewriter() apply.Rewriter {
+	return apply.Rewriter{Store: r.stack.Store, Epoch: 1, Valid: func() error { return nil }}
+}
+
+// edit has a controller save that the first job has succeeded.
+func (r *rekeyed) edit() {
+	r.t.Helper()
+	stepper, err := apply.New(r.t.Context(), apply.Config{Store: r.stack.Store, Epoch: 1, Valid: func() error { return nil }})
 	if err != nil {
-		t.Fatal(err)
+		r.t.Fatal(err)
 	}
-	if _, err := s.Store.Put(t.Context(), store.StateKey, data, store.Absent); err != nil {
-		t.Fatal(err)
+	next := stepper.Document().Clone()
+	j := *next.Jobs[r.first]
+	j.Status = schema.JobSucceeded
+	next.Jobs[r.first] = &j
+	if err := stepper.Accept(r.t.Context(), next); err != nil {
+		r.t.Fatal(err)
 	}
-	w := apply.Rewriter{Store: s.Store, Epoch: 1, Valid: func() error { return nil }}
-	first := doc.Desired.Jobs[0].Addr
-	edit := func(status schema.JobStatus) {
-		t.Helper()
-		stepper, err := apply.New(t.Context(), apply.Config{Store: s.Store, Epoch: 1, Valid: w.Valid})
-		if err != nil {
-			t.Fatal(err)
-		}
-		next := stepper.Document().Clone()
-		j := *next.Jobs[first]
-		j.Status = status
-		next.Jobs[first] = &j
-		if err := stepper.Accept(t.Context(), next); err != nil {
-			t.Fatal(err)
-		}
+}
+
+// check checks that what is read was saved and can be opened, and that no job looks changed.
+func (r *rekeyed) check(when string) {
+	r.t.Helper()
+	read, _, err := r.stack.Present(r.t.Context())
+	if err != nil || read == nil {
+		r.t.Fatalf("%s: got %v, %v, want the state", when, read, err)
 	}
-	edit(schema.JobSucceeded)
-	check := func(when string) {
-		t.Helper()
-		read, _, err := s.Present(t.Context())
-		if err != nil || read == nil {
-			t.Fatalf("%s: got %v, %v, want the state", when, read, err)
+	key, err := r.keys.key(r.t.Context())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for addr, j := range read.Jobs {
+		digest, err := schema.DigestOf(j.Spec)
+		if err != nil || digest != j.Digest {
+			r.t.Errorf("%s: %s has digest %s, %v, want that of its spec, %s", when, addr, j.Digest, err, digest)
 		}
-		key, err := k.key(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		for addr, j := range read.Jobs {
-			digest, err := schema.DigestOf(j.Spec)
-			if err != nil || digest != j.Digest {
-				t.Errorf("%s: %s has digest %s, %v, want that of its spec, %s", when, addr, j.Digest, err, digest)
-			}
-			if text, err := j.Spec.Command[0].Reveal(key); err != nil || text != "hunter2" {
-				t.Errorf("%s: %s: got %q, %v, want the secret", when, addr, text, err)
-			}
-		}
-		if got := read.Jobs[first].Status; got != schema.JobSucceeded {
-			t.Errorf("%s: got %s, want what the journal has", when, got)
+		if text, err := j.Spec.Command[0].Reveal(key); err != nil || text != "hunter2" {
+			r.t.Errorf("%s: %s: got %q, %v, want the secret", when, addr, text, err)
 		}
 	}
-	check("before")
-	entry, err := inner.Get(t.Context(), store.JournalKey(0))
+	if got := read.Jobs[r.first].Status; got != schema.JobSucceeded {
+		r.t.Errorf("%s: got %s, want what the journal has", when, got)
+	}
+}
+
+// The journal of an encrypted state is encrypted, too. A rekey seals it anew as one with its
+// snapshot: no job looks changed meanwhile, and nothing needs the former key afterwards.
+func TestRekeyOfAStateWithAJournal(t *testing.T) {
+	r := newRekeyed(t)
+	r.edit()
+	r.check("before")
+	entry, err := r.inner.Get(t.Context(), store.JournalKey(0))
 	if err != nil || !keyring.IsEncrypted(entry.Data) {
 		t.Errorf("an entry is not encrypted: %v", err)
 	}
-	if err := k.Rotate(t.Context()); err != nil {
+	if err := r.keys.Rotate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	check("with both keys")
-	if err := s.ResealState(t.Context(), w); err != nil {
+	r.check("with both keys")
+	if err := r.stack.ResealState(t.Context(), r.rewriter()); err != nil {
 		t.Fatal(err)
 	}
-	if err := k.Settle(t.Context()); err != nil {
+	if err := r.keys.Settle(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	check("with the new key")
-	edit(schema.JobSucceeded)
-	check("one save later")
+	r.check("with the new key")
+	r.edit()
+	r.check("one save later")
 }

@@ -17,6 +17,9 @@ type Journal struct {
 	ID      string `json:"id"`      // random, of this journal
 	Slots   int    `json:"slots"`   // how many objects it has
 	Entries uint64 `json:"entries"` // how many of its entries the snapshot contains
+	// WholeBelow is the size in bytes below which the state becomes one object again; 0: it
+	// never does.
+	WholeBelow int `json:"whole_below,omitempty"`
 }
 
 // Slot is the object that an entry is written to, from 0 on.
@@ -32,6 +35,9 @@ type Entry struct {
 	Number        uint64 `json:"number"`       // from 1 on; 0 of one that only says that no former journal goes on
 	Lineage       string `json:"lineage"`
 	After         string `json:"after"` // nonce of the document that it changes
+	// Last says that no entry follows: the next state is written whole. Such an entry changes
+	// nothing, and the document that comes of it is the one before.
+	Last bool `json:"last,omitempty"`
 
 	// Of the document that comes of it.
 	Serial uint64 `json:"serial"`

@@ -1,11 +1,18 @@
 package state
 
-import "reflect"
+import (
+	"hash/maphash"
+	"reflect"
+	"unsafe"
+)
 
 // pointers are the elements of a map of a document, which finds what differs in another
-// map without a look-up by key for each: that takes several times as long.
+// map without a look-up by key for each: that takes several times as long. What is compared of
+// an element is small, so that it stays in the processor's cache.
 type pointers[K comparable, V any] struct {
-	known map[*V]K // one of the keys of each
+	seed  maphash.Seed
+	marks map[*V]uint64 // of one of the keys of each
+	keys  map[*V]K      // those keys: as long as they are kept, nothing else has their marks
 	last  comparison[K, V]
 }
 
@@ -17,12 +24,20 @@ type comparison[K comparable, V any] struct {
 }
 
 func newPointers[K comparable, V any](m map[K]*V) pointers[K, V] {
-	p := pointers[K, V]{known: make(map[*V]K, len(m))}
+	p := pointers[K, V]{seed: maphash.MakeSeed(), marks: make(map[*V]uint64, len(m)), keys: make(map[*V]K, len(m))}
 	for key, v := range m {
-		p.known[v] = key
+		p.remember(key, v)
 	}
 	return p
 }
+
+// mark is the hash of a key as it lies in memory, with where its strings are rather than what
+// they read: two of the same mark are equal, and equal ones mostly have the same.
+func (p *pointers[K, V]) mark(key *K) uint64 {
+	return maphash.Bytes(p.seed, unsafe.Slice((*byte)(unsafe.Pointer(key)), unsafe.Sizeof(*key)))
+}
+
+func (p *pointers[K, V]) remember(key K, v *V) { p.marks[v], p.keys[v] = p.mark(&key), key }
 
 // compare returns the elements that are new or other ones, and the keys that are gone.
 func (p *pointers[K, V]) compare(was, now map[K]*V) (set map[K]*V, gone []K) {
@@ -40,7 +55,7 @@ func (p *pointers[K, V]) compare(was, now map[K]*V) (set map[K]*V, gone []K) {
 func (p *pointers[K, V]) difference(was, now map[K]*V) (set map[K]*V, gone []K) {
 	kept := 0 // keys of was
 	for key, v := range now {
-		if former, known := p.known[v]; known && former == key {
+		if mark, known := p.marks[v]; known && mark == p.mark(&key) {
 			kept++
 			continue
 		}
@@ -49,6 +64,7 @@ func (p *pointers[K, V]) difference(was, now map[K]*V) (set map[K]*V, gone []K) 
 			kept++
 		}
 		if there && before == v {
+			p.remember(key, v)
 			continue
 		}
 		if set == nil {
@@ -80,13 +96,14 @@ func (p *pointers[K, V]) advance(was, now map[K]*V) {
 		}
 	}
 	for key, v := range set {
-		p.known[v] = key
+		p.remember(key, v)
 	}
 }
 
 func (p *pointers[K, V]) forget(key K, v *V) {
-	if p.known[v] == key {
-		delete(p.known, v)
+	if p.keys[v] == key {
+		delete(p.marks, v)
+		delete(p.keys, v)
 	}
 }
 

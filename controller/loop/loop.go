@@ -95,6 +95,7 @@ func Run(ctx context.Context, cfg Config, services *access.Serializer, lease *st
 	defer finish(ctx, s, cfg.Log)
 	defer stop()
 	defer services.Stop()
+	go wakeIfAsked(ctx, lease, services)
 	at := lease.Lease()
 	s.Tell(state.Event{At: at.AcquiredAt, Kind: state.EventLease, Text: fmt.Sprintf("%s on %s (pid %d) leads, epoch %d", cfg.Command, at.Host, at.PID, at.Epoch)})
 	for {
@@ -110,12 +111,27 @@ func Run(ctx context.Context, cfg Config, services *access.Serializer, lease *st
 			cfg.Log.Warn("step failed", "error", err.Error())
 			next = ErrorPause
 		}
-		wanted, err := store.PendingHandover(ctx, cfg.Store)
+		wanted, err := lease.HandoverPending(ctx)
 		if err == nil && wanted {
 			cfg.Log.Info("giving the lease to another client that asked for it")
 			return nil
 		}
 		s.Wait(ctx, next)
+	}
+}
+
+// wakeIfAsked ends the wait for the next step when another process asks for the lease.
+func wakeIfAsked(ctx context.Context, lease *store.Held, services *access.Serializer) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-lease.Asked():
+		}
+		select {
+		case services.Wake() <- struct{}{}:
+		default:
+		}
 	}
 }
 

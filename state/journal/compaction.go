@@ -26,6 +26,7 @@ type snapshotted struct {
 	entries    uint64 // that it contains
 	revision   uint64
 	size       int
+	small      bool // it needs no journal
 }
 
 // compactionTimeout bounds how long a snapshot is written in the background.
@@ -47,7 +48,9 @@ func (w *Writer) compact(ctx context.Context, saved *state.Document) {
 	c := &compaction{done: make(chan struct{})}
 	w.pending = c
 	out := *saved
-	out.Journal = &state.Journal{ID: w.at.journal.ID, Slots: w.at.journal.Slots, Entries: w.at.number}
+	j := *w.at.journal
+	j.Entries = w.at.number
+	out.Journal = &j
 	s, want, valid, nonces := w.store, w.at.Generation, w.stamp.Valid, maps.Clone(w.at.nonces)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), compactionTimeout)
 	go func() {
@@ -70,7 +73,7 @@ func writeSnapshot(ctx context.Context, s store.Store, out *state.Document, want
 	}
 	generation, err := s.Put(ctx, store.StateKey, data, want)
 	if err == nil {
-		return snapshotted{generation: generation, entries: out.Journal.Entries, revision: out.Revision, size: len(data)}, nil
+		return snapshotOf(out, generation, data), nil
 	}
 	object, getErr := s.Get(ctx, store.StateKey)
 	if getErr != nil {
@@ -78,12 +81,16 @@ func writeSnapshot(ctx context.Context, s store.Store, out *state.Document, want
 	}
 	found, decodeErr := state.Decode(object.Data)
 	if j := found.Journal; decodeErr == nil && j != nil && j.ID == out.Journal.ID && nonces[j.Entries] == found.Nonce && object.Generation != want {
-		return snapshotted{generation: object.Generation, entries: j.Entries, revision: found.Revision, size: len(object.Data)}, nil
+		return snapshotOf(&found, object.Generation, object.Data), nil
 	}
 	if errors.Is(err, store.ErrConflict) {
 		err = ErrMoved
 	}
 	return snapshotted{}, fmt.Errorf("write a snapshot of the state: %w", err)
+}
+
+func snapshotOf(doc *state.Document, generation store.Generation, data []byte) snapshotted {
+	return snapshotted{generation: generation, entries: doc.Journal.Entries, revision: doc.Revision, size: len(data), small: isSmall(data, doc.Journal)}
 }
 
 // collect takes in the outcome of a snapshot that is written by now.
@@ -109,7 +116,7 @@ func (w *Writer) finish() error {
 	j := *w.at.journal
 	j.Entries = c.result.entries
 	w.at.journal, w.at.Generation, w.at.revision = &j, c.result.generation, c.result.revision
-	w.at.size, w.at.tail = c.result.size, 0
+	w.at.size, w.at.small, w.at.tail = c.result.size, c.result.small, 0
 	maps.DeleteFunc(w.at.nonces, func(number uint64, _ string) bool { return number < j.Entries })
 	return nil
 }
@@ -144,35 +151,46 @@ func (w *Writer) makeRoom(ctx context.Context) error {
 }
 
 // Flush waits for a snapshot that is being written, and writes one where the history of
-// the state is to have its present revision.
+// the state is to have its present revision, or where the state may be small by now.
 func (w *Writer) Flush(ctx context.Context) error {
-	err := w.await(ctx)
-	if err == nil && w.at.journal != nil && w.at.revision != w.base.Document().Revision {
-		err = w.Compact(ctx)
-	}
-	return err
-}
-
-// Compact writes a snapshot of a state with a journal, unless there are no entries since.
-func (w *Writer) Compact(ctx context.Context) error {
-	if err := w.await(ctx); err != nil {
+	if err := w.await(ctx); err != nil || w.at.journal == nil {
 		return err
 	}
-	if w.at.journal == nil || w.at.number == w.at.journal.Entries {
+	if doc := w.base.Document(); w.at.revision != doc.Revision || w.at.small || w.at.journal.WholeBelow > 0 && elements(doc) <= fewElements {
+		return w.Compact(ctx)
+	}
+	return nil
+}
+
+// Compact writes a snapshot of a state with a journal, unless there are no entries since. If it
+// is small it is one object afterwards.
+func (w *Writer) Compact(ctx context.Context) error {
+	if err := w.await(ctx); err != nil || w.at.journal == nil {
+		return err
+	}
+	if !w.at.ended && w.at.number > w.at.journal.Entries {
+		w.compact(ctx, w.base.Document())
+		if err := w.await(ctx); err != nil {
+			return err
+		}
+	}
+	if w.end(ctx); !w.at.ended {
 		return nil
 	}
-	w.compact(ctx, w.base.Document())
-	return w.await(ctx)
+	return w.unite(ctx)
 }
 
 // Consolidate writes a snapshot and overwrites all entries that it contains: nothing of
 // what was written before is left, but in what the store keeps of old versions.
 func (w *Writer) Consolidate(ctx context.Context) error {
-	if w.at.journal == nil {
-		return nil
-	}
 	if err := w.Compact(ctx); err != nil {
 		return err
+	}
+	if w.at.journal == nil { // there may be entries of a journal that has ended
+		var err error
+		if w.slots, err = listSlots(ctx, w.store); err != nil {
+			return err
+		}
 	}
 	// It is of no journal: a reader that has an older snapshot looks for the newer one.
 	data, err := state.EncodeEntry(&state.Entry{FrayVersion: w.stamp.Version, Epoch: w.stamp.Epoch})

@@ -13,6 +13,8 @@
 // one. It is only ever of a state that was saved before, so that it changes nothing for a
 // reader, whichever client has written it, and whenever.
 //
+// A state that has become small is one object again: ending.go.
+//
 // What a document means, and under which lease it is written, is for others. Start with
 // [Load] and [Writer].
 package journal
@@ -40,7 +42,9 @@ type Position struct {
 	journal  *state.Journal    // as in the snapshot; nil: the snapshot is the state
 	number   uint64            // of the last entry
 	nonces   map[uint64]string // of the states since the snapshot, by the number of their entry
+	ended    bool              // the last entry was the journal's last
 	revision uint64            // of the snapshot
+	small    bool              // the snapshot needs no journal
 	size     int               // of the snapshot in bytes, as it is stored
 	tail     int               // of the entries since
 }
@@ -111,7 +115,7 @@ func loadSnapshot(ctx context.Context, s store.Store) (*state.Document, Position
 	at.Serial, at.Nonce, at.revision, at.size = doc.Serial, doc.Nonce, doc.Revision, len(object.Data)
 	at.Written = object.Updated
 	if at.journal = doc.Journal; at.journal != nil {
-		at.number = at.journal.Entries
+		at.number, at.small = at.journal.Entries, isSmall(object.Data, at.journal)
 		at.nonces = map[uint64]string{at.number: at.Nonce}
 		doc.Journal = nil
 	}
@@ -146,7 +150,7 @@ func readTail(ctx context.Context, s store.Store, doc *state.Document, at Positi
 			now.nonces[number] = nonce
 		}
 	}
-	for ended, ahead := false, 1; !ended; ahead = readAhead {
+	for complete, ahead := false, 1; !complete; ahead = readAhead {
 		found, err := readSlots(ctx, s, at.journal, now.number+1, ahead)
 		if err != nil {
 			return nil, now, err
@@ -157,14 +161,23 @@ func readTail(ctx context.Context, s store.Store, doc *state.Document, at Positi
 				return nil, now, err
 			}
 			if !follows {
-				ended = true
+				complete = true
 				break
 			}
 			entries, keys = append(entries, slot.entry), append(keys, slot.key)
 			now.number++
 			now.nonces[now.number] = slot.entry.Nonce
 			now.Serial, now.Nonce, now.tail = slot.entry.Serial, slot.entry.Nonce, now.tail+slot.size
+			if slot.entry.Last {
+				now.ended, complete = true, true
+				break
+			}
 			now.Written, now.Newer = slot.written, true
+		}
+	}
+	if now.ended { // what follows takes the snapshot's place
+		if err := checkSnapshot(ctx, s, at, nil); err != nil {
+			return nil, now, err
 		}
 	}
 	next, done, err := state.Replayed(doc, entries)
@@ -221,6 +234,9 @@ func (f *slot) follows(ctx context.Context, s store.Store, at Position, number u
 		return false, fmt.Errorf("%w: %s in %s, which has an entry of the state's journal, is missing", state.ErrDamaged, f.key, s.Location())
 	case f.entry == nil:
 		return false, checkUnwritten(ctx, s, at, number)
+	case f.entry.Journal != j.ID && f.entry.Number == 0 && f.entry.Serial > at.Serial:
+		return false, checkSnapshot(ctx, s, at, fmt.Errorf("%w: a command that was to replace it has ended before it had written %s in %s; run that again",
+			state.ErrDamaged, store.StateKey, s.Location()))
 	case f.entry.Journal != j.ID:
 		return false, checkSnapshot(ctx, s, at, nil)
 	case f.entry.Number > number:

@@ -43,9 +43,10 @@ type model struct {
 	clients []*client // those that have crashed among them: what they have sent may still arrive
 
 	mu      sync.Mutex
-	texts   map[string]string // of the documents by what marks them
-	newest  []string          // marks of the states in the order in which they were committed
-	nonce   string            // of the newest
+	texts   map[string]string   // of the documents by what marks them
+	bases   map[string][]string // marks of those that a document may follow; none: any, since it replaces the state
+	newest  []string            // marks of the states in the order in which they were committed
+	nonce   string              // of the newest
 	serial  uint64
 	failure string
 	saves   int
@@ -56,6 +57,7 @@ type client struct {
 	m       *model
 	w       *Writer
 	doc     *state.Document // its newest
+	tried   []string        // marks of those since then of which it is not known whether they were written
 	crashed bool
 	gone    bool // the state was found moved: it ends
 
@@ -67,10 +69,10 @@ type client struct {
 }
 
 func newModel(t *rapid.T) *model {
-	m := &model{t: t, objects: storetest.NewMemory(), texts: map[string]string{}, serial: 1, nonce: "first"}
+	m := &model{t: t, objects: storetest.NewMemory(), texts: map[string]string{}, bases: map[string][]string{}, serial: 1, nonce: "first"}
 	doc := &state.Document{FormatVersion: state.FormatVersion, Lineage: "l", Serial: 1, Nonce: "first"}
 	m.mark(doc)
-	doc.Journal = &state.Journal{ID: "j", Slots: rapid.IntRange(1, 5).Draw(t, "slots")}
+	doc.Journal = drawJournal(t, "j")
 	data, err := state.Encode(*doc)
 	if err != nil {
 		t.Fatal(err)
@@ -80,6 +82,11 @@ func newModel(t *rapid.T) *model {
 	}
 	m.newest = []string{doc.LocalPlace}
 	return m
+}
+
+// drawJournal is a journal whose state may be small, always or with few jobs.
+func drawJournal(t *rapid.T, id string) *state.Journal {
+	return &state.Journal{ID: id, Slots: rapid.IntRange(1, 5).Draw(t, "slots"), WholeBelow: rapid.SampledFrom([]int{0, 0, 700, wholeBelow}).Draw(t, "whole below")}
 }
 
 // mark gives a document a mark, by which its content is known.
@@ -119,11 +126,17 @@ func (m *model) committed(key string) {
 	defer m.mu.Unlock()
 	if key == store.StateKey {
 		doc, err := state.Decode(object.Data)
+		last, bases := m.newest[len(m.newest)-1], m.bases[doc.LocalPlace]
 		switch {
 		case err != nil:
 			m.fail("a snapshot that is none: %v", err)
 		case slices.Contains(m.newest, doc.LocalPlace):
-		default: // a state that replaces one
+			if doc.Journal == nil && doc.LocalPlace != last {
+				m.fail("%s was written whole, where %s is the newest", doc.LocalPlace, last)
+			}
+		case bases != nil && !slices.Contains(bases, last):
+			m.fail("%s, which follows %s, was written whole, where %s is the newest: an acknowledged save is lost", doc.LocalPlace, bases, last)
+		default:
 			m.newest, m.nonce, m.serial = append(m.newest, doc.LocalPlace), doc.Nonce, doc.Serial
 		}
 		return
@@ -131,6 +144,12 @@ func (m *model) committed(key string) {
 	e, err := state.DecodeEntry(object.Data)
 	if err != nil || e.Number == 0 {
 		return // the end of a journal
+	}
+	if e.Last {
+		if e.Nonce != m.nonce || e.Serial != m.serial {
+			m.fail("a journal ended with serial %d, %q, where the newest is serial %d, %q", e.Serial, e.Nonce, m.serial, m.nonce)
+		}
+		return
 	}
 	if e.After != m.nonce || e.Serial <= m.serial {
 		m.fail("entry %d, serial %d, changes %q, where the newest is serial %d, %q: an acknowledged save is lost", e.Number, e.Serial, e.After, m.serial, m.nonce)
@@ -229,99 +248,6 @@ func (m *model) successor(was *state.Document) *state.Document {
 	}
 	m.mark(next)
 	return next
-}
-
-// save has a client save, unless a write of it is rejected or its reply lost.
-func (m *model) save(c *client) {
-	next := m.successor(c.doc)
-	pending := c.w.pending
-	full := c.w.at.journal == nil || c.w.at.number+1-c.w.at.journal.Entries > uint64(c.w.at.journal.Slots)
-	if full { // it waits for a snapshot
-		c.land(rapid.SampledFrom([]fault{none, rejected, lost}).Draw(m.t, "snapshot"))
-		c.fault, c.through = none, true
-		c.snapped = rapid.SampledFrom([]fault{none, rejected, lost}).Draw(m.t, "snapshot")
-	} else {
-		c.fault = rapid.SampledFrom([]fault{none, none, none, rejected, lost}).Draw(m.t, "save")
-	}
-	err := c.w.Save(context.Background(), next)
-	c.arrive(pending)
-	c.through = false
-	switch {
-	case err == nil:
-		c.doc = next
-		if last := m.newest[len(m.newest)-1]; last != next.LocalPlace {
-			m.fail("%s was acknowledged while %s is the newest", next.LocalPlace, last)
-		}
-	case errors.Is(err, ErrMoved):
-		c.gone = true
-	case errors.Is(err, errRejected) || errors.Is(err, errLost):
-	default:
-		m.fail("save: %v", err)
-	}
-}
-
-// step is one event; a writer's only where a reader is at work.
-func (m *model) step(reading bool) {
-	var able []*client
-	for _, c := range m.clients {
-		if !c.crashed && !c.gone {
-			able = append(able, c)
-		}
-	}
-	kinds := []string{"open", "land"}
-	if len(able) > 0 {
-		kinds = append(kinds, "save", "save", "save", "save", "crash")
-	}
-	if !reading {
-		kinds = append(kinds, "read", "read beside writers")
-	}
-	if !reading && len(able) > 0 {
-		kinds = append(kinds, "replace")
-	}
-	kind := rapid.SampledFrom(kinds).Draw(m.t, "event")
-	switch kind {
-	case "open":
-		m.open()
-	case "land":
-		if len(m.clients) > 0 {
-			rapid.SampledFrom(m.clients).Draw(m.t, "of").land(rapid.SampledFrom([]fault{none, none, rejected, lost}).Draw(m.t, "snapshot"))
-		}
-	case "save":
-		m.save(rapid.SampledFrom(able).Draw(m.t, "client"))
-	case "crash":
-		rapid.SampledFrom(able).Draw(m.t, "client").crashed = true
-	case "read":
-		m.read(m.objects)
-	case "read beside writers":
-		m.readBeside()
-	case "replace":
-		m.replace()
-	}
-}
-
-// replace is what puts a state in place of one that cannot be read.
-func (m *model) replace() {
-	m.open()
-	c := m.clients[len(m.clients)-1]
-	next := m.successor(c.doc)
-	c.through, c.snapped = true, none
-	if err := c.w.Replace(context.Background(), next, c.w.Position().Generation); err != nil {
-		m.fail("replace: %v", err)
-	}
-	c.through = false
-	c.doc = next
-	// It is small, and has no journal; the test is about large ones.
-	c.gone = true
-	again := *next
-	again.Serial, again.Nonce = c.w.at.Serial, c.w.at.Nonce
-	again.Journal = &state.Journal{ID: again.Nonce, Slots: rapid.IntRange(1, 5).Draw(m.t, "slots")}
-	data, err := state.Encode(again)
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	if _, err := m.objects.Put(context.Background(), store.StateKey, data, c.w.at.Generation); err != nil {
-		m.t.Fatal(err)
-	}
 }
 
 // read reads the newest state.

@@ -73,14 +73,15 @@ func (w *Writer) Position() Position { return w.at }
 // whose reply was lost has won after all.
 func (w *Writer) Save(ctx context.Context, doc *state.Document) error {
 	w.collect()
+	w.end(ctx)
 	out := w.stamped(doc)
-	if w.at.journal == nil {
+	if w.at.journal == nil || w.at.ended {
 		return w.saveWhole(ctx, out)
 	}
 	if err := w.append(ctx, out); err != nil {
 		return err
 	}
-	if w.pending == nil && w.isCompactionDue(doc) {
+	if w.at.journal != nil && w.pending == nil && w.isCompactionDue(doc) {
 		w.compact(ctx, out)
 	}
 	return nil
@@ -131,7 +132,11 @@ func (w *Writer) endJournal(ctx context.Context, out *state.Document, generation
 	case len(found) == 0:
 		slots = 1
 	}
-	data, err := state.EncodeEntry(&state.Entry{FrayVersion: out.FrayVersion, Journal: out.Nonce, Lineage: out.Lineage, Serial: out.Serial, Epoch: out.Epoch, Nonce: out.Nonce})
+	e := state.Entry{FrayVersion: out.FrayVersion, Journal: out.Nonce, Lineage: out.Lineage, Serial: out.Serial, Epoch: out.Epoch, Nonce: out.Nonce}
+	if w.base != nil { // until it is replaced the snapshot is the state
+		e.Serial = 0
+	}
+	data, err := state.EncodeEntry(&e)
 	if err != nil {
 		return &EncodeError{err}
 	}
@@ -155,36 +160,59 @@ type documentStore interface {
 // saveWhole writes a document as one object, which becomes the snapshot of a journal if it
 // is large.
 func (w *Writer) saveWhole(ctx context.Context, out *state.Document) error {
-	var data []byte
-	var slots map[string]store.Generation
-	keeper, keeps := w.store.(documentStore)
-	if !keeps {
-		var err error
-		if data, err = state.Encode(*out); err == nil && state.IsCompressed(data) {
-			// What is listed now is no entry of the journal that begins.
-			if slots, err = listSlots(ctx, w.store); err != nil {
-				return err
-			}
-			out.Journal = &state.Journal{ID: out.Nonce, Slots: slotsOfJournal}
-			data, err = state.Encode(*out)
+	if keeper, keeps := w.store.(documentStore); keeps {
+		generation, err := keeper.PutDocument(ctx, out, w.at.Generation)
+		if err == nil {
+			w.wrote(attempt{doc: out}, generation, 0)
+			return nil
 		}
-		if err != nil {
-			return &EncodeError{err}
-		}
+		w.doubtful = append(w.doubtful, attempt{doc: out})
+		_, err = w.settleWhole(ctx, out, err)
+		return err
 	}
-	var generation store.Generation
-	var err error
-	if keeps {
-		generation, err = keeper.PutDocument(ctx, out, w.at.Generation)
-	} else {
-		generation, err = w.store.Put(ctx, store.StateKey, data, w.at.Generation)
-	}
+	data, err := encodeWhole(out)
 	if err != nil {
-		w.doubtful = append(w.doubtful, attempt{out, slots})
-		return w.settleWhole(ctx, out, err)
+		return &EncodeError{err}
 	}
-	w.wrote(attempt{out, slots}, generation, len(data))
-	return nil
+	a := attempt{doc: out}
+	if out.Journal != nil {
+		// What is listed now is no entry of the journal that begins.
+		if a.slots, err = listSlots(ctx, w.store); err != nil {
+			return err
+		}
+	}
+	return w.putWhole(ctx, a, data)
+}
+
+// encodeWhole gives a large document a journal.
+func encodeWhole(out *state.Document) ([]byte, error) {
+	if elements(out) <= manyElements { // a large one is not to be encoded twice
+		if data, err := state.Encode(*out); err != nil || !state.IsCompressed(data) {
+			return data, err
+		}
+	}
+	out.Journal = &state.Journal{ID: out.Nonce, Slots: slotsOfJournal, WholeBelow: wholeBelow}
+	if data, err := state.Encode(*out); err != nil || state.IsCompressed(data) {
+		return data, err
+	}
+	out.Journal = nil
+	return state.Encode(*out)
+}
+
+// putWhole writes a document as one object.
+func (w *Writer) putWhole(ctx context.Context, a attempt, data []byte) error {
+	for {
+		generation, err := w.store.Put(ctx, store.StateKey, data, w.at.Generation)
+		if err == nil {
+			w.wrote(a, generation, len(data))
+			return nil
+		}
+		w.doubtful = append(w.doubtful, a)
+		again, err := w.settleWhole(ctx, a.doc, err)
+		if !again {
+			return err
+		}
+	}
 }
 
 // wrote takes in that a whole document was written.
@@ -198,29 +226,36 @@ func (w *Writer) wrote(a attempt, generation store.Generation, size int) {
 }
 
 // settleWhole looks what is there after a write that failed. One of our own that is
-// not the last is built upon by the next save.
-func (w *Writer) settleWhole(ctx context.Context, out *state.Document, cause error) error {
+// not the last is built upon by the next save. It reports whether the write is worth another try.
+func (w *Writer) settleWhole(ctx context.Context, out *state.Document, cause error) (again bool, err error) {
+	failed := fmt.Errorf("save state: %w", cause)
 	object, err := w.store.Get(ctx, store.StateKey)
 	if err != nil {
-		return fmt.Errorf("save state: %w", cause)
+		return false, failed
 	}
 	found, err := state.Decode(object.Data)
-	if err == nil {
-		for _, a := range w.doubtful {
-			if a.doc.Nonce != found.Nonce {
-				continue
-			}
-			w.wrote(a, object.Generation, len(object.Data))
-			if a.doc == out {
-				return nil
-			}
-			return fmt.Errorf("save state: %w", cause)
-		}
-		if errors.Is(cause, store.ErrConflict) {
-			return fmt.Errorf("save state: %w", ErrMoved)
-		}
+	if err != nil {
+		return false, failed
 	}
-	return fmt.Errorf("save state: %w", cause)
+	if w.hasEnded(&found) && (found.Nonce != out.Nonce || found.Journal != nil) {
+		again = errors.Is(cause, store.ErrConflict) && object.Generation != w.at.Generation
+		w.at.Generation = object.Generation
+		return again, failed
+	}
+	for _, a := range w.doubtful {
+		if a.doc.Nonce != found.Nonce {
+			continue
+		}
+		w.wrote(a, object.Generation, len(object.Data))
+		if a.doc == out {
+			return false, nil
+		}
+		return false, failed
+	}
+	if errors.Is(cause, store.ErrConflict) {
+		return false, fmt.Errorf("save state: %w", ErrMoved)
+	}
+	return false, failed
 }
 
 // append writes the changes as the next entry.
@@ -280,6 +315,10 @@ func (w *Writer) settle(ctx context.Context, key string, out *state.Document, ca
 				return nil
 			}
 			return fmt.Errorf("save state: %w", cause)
+		}
+		if found.Last && found.Journal == w.at.journal.ID && found.Number == w.at.number+1 && found.Nonce == w.at.Nonce {
+			w.ended(key, object.Generation)
+			return w.saveWhole(ctx, out)
 		}
 		if errors.Is(cause, store.ErrConflict) {
 			return fmt.Errorf("save state: %w", ErrMoved)

@@ -201,6 +201,7 @@ func (a *acquisition) wait(ctx context.Context, l Lease) error {
 			}
 			a.handover = &h
 		}
+		a.mark(ctx, l)
 	}
 	if a.dying(l) {
 		patience, poll = max(patience, dyingPatience), handoverPoll

@@ -43,6 +43,65 @@ func PendingHandover(ctx context.Context, s Store) (bool, error) {
 	return h.pending(time.Now()), nil
 }
 
+// handoverPace is how often a holder looks for a request that its lease has no mark of, of an
+// earlier fray. It is less than a client that asks waits.
+const handoverPace = handoverPatience / 2
+
+// handoverLook is what a holder knows of requests for its lease.
+type handoverLook struct {
+	asked   chan struct{} // has a token when the lease was marked
+	checked string        // the mark for which the request was read
+	at      time.Time     // when it was read last
+}
+
+func (l *handoverLook) notify() {
+	select {
+	case l.asked <- struct{}{}:
+	default:
+	}
+}
+
+// Asked has a token when another process has asked for the lease.
+func (h *Held) Asked() <-chan struct{} { return h.handover.asked }
+
+// HandoverPending is [PendingHandover] for the holder. Where requests cost something it is read
+// only after a renewal has found the lease marked, and now and then.
+func (h *Held) HandoverPending(ctx context.Context) (bool, error) {
+	now := h.cfg.Now()
+	h.mu.Lock()
+	asked := h.lease.Asked
+	due := h.store.WriteInterval() == 0 || asked != h.handover.checked || now.Sub(h.handover.at) >= handoverPace
+	h.mu.Unlock()
+	if !due {
+		return false, nil
+	}
+	pending, err := PendingHandover(ctx, h.store)
+	if err == nil {
+		h.mu.Lock()
+		h.handover.checked, h.handover.at = asked, now
+		h.mu.Unlock()
+	}
+	return pending, err
+}
+
+// mark writes into the lease that its holder is asked for it, for a holder that does not look for
+// the request all the time: its next renewal finds that. Nothing else of the lease changes, neither
+// its nonce nor when it lapses, and only the lease that was read is written. If it fails it
+// is tried again at the next look.
+func (a *acquisition) mark(ctx context.Context, l Lease) {
+	if a.store.WriteInterval() == 0 || l.Asked == a.handover.Nonce {
+		return
+	}
+	l.Asked = a.handover.Nonce
+	data, err := EncodeIndented(l)
+	if err != nil {
+		return
+	}
+	if gen, err := a.store.Put(ctx, LeaseKey, data, a.seen); err == nil {
+		a.seen = gen // which is no renewal
+	}
+}
+
 // ClearHandover marks a request as done, unless a later one has taken its place.
 func ClearHandover(ctx context.Context, s Store, h Handover) error {
 	found, gen, err := readHandover(ctx, s)

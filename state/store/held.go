@@ -34,6 +34,8 @@ type Held struct {
 	last   error       // why the last renewal failed
 	ended  error       // the lease is lost or released
 	named  bool        // ended names to whom it was lost
+
+	handover handoverLook
 }
 
 var errReleased = errors.New("lease released")
@@ -43,6 +45,7 @@ func (a *acquisition) hold(ctx context.Context, l Lease, gen Generation, sent ti
 		store: a.store, cfg: a.cfg, attest: a.attest,
 		epoch: l.Epoch, done: make(chan struct{}),
 		lease: l, gen: gen, until: sent.Add(a.cfg.TTL),
+		handover: handoverLook{asked: make(chan struct{}, 1)},
 	}
 	h.mu.Lock() // keeps the timer from firing into a half-made Held
 	defer h.mu.Unlock()
@@ -223,6 +226,10 @@ func (h *Held) adopt(ctx context.Context) error {
 		h.loseLocked(found.taken())
 	default:
 		h.gen = gen
+		if found.Asked != h.lease.Asked {
+			h.lease.Asked = found.Asked
+			h.handover.notify()
+		}
 	}
 	return ErrConflict
 }

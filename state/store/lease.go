@@ -55,6 +55,9 @@ type Lease struct {
 	Nonce string `json:"nonce"`
 	// Yields marks a holder that gives way when asked, see RequestHandover.
 	Yields bool `json:"yields,omitempty"`
+	// Asked is the nonce of the last Handover that its holder was asked for. The process that asks writes it,
+	// and leaves the rest of the lease as it is.
+	Asked string `json:"asked,omitempty"`
 	// Broken is the last lease of this stack that was ended by force: this one
 	// if the epochs are the same, else one before it. nil: none ever was.
 	Broken *BrokenLease `json:"broken,omitempty"`
