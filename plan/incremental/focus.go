@@ -4,17 +4,16 @@ import (
 	"slices"
 
 	"github.com/fray-ml/fray/plan"
-	"github.com/fray-ml/fray/plan/capacity"
 	"github.com/fray-ml/fray/plan/reconcile"
 	"github.com/fray-ml/fray/plan/snapshot"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
 
-// Where jobs share nothing but dependencies, a plan needs neither the records of steady
-// jobs nor the slices that these have: it is made on a part of the document and of what
-// was observed, with the stages that make it on all. What it finds is then carried over
-// into the whole. In a chain of a thousand jobs that part has a few of them.
+// A plan needs neither the records of steady jobs nor the slices that these have, but for
+// what they share with jobs that are decided about (share.go): it is made on a part of the
+// document and of what was observed, with the stages that make it on all. What it finds is
+// then carried over into the whole. In a chain of a thousand jobs that part has a few of them.
 
 // focus tells the slices of steady jobs, about which there is nothing to decide, from
 // all others.
@@ -22,65 +21,22 @@ type focus struct {
 	on     bool                      // the stack is one of which a part may be planned
 	steady map[string]*observedSlice // slices of steady jobs, by name
 	others map[string]bool           // all others that are recorded, listed or have a mailbox
-	listed capacity.Demand           // those of steady jobs, by shape
+	sums   sums                      // of those of steady jobs
 	look   int                       // the number of the last look
 	mail   uint64                    // the number of the last observation by its observer
-}
-
-// sharesNothing reports whether what is decided about a job depends on others only through
-// dependencies: nothing limits what they have together, and no place has failed.
-func sharesNothing(d *reconcile.Reconciler) bool {
-	if len(d.Desired.Reservations)+len(d.Desired.Groups)+len(d.Next.Past)+len(d.Next.ZoneHealth)+len(d.Next.Conditions) > 0 {
-		return false
-	}
-	for i := range d.Desired.Providers {
-		if capacity.LimitOf(d.Desired.Providers[i]) != (plan.Amount{}) {
-			return false
-		}
-	}
-	accounts := d.Accounts()
-	for i := range d.Desired.Namespaces {
-		n := &d.Desired.Namespaces[i]
-		if n.MaxChips != 0 || n.MaxCPU != 0 || n.Budget != 0 || n.IdleTimeout != 0 || len(n.Users) > 0 || n.Cost != (schema.CostBudget{}) {
-			return false
-		}
-	}
-	var first *capacity.Account // by which it is decided who is next
-	for i := range d.Desired.Jobs {
-		want := &d.Desired.Jobs[i]
-		j, r := d.Next.Jobs[want.Addr], &want.Resources
-		if j.Launch != nil || r.Provider == schema.ProviderGCP || r.Reservation != "" || r.Packed || want.Addr.Group != "" {
-			return false
-		}
-		for _, record := range []*state.Job{j, capacity.RecordAs(want, j)} {
-			account := accounts.Of(capacity.SpaceOf(accounts, record), record.Spec.User)
-			if first == nil {
-				first = account[1]
-			}
-			if account[1] != first {
-				return false
-			}
-		}
-	}
-	for _, s := range d.Next.Slices {
-		if s.Spec.On != "" || !s.IdleSince.IsZero() {
-			return false
-		}
-	}
-	return true
 }
 
 // refocus begins anew after a plan that decided about everything. Jobs are judged next.
 func (p *Planner) refocus(d *reconcile.Reconciler) {
 	clear(p.seen)
 	p.focus = focus{}
-	if sharesNothing(d) {
+	if len(d.Next.Conditions) == 0 {
 		p.focus = newFocus()
 	}
 }
 
 func newFocus() focus {
-	return focus{on: true, steady: map[string]*observedSlice{}, others: map[string]bool{}, listed: capacity.Demand{}}
+	return focus{on: true, steady: map[string]*observedSlice{}, others: map[string]bool{}, sums: newSums()}
 }
 
 // noteOthers takes in all slices that are no steady job's.
@@ -114,29 +70,42 @@ func (f *focus) noteOthers(d *reconcile.Reconciler) {
 	}
 }
 
-// addSteady takes in that a job is steady as it was observed.
-func (f *focus) addSteady(d *reconcile.Reconciler, j *state.Job, job int, seen observation) {
+// addSteady takes in that a job is steady as it was observed. It reports false if others have
+// to do with its slices, or a reading of them is in doubt: then the job is not steady.
+func (f *focus) addSteady(d *reconcile.Reconciler, j *state.Job, job int, seen observation) bool {
 	if !f.on {
-		return
+		return true
 	}
 	for i := range seen {
-		s := &seen[i]
-		if !isUndisputed(d, j, s) {
-			f.on = false // rare: everything is looked at until all is decided anew
-			return
+		if !isUndisputed(d, j, &seen[i]) {
+			return false
 		}
-		s.job, s.shape = job, d.ShapeOf(&s.status.Spec)
+	}
+	holder, each := d.HolderOf(j)
+	for i := range seen {
+		s := &seen[i]
+		spec := &d.Next.Slices[s.name].Spec
+		s.job, s.shape, s.holder, s.load = job, d.ShapeOf(&s.status.Spec), holder, each
+		s.all, s.place, s.pool = d.SliceLoad(spec), plan.StockPlace(spec), ""
+		if spec.Owner.Kind == schema.KindReservation {
+			s.pool = spec.Owner.Scoped()
+		}
 		f.steady[s.name] = s
-		f.listed.Add(s.shape, 1, 1)
+		f.sums.add(s, 1)
 		delete(f.others, s.name)
 	}
+	return true
 }
 
 // isUndisputed reports whether nothing but its job has to do with a slice, and no reading of it
 // is in doubt.
 func isUndisputed(d *reconcile.Reconciler, j *state.Job, seen *observedSlice) bool {
-	s := d.Next.Slices[seen.name]
-	if s == nil || s.Spec.Owner != j.Spec.Addr || !s.Listed || s.UpAt.IsZero() || !s.Terminating.IsZero() || s.Spec.Fixed() != seen.status.Spec.Fixed() {
+	s, st := d.Next.Slices[seen.name], seen.status
+	if s == nil || !s.Listed || s.UpAt.IsZero() || !s.Terminating.IsZero() || s.Spec.Fixed() != st.Spec.Fixed() ||
+		st.Phase == schema.SliceDead || st.Phase == schema.SliceDeleting || !j.YieldsTo.IsZero() || len(d.Packed[seen.name]) > 0 {
+		return false
+	}
+	if r := &j.Spec.Resources; s.Spec.Owner != j.Spec.Addr && (r.Reservation == "" || s.Spec.Owner != schema.ScopedAddress(schema.KindReservation, r.Reservation)) {
 		return false
 	}
 	a := d.Obs.Assignments[seen.name]
@@ -153,9 +122,11 @@ func (f *focus) dropSteady(seen observation) {
 	}
 	for i := range seen {
 		s := &seen[i]
-		delete(f.steady, s.name)
-		f.listed.Add(s.shape, -1, -1)
-		f.others[s.name] = true
+		if f.steady[s.name] == s {
+			delete(f.steady, s.name)
+			f.sums.add(s, -1)
+			f.others[s.name] = true
+		}
 	}
 }
 
@@ -202,9 +173,24 @@ func (p *Planner) near(in *snapshot.Input) (*near, bool) {
 		}
 	}
 	slices.Sort(n.dirty)
-	n.listed = f.listed.Clone()
-	n.in.Obs = f.observed(in, listed)
-	n.in.Doc = p.recordsOf(in.Doc, n.in.Obs, n.dirty)
+	beside := p.besides(in.Doc, n.dirty, listed)
+	sums := f.sums.clone()
+	var names []string
+	for i := range beside.jobs {
+		listed = append(listed, f.listedOf(p.seen[i])...)
+		for k := range p.seen[i] {
+			names = append(names, p.seen[i][k].name)
+			sums.add(&p.seen[i][k], -1)
+		}
+	}
+	n.beside, n.listed = beside, sums.listed
+	n.in.Rest = sums.rest(func(addr schema.Address) bool {
+		i, declared := p.index[addr]
+		return declared && len(p.seen[i]) > 0 && !beside.jobs[i]
+	})
+	n.in.Desired = p.desiredWith(beside.pools)
+	n.in.Obs = f.observed(in, listed, names)
+	n.in.Doc = p.recordsOf(in.Doc, n.in.Obs, n, names)
 	return n, true
 }
 
@@ -215,7 +201,7 @@ func isSeenWhole(in *snapshot.Input) bool {
 			return false
 		}
 	}
-	return len(in.Obs.Unreachable) == 0 && len(in.Doc.ZoneHealth)+len(in.Doc.Conditions) == 0
+	return len(in.Obs.Unreachable)+len(in.Doc.Conditions) == 0
 }
 
 // listedSlice is a slice as a provider lists it.
@@ -337,9 +323,9 @@ func (f *focus) readMail(obs *plan.Observed) (changed []int) {
 	return changed
 }
 
-// observed is what was observed of all but the slices of steady jobs. Of those that are
-// no more nothing is kept.
-func (f *focus) observed(in *snapshot.Input, listed []listedSlice) *plan.Observed {
+// observed is what was observed of all but the slices of steady jobs, and of some of these. Of
+// those that are no more nothing is kept.
+func (f *focus) observed(in *snapshot.Input, listed []listedSlice, some []string) *plan.Observed {
 	part := *in.Obs
 	part.Inventories = make(map[schema.ProviderName]schema.Inventory, len(in.Obs.Inventories))
 	for provider := range in.Obs.Inventories {
@@ -352,8 +338,15 @@ func (f *focus) observed(in *snapshot.Input, listed []listedSlice) *plan.Observe
 		part.Inventories[l.provider] = inv
 		there[l.status.Spec.Name] = true
 	}
-	part.Assignments, part.Hosts = make(map[string]plan.Assigned, len(f.others)), make(map[string][]plan.Host, len(f.others))
+	size := len(f.others) + len(some)
+	part.Assignments, part.Hosts = make(map[string]plan.Assigned, size), make(map[string][]plan.Host, size)
 	part.Booting = map[string]bool{}
+	for _, name := range some {
+		part.Assignments[name], part.Hosts[name] = in.Obs.Assignments[name], in.Obs.Hosts[name]
+		if in.Obs.Booting[name] {
+			part.Booting[name] = true
+		}
+	}
 	for name := range f.others {
 		a, assigned := in.Obs.Assignments[name]
 		if assigned {
@@ -375,23 +368,37 @@ func (f *focus) observed(in *snapshot.Input, listed []listedSlice) *plan.Observe
 
 // recordsOf is the part of a document that has to do with jobs: with what they depend on,
 // with those that wait for them, and with all slices that are not a steady job's.
-func (p *Planner) recordsOf(doc *state.Document, obs *plan.Observed, jobs []int) *state.Document {
+func (p *Planner) recordsOf(doc *state.Document, obs *plan.Observed, n *near, some []string) *state.Document {
 	part := *doc
-	part.Jobs, part.Slices = make(map[schema.Address]*state.Job, 2*len(jobs)), make(map[string]*state.Slice, len(p.focus.others))
+	part.Jobs, part.Slices = make(map[schema.Address]*state.Job, 2*len(n.dirty)+len(n.beside.jobs)), make(map[string]*state.Slice, len(p.focus.others)+len(some))
 	add := func(i int) {
 		addr := p.desired.Jobs[i].Addr
 		part.Jobs[addr] = doc.Jobs[addr]
 	}
+	addNamed := func(addr schema.Address) {
+		if k, single := p.index[addr]; single {
+			add(k)
+			return
+		}
+		for _, k := range p.families[addr] {
+			add(k)
+		}
+	}
 	addWithNeeded := func(i int) {
 		add(i)
+		j := doc.Jobs[p.desired.Jobs[i].Addr]
+		if !j.YieldsTo.IsZero() {
+			addNamed(j.YieldsTo)
+		}
+		for ; j != nil && j.Launch != nil && j.Launch.Parent != ""; j = doc.Jobs[p.desired.Jobs[p.byID[j.Launch.Parent].index].Addr] {
+			parent, known := p.byID[j.Launch.Parent]
+			if !known {
+				break
+			}
+			add(parent.index)
+		}
 		for _, on := range slices.Concat(p.desired.Jobs[i].DependsOn, p.desired.Jobs[i].Uses) {
-			if k, single := p.index[on]; single {
-				add(k)
-				continue
-			}
-			for _, k := range p.families[on] {
-				add(k)
-			}
+			addNamed(on)
 		}
 	}
 	addOwner := func(addr schema.Address) {
@@ -399,11 +406,17 @@ func (p *Planner) recordsOf(doc *state.Document, obs *plan.Observed, jobs []int)
 			add(i)
 		}
 	}
-	for _, i := range jobs {
+	for _, i := range n.dirty {
 		addWithNeeded(i)
 		for _, k := range p.waitingFor(p.desired.Jobs[i].Addr) {
 			addWithNeeded(k)
 		}
+	}
+	for i := range n.beside.jobs {
+		add(i)
+	}
+	for _, name := range some {
+		part.Slices[name] = doc.Slices[name]
 	}
 	for name := range p.focus.others {
 		if s := doc.Slices[name]; s != nil {

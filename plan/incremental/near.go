@@ -13,9 +13,10 @@ import (
 
 // near is the part of an input on which the next plan is made.
 type near struct {
-	in    snapshot.Input
-	whole *state.Document
-	dirty []int // jobs to decide about, in order
+	in     snapshot.Input
+	whole  *state.Document
+	dirty  []int // jobs to decide about, in order
+	beside besides
 
 	// Of what is not in the part:
 	listed capacity.Demand // slices that are listed

@@ -22,9 +22,8 @@ import (
 //
 // Jobs that are clean (condition.go) are passed over as long as the document is the
 // one that the last plan led to; a caller that puts another one in its place, or asks
-// for something else, has everything looked at again. Reservations and the jobs that
-// draw on them are decided about in every plan, since a slice of one is any job's; so is
-// everything in a stack with a reservation that was launched or that expires.
+// for something else, has everything looked at again. So has a stack with a reservation
+// that was launched or that expires.
 //
 // A plan and its document stay as they are: the next call changes copies.
 type Planner struct {
@@ -47,7 +46,10 @@ type Planner struct {
 	dependents   map[schema.Address][]int         // by what they name
 	families     map[schema.Address][]int         // the instances of a job and the jobs of a group
 	members      map[schema.Address][]*schema.Job // the same, as far as it was asked for
+	drawers      map[string][]int                 // the jobs of a reservation
+	pools        map[string]sharedPool            // the reservations
 	focus        focus
+	partial      bool            // the last plan was made on a part of the stack
 	takedown     *takedown       // nil: something stays
 	demand       capacity.Demand // of jobs
 	pending      pendingList
@@ -136,6 +138,9 @@ func (p *Planner) part(in snapshot.Input) *plan.Plan {
 		in = near.in
 	}
 	looked := snapshot.Take(in).Draft()
+	if narrow {
+		in.Rest.Spent = near.listed.Amounts(looked.Draft)
+	}
 	var dirty []int
 	switch {
 	case !narrow:
@@ -159,17 +164,26 @@ func (p *Planner) part(in snapshot.Input) *plan.Plan {
 	decided := schedule.Schedule(schedule.Input{Conclusion: replaced, Queue: p.queue(replaced.Idle, unblocked)})
 
 	d := reconcile.New(decided)
+	if d.Incomplete {
+		return nil
+	}
 	d.Orphans()
 	d.Monitor()
 	d.ConcludeWaits()
 	if !p.merge(d, dirty, unblocked) {
 		return nil
 	}
-	p.settle(d, dirty, unblocked)
-	p.focus.noteOthers(d)
-	listed, wanted := capacity.Demand{}, p.demand.Clone()
+	listed := capacity.Demand{}
+	var beside besides
 	if narrow {
-		listed = near.listed
+		listed, beside = near.listed, near.beside
+	}
+	p.settle(d, dirty, unblocked, beside.jobs)
+	p.focus.noteOthers(d)
+	p.notePools(d)
+	wanted := p.demand.Clone()
+	if narrow {
+		p.addPools(wanted, beside.pools)
 	}
 	d.CountListed(listed)
 	d.AddPools(wanted)
@@ -181,9 +195,9 @@ func (p *Planner) part(in snapshot.Input) *plan.Plan {
 			return nil
 		}
 	}
-	p.last = d.Plan.Next
+	p.last, p.partial = d.Plan.Next, narrow
 	p.schedules.update(p.last, d.EditedJobs)
-	d.WakeAt(p.schedules.first)
+	d.WakeAt(p.schedules.wake(p.last, dirty))
 	return d.Plan
 }
 
