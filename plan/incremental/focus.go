@@ -84,35 +84,46 @@ func (f *focus) addSteady(d *reconcile.Reconciler, j *state.Job, job int, seen o
 	holder, each := d.HolderOf(j)
 	for i := range seen {
 		s := &seen[i]
-		spec := &d.Next.Slices[s.name].Spec
-		s.job, s.shape, s.holder, s.load = job, d.ShapeOf(&s.status.Spec), holder, each
-		s.all, s.place, s.pool = d.SliceLoad(spec), plan.StockPlace(spec), ""
-		if spec.Owner.Kind == schema.KindReservation {
-			s.pool = spec.Owner.Scoped()
-		}
-		f.steady[s.name] = s
+		s.job, s.holder, s.load = job, holder, each
+		f.addSlice(d, s)
 		f.sums.add(s, 1)
-		delete(f.others, s.name)
 	}
 	return true
+}
+
+// addSlice takes in a slice of which nothing is to be decided.
+func (f *focus) addSlice(d *reconcile.Reconciler, s *observedSlice) {
+	spec := &d.Next.Slices[s.name].Spec
+	s.shape, s.all, s.place, s.pool = d.ShapeOf(&s.status.Spec), d.SliceLoad(spec), plan.StockPlace(spec), ""
+	if spec.Owner.Kind == schema.KindReservation {
+		s.pool = spec.Owner.Scoped()
+	}
+	f.steady[s.name] = s
+	delete(f.others, s.name)
 }
 
 // isUndisputed reports whether nothing but its job has to do with a slice, and no reading of it
 // is in doubt.
 func isUndisputed(d *reconcile.Reconciler, j *state.Job, seen *observedSlice) bool {
-	s, st := d.Next.Slices[seen.name], seen.status
-	if s == nil || !s.Listed || s.UpAt.IsZero() || !s.Terminating.IsZero() || s.Spec.Fixed() != st.Spec.Fixed() ||
-		st.Phase == schema.SliceDead || st.Phase == schema.SliceDeleting || !j.YieldsTo.IsZero() || len(d.Packed[seen.name]) > 0 {
+	s := d.Next.Slices[seen.name]
+	if s == nil || !isWhole(d, s, seen.status) || !j.YieldsTo.IsZero() {
 		return false
 	}
 	if r := &j.Spec.Resources; s.Spec.Owner != j.Spec.Addr && (r.Reservation == "" || s.Spec.Owner != schema.ScopedAddress(schema.KindReservation, r.Reservation)) {
 		return false
 	}
 	a := d.Obs.Assignments[seen.name]
-	if len(a.PackedTasks) > 0 || a.Run != nil && a.Run.JobID != j.ID {
+	return len(a.PackedTasks) == 0 && (a.Run == nil || a.Run.JobID == j.ID)
+}
+
+// isWhole reports whether a slice is up and to stay, has no packed tasks, and no reading of it is
+// in doubt.
+func isWhole(d *reconcile.Reconciler, s *state.Slice, st *schema.SliceStatus) bool {
+	if !s.Listed || s.UpAt.IsZero() || !s.Terminating.IsZero() || s.Spec.Fixed() != st.Spec.Fixed() ||
+		st.Phase == schema.SliceDead || st.Phase == schema.SliceDeleting || len(d.Packed[s.Spec.Name]) > 0 {
 		return false
 	}
-	return !slices.ContainsFunc(d.Plan.Doubts, func(doubt plan.Doubt) bool { return doubt.Slice.Name == seen.name })
+	return !slices.ContainsFunc(d.Plan.Doubts, func(doubt plan.Doubt) bool { return doubt.Slice.Name == s.Spec.Name })
 }
 
 // dropSteady takes in that a job is to be decided about again.
@@ -144,6 +155,10 @@ func (p *Planner) near(in *snapshot.Input) (*near, bool) {
 		return nil, false
 	}
 	changed := f.readMail(in.Obs)
+	unsettle := func(name string) {
+		listed = append(listed, f.listedOf(p.pools[name].idle)...)
+		p.unsettle(name)
+	}
 	mark := func(i int) {
 		if p.conditions[i] == dirty {
 			return
@@ -152,8 +167,17 @@ func (p *Planner) near(in *snapshot.Input) (*near, bool) {
 		p.markDirty(i)
 		n.dirty = append(slices.Clip(n.dirty), i)
 	}
-	for _, i := range changed {
-		mark(i)
+	for _, s := range changed {
+		if s.job == ofNoJob {
+			unsettle(s.pool)
+		} else {
+			mark(s.job)
+		}
+	}
+	for name, pool := range p.pools {
+		if !f.isAsListed(pool.idle, n, allHosts) {
+			unsettle(name)
+		}
 	}
 	for _, i := range p.schedules.due(in.Doc, in.Now) {
 		mark(i)
@@ -174,6 +198,9 @@ func (p *Planner) near(in *snapshot.Input) (*near, bool) {
 	}
 	slices.Sort(n.dirty)
 	beside := p.besides(in.Doc, n.dirty, listed)
+	for name := range beside.pools {
+		unsettle(name)
+	}
 	sums := f.sums.clone()
 	var names []string
 	for i := range beside.jobs {
@@ -279,8 +306,8 @@ func (f *focus) isAsListed(seen observation, n *near, hosts countedHosts) bool {
 }
 
 // readMail compares the assignments and reports of the slices of steady jobs with what they
-// were, and returns the jobs of which some differ. It notes which others have any.
-func (f *focus) readMail(obs *plan.Observed) (changed []int) {
+// were, and returns those that differ. It notes which others have any.
+func (f *focus) readMail(obs *plan.Observed) (changed []*observedSlice) {
 	compare := func(name string) {
 		s := f.steady[name]
 		if s == nil {
@@ -290,7 +317,7 @@ func (f *focus) readMail(obs *plan.Observed) (changed []int) {
 		hosts := obs.Hosts[name]
 		same := func(a, b plan.Host) bool { return a.SameReport(&b) }
 		if obs.Assignments[name].Object != s.assigned || !slices.EqualFunc(hosts, s.hosts, same) {
-			changed = append(changed, s.job)
+			changed = append(changed, s)
 		}
 		s.hear(hosts)
 	}

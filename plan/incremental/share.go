@@ -5,6 +5,7 @@ import (
 
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/plan/capacity"
+	"github.com/fray-ml/fray/plan/lifecycle"
 	"github.com/fray-ml/fray/plan/reconcile"
 	"github.com/fray-ml/fray/plan/snapshot"
 	"github.com/fray-ml/fray/schema"
@@ -40,11 +41,7 @@ func (s *sums) clone() sums {
 func (s *sums) add(seen *observedSlice, n int) {
 	s.listed.Add(seen.shape, n, n)
 	s.load = s.load.Plus(seen.all, n)
-	if held := s.holders[seen.holder].Plus(seen.load, n); held == (snapshot.Load{}) {
-		delete(s.holders, seen.holder)
-	} else {
-		s.holders[seen.holder] = held
-	}
+	s.hold(seen, n)
 	count := func(of map[string]int, key string) {
 		if key == "" {
 			return
@@ -57,6 +54,18 @@ func (s *sums) add(seen *observedSlice, n int) {
 	count(s.pooled, seen.pool)
 	if seen.place != "" {
 		s.zoned += n
+	}
+}
+
+// hold counts what a job holds.
+func (s *sums) hold(seen *observedSlice, n int) {
+	if seen.job == ofNoJob {
+		return
+	}
+	if held := s.holders[seen.holder].Plus(seen.load, n); held == (snapshot.Load{}) {
+		delete(s.holders, seen.holder)
+	} else {
+		s.holders[seen.holder] = held
 	}
 }
 
@@ -75,8 +84,12 @@ type besides struct {
 type sharedPool struct {
 	shape   capacity.Shape
 	specs   int  // how many slices it is to have
-	settled bool // steady jobs hold all of them, so that nothing is to be decided about it
+	settled bool // nothing is to be decided about it: steady jobs hold its slices, or they idle
+	idle    observation
 }
+
+// ofNoJob is the job of a slice that no job holds.
+const ofNoJob = -1
 
 // besides finds them, and what they share with others in turn.
 func (p *Planner) besides(doc *state.Document, dirty []int, listed []listedSlice) besides {
@@ -162,28 +175,77 @@ func (p *Planner) notePools(d *reconcile.Reconciler) {
 	if len(d.Desired.Reservations) == 0 {
 		return
 	}
-	disputed := map[schema.Address]bool{}
+	if !p.focus.on {
+		return
+	}
+	for i := range d.Desired.Reservations {
+		p.unsettle(d.Desired.Reservations[i].Addr.Scoped())
+	}
+	others, waits := map[schema.Address][]string{}, map[schema.Address]bool{}
 	for name := range p.focus.others {
-		if s := d.Next.Slices[name]; s != nil {
-			disputed[s.Spec.Owner] = true
-		}
-		if st := d.Listed[name]; st != nil {
-			disputed[st.Spec.Owner] = true
+		if s, st := d.Next.Slices[name], d.Listed[name]; s != nil && s.Spec.Owner.Kind == schema.KindReservation {
+			others[s.Spec.Owner] = append(others[s.Spec.Owner], name)
+		} else if s == nil && st != nil {
+			others[st.Spec.Owner] = append(others[st.Spec.Owner], name)
 		}
 	}
 	for i := range d.Plan.Pending {
-		disputed[d.Plan.Pending[i].Addr] = true
+		waits[d.Plan.Pending[i].Addr] = true
 	}
 	for i := range d.Desired.Reservations {
 		r := &d.Desired.Reservations[i]
 		name, slice := r.Addr.Scoped(), plan.PoolSlice(d.Stack, r, 0)
-		specs := len(d.PoolOf(name).Specs)
-		p.pools[name] = sharedPool{shape: d.ShapeOf(&slice), specs: specs, settled: !disputed[r.Addr] && p.focus.sums.pooled[name] == specs}
+		of := d.PoolOf(name)
+		pool := sharedPool{shape: d.ShapeOf(&slice), specs: len(of.Specs)}
+		if idle, settled := idleOf(d, others[r.Addr]); settled && !waits[r.Addr] && p.focus.sums.pooled[name]+len(idle) == pool.specs && pool.specs <= of.Bound.Floor {
+			pool.settled, pool.idle = true, idle
+			p.focus.addIdle(d, idle)
+		}
+		p.pools[name] = pool
 	}
 }
 
-// decideAboutTouched has jobs be decided about again whose slices a plan has changed that was
-// about others, with which they share a reservation or a group.
+// unsettle has a reservation be decided about.
+func (p *Planner) unsettle(name string) {
+	pool := p.pools[name]
+	p.focus.dropSteady(pool.idle)
+	pool.settled, pool.idle = false, nil
+	p.pools[name] = pool
+}
+
+// idleOf is what was observed of slices of a reservation that no job holds. It reports false
+// where something is to be decided about them.
+func idleOf(d *reconcile.Reconciler, names []string) (observation, bool) {
+	seen := make(observation, 0, len(names))
+	for _, name := range names {
+		s, st, hosts := d.Next.Slices[name], d.Listed[name], d.Obs.Hosts[name]
+		_, acting := d.Acting[name]
+		if s == nil || s != d.Doc.Slices[name] || st == nil || acting || s.IdleSince.IsZero() || !isWhole(d, s, st) ||
+			len(st.Down)+len(st.Edited) > 0 || len(hosts) == 0 || lifecycle.Unheard(st, hosts) >= 0 || s.RetryAt.After(d.Now) {
+			return nil, false
+		}
+		a := d.Obs.Assignments[name]
+		if _, held := d.HeldBy(name); held || a.Run != nil || len(a.PackedTasks) > 0 {
+			return nil, false
+		}
+		one := observedSlice{name: name, status: st, assigned: a.Object, job: ofNoJob}
+		one.hear(hosts)
+		seen = append(seen, one)
+	}
+	return seen, true
+}
+
+// addIdle takes in that slices of a reservation idle as they were observed.
+func (f *focus) addIdle(d *reconcile.Reconciler, seen observation) {
+	for i := range seen {
+		s := &seen[i]
+		f.addSlice(d, s)
+		f.sums.add(s, 1)
+	}
+}
+
+// touched are those of jobs of which a plan has changed slices that was about others, with
+// which they share a reservation or a group.
 func (p *Planner) touched(d *reconcile.Reconciler, jobs map[int]bool) []int {
 	var found []int
 	for i := range jobs {

@@ -240,8 +240,8 @@ func (t *takedown) near(in *snapshot.Input) (*near, bool) {
 		listed = append(listed, t.focus.listedOf(t.jobs[i].seen)...)
 		t.release(i)
 	}
-	for _, i := range t.focus.readMail(in.Obs) {
-		mark(i)
+	for _, s := range t.focus.readMail(in.Obs) {
+		mark(s.job)
 	}
 	for i := range t.jobs {
 		job := &t.jobs[i]
