@@ -289,7 +289,8 @@ func sameToOthers(a, b *state.Job) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	return a.Status == b.Status && a.Ready == b.Ready && (!a.Status.Ended() || a.Reason == b.Reason)
+	return a.Status == b.Status && a.Ready == b.Ready && (!a.Status.Ended() || a.Reason == b.Reason) &&
+		(a.Spec == b.Spec || a.Spec.IsService() == b.Spec.IsService() && (a.Spec.HealthCheck == nil) == (b.Spec.HealthCheck == nil))
 }
 
 // settle judges the jobs that were looked at anew.
