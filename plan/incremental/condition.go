@@ -188,6 +188,7 @@ func (p *Planner) declare(d *reconcile.Reconciler) {
 			p.drawers[of] = append(p.drawers[of], i)
 		}
 	}
+	p.check.begin(d.Desired, p.drawers)
 }
 
 // familyOf is [snapshot.Draft.Family] of the jobs that are declared.

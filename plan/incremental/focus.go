@@ -196,6 +196,12 @@ func (p *Planner) near(in *snapshot.Input) (*near, bool) {
 			mark(i)
 		}
 	}
+	for _, i := range p.check.due(in.Now, len(p.conditions)) {
+		if was := p.conditions[i]; was != dirty {
+			p.check.ask(i, was)
+			mark(i)
+		}
+	}
 	slices.Sort(n.dirty)
 	beside := p.besides(in.Doc, n.dirty, listed)
 	for name := range beside.pools {
@@ -388,77 +394,6 @@ func (f *focus) observed(in *snapshot.Input, listed []listedSlice, some []string
 		}
 		if !assigned && hosts == nil && !in.Obs.Booting[name] && !there[name] && in.Doc.Slices[name] == nil {
 			delete(f.others, name)
-		}
-	}
-	return &part
-}
-
-// recordsOf is the part of a document that has to do with jobs: with what they depend on,
-// with those that wait for them, and with all slices that are not a steady job's.
-func (p *Planner) recordsOf(doc *state.Document, obs *plan.Observed, n *near, some []string) *state.Document {
-	part := *doc
-	part.Jobs, part.Slices = make(map[schema.Address]*state.Job, 2*len(n.dirty)+len(n.beside.jobs)), make(map[string]*state.Slice, len(p.focus.others)+len(some))
-	add := func(i int) {
-		addr := p.desired.Jobs[i].Addr
-		part.Jobs[addr] = doc.Jobs[addr]
-	}
-	addNamed := func(addr schema.Address) {
-		if k, single := p.index[addr]; single {
-			add(k)
-			return
-		}
-		for _, k := range p.families[addr] {
-			add(k)
-		}
-	}
-	addWithNeeded := func(i int) {
-		add(i)
-		j := doc.Jobs[p.desired.Jobs[i].Addr]
-		if !j.YieldsTo.IsZero() {
-			addNamed(j.YieldsTo)
-		}
-		for ; j != nil && j.Launch != nil && j.Launch.Parent != ""; j = doc.Jobs[p.desired.Jobs[p.byID[j.Launch.Parent].index].Addr] {
-			parent, known := p.byID[j.Launch.Parent]
-			if !known {
-				break
-			}
-			add(parent.index)
-		}
-		for _, on := range slices.Concat(p.desired.Jobs[i].DependsOn, p.desired.Jobs[i].Uses) {
-			addNamed(on)
-		}
-	}
-	addOwner := func(addr schema.Address) {
-		if i, declared := p.index[addr]; declared {
-			add(i)
-		}
-	}
-	for _, i := range n.dirty {
-		addWithNeeded(i)
-		for _, k := range p.waitingFor(p.desired.Jobs[i].Addr) {
-			addWithNeeded(k)
-		}
-	}
-	for i := range n.beside.jobs {
-		add(i)
-	}
-	for _, name := range some {
-		part.Slices[name] = doc.Slices[name]
-	}
-	for name := range p.focus.others {
-		if s := doc.Slices[name]; s != nil {
-			part.Slices[name] = s
-			addOwner(s.Spec.Owner)
-		}
-		if run := obs.Assignments[name].Run; run != nil {
-			if j, known := p.byID[run.JobID]; known {
-				add(j.index)
-			}
-		}
-	}
-	for _, inv := range obs.Inventories {
-		for i := range inv.Slices {
-			addOwner(inv.Slices[i].Spec.Owner)
 		}
 	}
 	return &part

@@ -49,7 +49,8 @@ type Planner struct {
 	drawers      map[string][]int                 // the jobs of a reservation
 	pools        map[string]sharedPool            // the reservations
 	focus        focus
-	partial      bool            // the last plan was made on a part of the stack
+	partial      bool // the last plan was made on a part of the stack
+	check        check
 	takedown     *takedown       // nil: something stays
 	demand       capacity.Demand // of jobs
 	pending      pendingList
@@ -76,6 +77,7 @@ type recordedJob struct {
 
 // Diff is the function of the same name.
 func (p *Planner) Diff(desired *schema.Desired, doc *state.Document, obs *plan.Observed, now time.Time) *plan.Plan {
+	p.check.asked, p.check.differing = nil, nil
 	if doc == p.last && sameDeclarations(desired, &p.declared) && (p.forget.IsZero() || now.Before(p.forget)) && slices.Equal(p.money, moneyLevels(desired, doc, now)) {
 		if made := p.next(doc, obs, now); made != nil {
 			p.plan = made
@@ -170,7 +172,7 @@ func (p *Planner) part(in snapshot.Input) *plan.Plan {
 	d.Orphans()
 	d.Monitor()
 	d.ConcludeWaits()
-	if !p.merge(d, dirty, unblocked) {
+	if narrow && p.endsOther(d) || !p.merge(d, dirty, unblocked) {
 		return nil
 	}
 	listed := capacity.Demand{}
@@ -179,6 +181,7 @@ func (p *Planner) part(in snapshot.Input) *plan.Plan {
 		listed, beside = near.listed, near.beside
 	}
 	p.settle(d, dirty, unblocked, beside.jobs)
+	p.check.compare(p, d, d.Plan.Changes[len(d.Plan.Changes)-len(d.Desired.Jobs):])
 	p.focus.noteOthers(d)
 	p.notePools(d)
 	wanted := p.demand.Clone()

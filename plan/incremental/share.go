@@ -2,6 +2,7 @@ package incremental
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/plan/capacity"
@@ -242,6 +243,15 @@ func (f *focus) addIdle(d *reconcile.Reconciler, seen observation) {
 		f.addSlice(d, s)
 		f.sums.add(s, 1)
 	}
+}
+
+// endsOther reports whether a plan deletes a slice of a steady job about which it was not to
+// decide: then a plan of all is to find so, too.
+func (p *Planner) endsOther(d *reconcile.Reconciler) bool {
+	return slices.ContainsFunc(d.Plan.Actions, func(a plan.Action) bool {
+		s := p.focus.steady[a.Slice.Name]
+		return a.Verb == plan.DeleteSlice && s != nil
+	})
 }
 
 // touched are those of jobs of which a plan has changed slices that was about others, with
