@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/fray-ml/fray/plan/schedule"
 	"github.com/fray-ml/fray/schema"
 )
 
@@ -45,7 +46,7 @@ func drawShared(t *rapid.T) schema.Desired {
 		pool.Max.Slices = max(pool.Max.Slices, 2)
 		all = append(all, pool)
 	}
-	desired = withPools(desired, all...)
+	desired = together(withPools(desired, all...), func(g *schema.JobGroup) { g.SameZone = rapid.Bool().Draw(t, "same zone") })
 	return withSpaces(desired, newSpace("a", nil), newSpace("b", func(n *schema.Namespace) {
 		n.MaxChips, n.Weight = rapid.SampledFrom([]int{0, 32}).Draw(t, "max"), 2
 		n.Users = []schema.UserShare{{Name: "ann", MaxChips: 16}}
@@ -69,6 +70,10 @@ func TestPlannerFindsWhatDiffFindsOfSharedStack(t *testing.T) {
 				plainFault(t, w)
 			case 1:
 				w.accept(desired)
+			case 2:
+				if rapid.IntRange(0, 3).Draw(t, "long") == 0 {
+					w.pass(schedule.MinLease) // from then on jobs may be ended for others
+				}
 			}
 			w.step(time.Duration(rapid.SampledFrom([]int{40, 500, 3000}).Draw(t, "ms")) * time.Millisecond)
 			if found := w.planner.Differing(); len(found) > 0 {
