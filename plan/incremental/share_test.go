@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/plan/schedule"
 	"github.com/fray-ml/fray/schema"
 )
@@ -86,5 +87,21 @@ func TestPlannerFindsWhatDiffFindsOfSharedStack(t *testing.T) {
 	})
 	if parts < steps/3 {
 		t.Errorf("%d of %d steps planned a part; the test shows little", parts, steps)
+	}
+}
+
+// A job that waits ends one of a lower band about which nothing is to be decided, once that
+// has run for long enough.
+func TestPartFindsVictimsAmongTheRest(t *testing.T) {
+	w := newWorld(t)
+	low := newJob("low", inBand(schema.BandBatch))
+	w.accept(limited(configuration(low), 1))
+	w.settle(time.Minute)
+	high := newJob("high", inBand(schema.BandInteractive))
+	w.accept(limited(configuration(low, high), 1))
+	w.pass(schedule.MinLease + time.Minute)
+	w.until(time.Minute, "running", func(*plan.Plan) bool { return w.job(high.Addr).Ready })
+	if got := w.job(low.Addr).Yields; got != 1 {
+		t.Errorf("the job of the lower band yielded %d times, want once", got)
 	}
 }
