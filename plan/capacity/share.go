@@ -143,7 +143,7 @@ func (d *Pools) Accounts() *Accounts {
 		}
 	}
 	for addr, j := range d.Next.Jobs {
-		if len(j.Slices)+len(j.Staged) > 0 && !d.IsInRest(addr) {
+		if len(j.Slices)+len(j.Staged) > 0 && !d.Rest.Counts(addr) {
 			is := d.holding(d.Next, j)
 			d.shares.count(&is, 1)
 		}
@@ -164,7 +164,7 @@ func holdingOf(d *Pools, doc *state.Document, addr schema.Address) Holding {
 }
 
 // HolderOf is what a job that runs counts as, and what each of its slices takes.
-func (d *Pools) HolderOf(j *state.Job) (snapshot.Holder, snapshot.Load) {
+func HolderOf(d *Pools, j *state.Job) (snapshot.Holder, snapshot.Load) {
 	r := &j.Spec.Resources
 	each := d.LoadOf(j.Spec.As(snapshot.AcceleratorIn(d.Next, j.Spec, j)))
 	return snapshot.Holder{

@@ -55,7 +55,7 @@ func conditionOf(d *reconcile.Reconciler, want *schema.Job, change *plan.Change,
 // learn remembers what follows from a plan that decided about everything.
 func (p *Planner) learn(d *reconcile.Reconciler) {
 	p.pending.take(d.Plan.Pending)
-	p.plan, p.last, p.partial, p.focus, p.takedown = d.Plan, nil, false, focus{}, nil
+	p.plan, p.last, p.focus, p.takedown = d.Plan, nil, focus{}, nil
 	if !separable(d) {
 		if p.takedown = newTakedown(d); p.takedown != nil {
 			p.last, p.desired, p.index, p.members, p.families = d.Next, *d.Desired, nil, nil, nil

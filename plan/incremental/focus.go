@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/capacity"
 	"github.com/fray-ml/fray/plan/reconcile"
 	"github.com/fray-ml/fray/plan/snapshot"
 	"github.com/fray-ml/fray/schema"
@@ -18,12 +19,13 @@ import (
 // focus tells the slices of steady jobs, about which there is nothing to decide, from
 // all others.
 type focus struct {
-	on     bool                      // the stack is one of which a part may be planned
-	steady map[string]*observedSlice // slices of steady jobs, by name
-	others map[string]bool           // all others that are recorded, listed or have a mailbox
-	sums   sums                      // of those of steady jobs
-	look   int                       // the number of the last look
-	mail   uint64                    // the number of the last observation by its observer
+	on      bool                      // the stack is one of which a part may be planned
+	partial bool                      // the last plan was made on one
+	steady  map[string]*observedSlice // slices of steady jobs, by name
+	others  map[string]bool           // all others that are recorded, listed or have a mailbox
+	sums    sums                      // of those of steady jobs
+	look    int                       // the number of the last look
+	mail    uint64                    // the number of the last observation by its observer
 }
 
 // refocus begins anew after a plan that decided about everything. Jobs are judged next.
@@ -81,7 +83,7 @@ func (f *focus) addSteady(d *reconcile.Reconciler, j *state.Job, job int, seen o
 			return false
 		}
 	}
-	holder, each := d.HolderOf(j)
+	holder, each := capacity.HolderOf(d.Pools, j)
 	for i := range seen {
 		s := &seen[i]
 		s.job, s.holder, s.load = job, holder, each

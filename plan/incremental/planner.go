@@ -37,19 +37,15 @@ type Planner struct {
 
 	premises
 
-	conditions   []condition   // of desired.Jobs
-	seen         []observation // of those that run so
-	dirty        []int         // those of them that are to be looked at, in order
-	index        map[schema.Address]int
-	byID         map[string]recordedJob
-	schedules    schedules
-	dependents   map[schema.Address][]int         // by what they name
-	families     map[schema.Address][]int         // the instances of a job and the jobs of a group
-	members      map[schema.Address][]*schema.Job // the same, as far as it was asked for
-	drawers      map[string][]int                 // the jobs of a reservation
-	pools        map[string]sharedPool            // the reservations
+	conditions []condition   // of desired.Jobs
+	seen       []observation // of those that run so
+	dirty      []int         // those of them that are to be looked at, in order
+	index      map[schema.Address]int
+	byID       map[string]recordedJob
+	schedules  schedules
+	relations
+	pools        map[string]sharedPool // the reservations
 	focus        focus
-	partial      bool // the last plan was made on a part of the stack
 	check        check
 	takedown     *takedown       // nil: something stays
 	demand       capacity.Demand // of jobs
@@ -61,6 +57,14 @@ type Planner struct {
 type premises struct {
 	launches
 	money []moneyLevel // how budgets of money stood
+}
+
+// relations are who has to do with whom, as it was declared.
+type relations struct {
+	dependents map[schema.Address][]int         // by what they name
+	families   map[schema.Address][]int         // the instances of a job and the jobs of a group
+	members    map[schema.Address][]*schema.Job // the same, as far as it was asked for
+	drawers    map[string][]int                 // the jobs of a reservation
 }
 
 // launches are what was launched.
@@ -198,7 +202,7 @@ func (p *Planner) part(in snapshot.Input) *plan.Plan {
 			return nil
 		}
 	}
-	p.last, p.partial = d.Plan.Next, narrow
+	p.last, p.focus.partial = d.Plan.Next, narrow
 	p.schedules.update(p.last, d.EditedJobs)
 	d.WakeAt(p.schedules.wake(p.last, dirty))
 	return d.Plan

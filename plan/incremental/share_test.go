@@ -80,7 +80,7 @@ func TestPlannerFindsWhatDiffFindsOfSharedStack(t *testing.T) {
 			if found := w.planner.Differing(); len(found) > 0 {
 				t.Fatalf("a check finds that %v were to change\n%s", found, w.describe())
 			}
-			if steps++; w.planner.partial {
+			if steps++; w.planner.focus.partial {
 				parts++
 			}
 		}

@@ -156,7 +156,7 @@ func (d *Claims) enduring(b capacity.Bound) snapshot.Load {
 			}
 		}
 		for addr, j := range d.Next.Jobs {
-			if capacity.Endures(j) && !d.IsInRest(addr) {
+			if capacity.Endures(j) && !d.Rest.Counts(addr) {
 				d.addFreed(d.stays, j.Spec, len(j.Slices)+len(j.Staged))
 			}
 		}

@@ -67,7 +67,7 @@ func (d *Victims) candidatesFor(u *capacity.Unit, short []capacity.Claim, tight 
 	if d.Rest != nil {
 		for of := range d.Rest.Holders {
 			if of.Band > u.Band {
-				d.NeedWhole()
+				snapshot.NeedWhole(d.Draft)
 			}
 		}
 	}

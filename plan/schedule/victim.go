@@ -216,7 +216,7 @@ func (d *Victims) candidates() []*victim {
 		switch {
 		case j.Status.Ended() || len(j.Slices) == 0:
 			continue
-		case d.IsInRest(addr) || j.Stop || !j.YieldsTo.IsZero() || changing || d.Leaving[addr] || j.Running() && j.Last().StopGeneration != 0:
+		case d.Rest.Counts(addr) || j.Stop || !j.YieldsTo.IsZero() || changing || d.Leaving[addr] || j.Running() && j.Last().StopGeneration != 0:
 			spared[at] = true
 			continue
 		}
@@ -278,7 +278,7 @@ func (d *Victims) enlist(v *victim, j *state.Job, demoted bool) {
 // are exceeded: they count as batch.
 func (d *Victims) beyondBudget() map[schema.Address]bool {
 	if d.Accounts().AnyOverBudget() {
-		d.NeedWhole()
+		snapshot.NeedWhole(d.Draft)
 	}
 	beyond := map[schema.Address]bool{}
 	held := map[*capacity.Account][]*state.Job{}

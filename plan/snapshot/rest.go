@@ -6,7 +6,7 @@ import (
 )
 
 // Rest is what a part of a stack leaves out: sums of what the others hold. A stage that
-// would have to know more of them than that reports it, see [Draft.NeedWhole], and its plan
+// would have to know more of them than that reports it, see [NeedWhole], and its plan
 // is made on all.
 type Rest struct {
 	Holders map[Holder]Load                     // of slices
@@ -27,12 +27,8 @@ type Holder struct {
 	Endures     bool
 }
 
-// NeedWhole notes that more is to be known of what a part leaves out than its sums. It
-// reports whether this is a part.
-func (d *Draft) NeedWhole() bool {
-	d.Incomplete = d.Incomplete || d.Rest != nil
-	return d.Rest != nil
-}
+// NeedWhole notes that more is to be known of what a part leaves out than its sums.
+func NeedWhole(d *Draft) { d.Incomplete = d.Incomplete || d.Rest != nil }
 
-// IsInRest reports whether what a job holds is in the sums of what a part leaves out.
-func (d *Draft) IsInRest(addr schema.Address) bool { return d.Rest != nil && d.Rest.Held(addr) }
+// Counts reports whether what a job holds is in the sums.
+func (r *Rest) Counts(addr schema.Address) bool { return r != nil && r.Held(addr) }
