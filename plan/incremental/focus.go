@@ -387,14 +387,14 @@ func (f *focus) observed(in *snapshot.Input, listed []listedSlice, some []string
 		if assigned {
 			part.Assignments[name] = a
 		}
-		hosts := in.Obs.Hosts[name]
-		if hosts != nil {
+		hosts, reported := in.Obs.Hosts[name]
+		if reported {
 			part.Hosts[name] = hosts
 		}
 		if in.Obs.Booting[name] {
 			part.Booting[name] = true
 		}
-		if !assigned && hosts == nil && !in.Obs.Booting[name] && !there[name] && in.Doc.Slices[name] == nil {
+		if !assigned && !reported && !in.Obs.Booting[name] && !there[name] && in.Doc.Slices[name] == nil {
 			delete(f.others, name)
 		}
 	}

@@ -140,7 +140,11 @@ func (b *bench) carryOut(p *plan.Plan) map[string]bool {
 
 // report changes what the hosts of a slice report.
 func (b *bench) report(name string, change func(*plan.Host)) {
-	hosts := slices.Clone(b.obs.Hosts[name])
+	hosts, there := b.obs.Hosts[name]
+	if !there {
+		return
+	}
+	hosts = slices.Clone(hosts)
 	for n := range hosts {
 		change(&hosts[n])
 	}
