@@ -63,6 +63,7 @@ type Config struct {
 type Timing struct {
 	Observe, Plan, Save time.Duration
 	Actions             int // begun
+	Differing           int // jobs that a check of the planner found to be decided otherwise, see [incremental.Planner.Differing]
 }
 
 func (c *Config) validate() error {

@@ -154,6 +154,19 @@ func (s *Stepper) note(p *plan.Plan) {
 	}
 }
 
+// reportDiffering reports the jobs that a check of the planner found to be decided otherwise,
+// and returns how many there are.
+func (s *Stepper) reportDiffering() int {
+	found := s.planner.Differing()
+	for _, addr := range found {
+		s.Tell(state.Event{
+			At: s.cfg.Now().UTC(), Kind: state.EventDrift, Addr: addr, Level: state.EventWarn,
+			Text: "a check found that earlier steps should have changed this job, and has done so; this is a defect of fray",
+		})
+	}
+	return len(found)
+}
+
 // saveNotices keeps what was decided to tell. A store that refuses it holds up nothing: it is
 // kept with the next save.
 func (s *Stepper) saveNotices(ctx context.Context) {

@@ -186,6 +186,7 @@ func (s *Stepper) Step(ctx context.Context) (time.Duration, error) {
 	p.Actions, s.outOfScope = s.cfg.Scope.filter(p)
 	s.doc, s.last, s.observed, s.desired = p.Next, p, obs, s.planner.Wanted()
 	s.note(p)
+	timing.Differing = s.reportDiffering()
 	s.meterIfDue()
 	planned := time.Now()
 	timing.Plan, timing.Actions = planned.Sub(looked), len(p.Actions)

@@ -38,6 +38,7 @@ type metrics struct {
 	calls       *prometheus.CounterVec   // method, code
 	callDur     *prometheus.HistogramVec // method
 	inFlight    *prometheus.GaugeVec     // method
+	differing   prometheus.Counter       // see [apply.Timing]
 	leases      prometheus.Counter
 	notices     *prometheus.CounterVec // notification, receiver, result
 	receivers   bound                  // pairs of notification and receiver
@@ -83,6 +84,9 @@ func newMetrics(source Source, version string) *metrics {
 		}, []string{"method"}),
 		leases: prometheus.NewCounter(prometheus.CounterOpts{Name: "fray_leases_taken_total", Help: "How often this process became the leader."}),
 	}
+	m.differing = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "fray_plan_differences_total", Help: "Jobs that a check found to be decided otherwise than earlier steps did: more than 0 is a defect of fray.",
+	})
 	m.notices = counters("fray_notices_total", "Deliveries of notices, by how they ended: sent, failed (and tried again), dropped.", "notification", "receiver", "result")
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "fray_build_info", Help: "1, with the version as a label.", ConstLabels: prometheus.Labels{"version": version},
@@ -91,7 +95,7 @@ func newMetrics(source Source, version string) *metrics {
 	m.registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), build,
 		m.steps, m.stepTime, m.lookTime, m.planTime, m.saveTime, m.lastStep, m.actions, m.provider, m.providerDur,
-		m.calls, m.callDur, m.inFlight, m.leases, m.notices, newStackCollector(source),
+		m.calls, m.callDur, m.inFlight, m.leases, m.notices, m.differing, newStackCollector(source),
 	)
 	return m
 }
@@ -147,6 +151,7 @@ func (m *metrics) stepped(took time.Duration, err error) {
 func (m *metrics) looked(t apply.Timing) {
 	m.lookTime.Observe(t.Observe.Seconds())
 	m.planTime.Observe(t.Plan.Seconds())
+	m.differing.Add(float64(t.Differing))
 	if t.Save > 0 {
 		m.saveTime.Observe(t.Save.Seconds())
 	}

@@ -200,7 +200,7 @@ func TestMetricsOfTheLoop(t *testing.T) {
 	m := newMetrics(web.Stack{State: access.NewSerializer()}, "")
 	m.stepped(20*time.Millisecond, nil)
 	m.stepped(time.Second, errors.New("the store is away"))
-	m.looked(apply.Timing{Observe: 10 * time.Millisecond, Plan: time.Millisecond})
+	m.looked(apply.Timing{Observe: 10 * time.Millisecond, Plan: time.Millisecond, Differing: 2})
 	m.acted(plan.Action{Verb: plan.CreateSlice}, nil)
 	m.acted(plan.Action{Verb: plan.CreateSlice}, fmt.Errorf("x: %w", &providers.Error{Kind: schema.ErrorCapacity, Err: errors.New("none left")}))
 	m.acted(plan.Action{Verb: plan.Assign}, fmt.Errorf("write: %w", store.ErrConflict))
@@ -212,7 +212,7 @@ func TestMetricsOfTheLoop(t *testing.T) {
 	for series, want := range map[string]string{
 		`fray_steps_total{outcome="ok"}`: "1", `fray_steps_total{outcome="error"}`: "1",
 		`fray_step_duration_seconds_bucket{le="0.025"}`: "1", "fray_step_duration_seconds_count": "1",
-		"fray_look_duration_seconds_count": "1", "fray_save_duration_seconds_count": "0",
+		"fray_look_duration_seconds_count": "1", "fray_plan_differences_total": "2", "fray_save_duration_seconds_count": "0",
 		`fray_actions_total{outcome="ok",verb="create_slice"}`: "1", `fray_actions_total{outcome="capacity",verb="create_slice"}`: "1",
 		`fray_actions_total{outcome="conflict",verb="assign"}`: "1", `fray_actions_total{outcome="error",verb="assign"}`: "1",
 		`fray_provider_calls_total{method="create",outcome="quota",provider="gcp"}`:    "1",

@@ -23,6 +23,9 @@ func LimitOf(p schema.Provider) plan.Amount {
 func (d *Zones) Used(provider schema.ProviderName) plan.Amount {
 	if d.Spent == nil {
 		d.Spent = map[schema.ProviderName]plan.Amount{}
+		if d.Rest != nil {
+			maps.Copy(d.Spent, d.Rest.Spent)
+		}
 		for name, s := range d.Next.Slices {
 			if _, listed := d.Listed[name]; !listed {
 				d.Spend(s.Spec, 1)
@@ -157,15 +160,18 @@ func (d *Zones) ShapeOf(spec *schema.SliceSpec) Shape {
 }
 
 // sums are the amounts of a count, by provider.
-func (d *Zones) sums(count Demand) map[schema.ProviderName]plan.Amount {
-	order := slices.SortedFunc(maps.Keys(count), func(a, b Shape) int {
+func (d *Zones) sums(count Demand) map[schema.ProviderName]plan.Amount { return count.Amounts(d.Draft) }
+
+// Amounts are the sums of a count, by provider.
+func (c Demand) Amounts(d *snapshot.Draft) map[schema.ProviderName]plan.Amount {
+	order := slices.SortedFunc(maps.Keys(c), func(a, b Shape) int {
 		return cmp.Or(cmp.Compare(a.provider, b.provider), cmp.Compare(a.tpu, b.tpu), cmp.Compare(a.gpu.Type, b.gpu.Type), cmp.Compare(a.gpu.Count, b.gpu.Count), cmp.Compare(a.hosts, b.hosts),
 			cmp.Compare(a.cpu, b.cpu), cmp.Compare(a.memory, b.memory))
 	})
 	sums := map[schema.ProviderName]plan.Amount{}
 	for _, s := range order {
 		one := d.AmountOf(&schema.SliceSpec{Provider: s.provider, TPU: s.tpu, GPU: s.gpu, Hosts: s.hosts, CPU: s.cpu, Memory: s.memory})
-		sums[s.provider] = sums[s.provider].Times(one, count[s].slices)
+		sums[s.provider] = sums[s.provider].Times(one, c[s].slices)
 	}
 	return sums
 }

@@ -70,14 +70,19 @@ func (d *Pools) keepSlices(p *snapshot.Pool, recorded []string) {
 		return cmp.Or(cmp.Compare(d.score(a), d.score(b)), cmp.Compare(d.Next.Slices[a].Spec.Index, d.Next.Slices[b].Spec.Index))
 	})
 	p.Used = make(map[int]bool, len(staying))
+	in := map[string]schema.SliceSpec{} // by zone: names take time to make, and these have theirs
 	for _, name := range staying {
 		was := &d.Next.Slices[name].Spec
 		full := len(p.Specs) >= p.Bound.Most || len(p.Specs) >= p.Bound.Floor && d.score(name) == useless
 		if p.Used[was.Index] || full {
 			continue
 		}
-		spec := d.poolSlice(r, was.Index, was.Zone)
-		spec.Name, spec.Cloud.Engine = name, cmp.Or(r.Cloud.Engine, was.Cloud.Engine)
+		spec, made := in[was.Zone]
+		if !made {
+			spec = d.poolSlice(r, 0, was.Zone)
+			in[was.Zone] = spec
+		}
+		spec.Index, spec.Name, spec.Cloud.Engine = was.Index, name, cmp.Or(r.Cloud.Engine, was.Cloud.Engine)
 		p.Used[was.Index] = true
 		if !d.IsTaken(&spec) && !d.IsStuck(name) {
 			p.Specs = append(p.Specs, spec)

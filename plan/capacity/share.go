@@ -137,8 +137,13 @@ func (d *Pools) Accounts() *Accounts {
 		n := &d.Desired.Namespaces[i]
 		d.shares.declared[n.Addr.Scoped()] = n
 	}
-	for _, j := range d.Next.Jobs {
-		if len(j.Slices)+len(j.Staged) > 0 {
+	if d.Rest != nil {
+		for of, held := range d.Rest.Holders {
+			d.shares.count(&Holding{Load: held, Band: of.Band, Space: of.Space, User: of.User}, 1)
+		}
+	}
+	for addr, j := range d.Next.Jobs {
+		if len(j.Slices)+len(j.Staged) > 0 && !d.Rest.Counts(addr) {
 			is := d.holding(d.Next, j)
 			d.shares.count(&is, 1)
 		}
@@ -156,6 +161,31 @@ func holdingOf(d *Pools, doc *state.Document, addr schema.Address) Holding {
 		return Holding{}
 	}
 	return d.holding(doc, j)
+}
+
+// HolderOf is what a job that runs counts as, and what each of its slices takes.
+func HolderOf(d *Pools, j *state.Job) (snapshot.Holder, snapshot.Load) {
+	r := &j.Spec.Resources
+	each := d.LoadOf(j.Spec.As(snapshot.AcceleratorIn(d.Next, j.Spec, j)))
+	return snapshot.Holder{
+		Space: SpaceOf(d.Accounts(), j), User: j.Spec.User, Band: BandOrder(j.Spec.Band),
+		Provider: cmp.Or(r.Provider, schema.ProviderLocal), Reservation: r.Reservation, Endures: Endures(j),
+	}, each
+}
+
+// AnyOverBudget reports whether a namespace or user holds more chips than its budget has.
+func (s *Accounts) AnyOverBudget() bool {
+	for _, space := range s.spaces {
+		if space.IsOverBudget() {
+			return true
+		}
+		for _, user := range space.users {
+			if user.IsOverBudget() {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Moving are the jobs that count in two accounts.
@@ -189,6 +219,9 @@ func (d *Pools) CountMoving(moving map[schema.Address]Holding) {
 // declared, else what the stack has.
 func (d *Pools) shareable() snapshot.Load {
 	var all, limit snapshot.Load
+	if d.Rest != nil {
+		all = d.Rest.Load
+	}
 	for _, s := range d.Next.Slices {
 		if s.Spec.On == "" { // of a packed task the host counts
 			all = all.Plus(d.SliceLoad(&s.Spec), 1)

@@ -221,6 +221,9 @@ func (d *ZoneHealth) Worsen(spec *schema.SliceSpec, kind schema.ErrorKind, why s
 // living counts the slices at a place that are up.
 func (d *ZoneHealth) living(place string) int {
 	n := 0
+	if d.Rest != nil {
+		n = d.Rest.Living[place]
+	}
 	for name, s := range d.Next.Slices {
 		st, listed := d.Listed[name]
 		if listed && st.Phase != schema.SliceDead && st.Phase != schema.SliceDeleting && s.Terminating.IsZero() && !s.UpAt.IsZero() && plan.StockPlace(&s.Spec) == place {

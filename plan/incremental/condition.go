@@ -85,6 +85,7 @@ func (p *Planner) learn(d *reconcile.Reconciler) {
 	}
 	p.schedules.find(&p.desired, d.Next)
 	p.focus.noteOthers(d)
+	p.notePools(d)
 	p.markUnblocked(d)
 	p.pendingDirty = slices.DeleteFunc(slices.Clone(d.Plan.Pending), p.isBlocked)
 }
@@ -111,10 +112,9 @@ func (p *Planner) judge(d *reconcile.Reconciler, i int, change *plan.Change, hel
 	p.seen[i] = nil
 	p.conditions[i] = conditionOf(d, want, change, held)
 	j := d.Next.Jobs[want.Addr]
-	if p.conditions[i] == dirty && !drawsOnPool(want) && j == d.Doc.Jobs[want.Addr] && change.Verb == plan.VerbNone && j.Running() && !j.Replace && !j.Stop && !d.Clearing[want.Addr] {
-		if p.seen[i] = observationOf(d, j); p.seen[i] != nil {
-			p.conditions[i] = steady
-			p.focus.addSteady(d, j, i, p.seen[i])
+	if p.conditions[i] == dirty && !want.Resources.Packed && j == d.Doc.Jobs[want.Addr] && change.Verb == plan.VerbNone && j.Running() && !j.Replace && !j.Stop && !d.Clearing[want.Addr] {
+		if seen := observationOf(d, j); seen != nil && p.focus.addSteady(d, j, i, seen) {
+			p.conditions[i], p.seen[i] = steady, seen
 		}
 	}
 	return p.conditions[i]
@@ -174,6 +174,7 @@ func (p *Planner) declare(d *reconcile.Reconciler) {
 	p.seen = make([]observation, len(d.Desired.Jobs))
 	p.index = make(map[schema.Address]int, len(d.Desired.Jobs))
 	p.dependents, p.families, p.members = map[schema.Address][]int{}, map[schema.Address][]int{}, nil
+	p.drawers, p.pools = map[string][]int{}, map[string]sharedPool{}
 	for i := range d.Desired.Jobs {
 		job := &d.Desired.Jobs[i]
 		p.index[job.Addr] = i
@@ -183,7 +184,11 @@ func (p *Planner) declare(d *reconcile.Reconciler) {
 		for _, on := range slices.Concat(job.DependsOn, job.Uses) {
 			p.dependents[on] = append(p.dependents[on], i)
 		}
+		if of := job.Resources.Reservation; of != "" {
+			p.drawers[of] = append(p.drawers[of], i)
+		}
 	}
+	p.check.begin(d.Desired, p.drawers)
 }
 
 // familyOf is [snapshot.Draft.Family] of the jobs that are declared.
@@ -285,11 +290,12 @@ func sameToOthers(a, b *state.Job) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	return a.Status == b.Status && a.Ready == b.Ready && (!a.Status.Ended() || a.Reason == b.Reason)
+	return a.Status == b.Status && a.Ready == b.Ready && (!a.Status.Ended() || a.Reason == b.Reason) &&
+		(a.Spec == b.Spec || a.Spec.IsService() == b.Spec.IsService() && (a.Spec.HealthCheck == nil) == (b.Spec.HealthCheck == nil))
 }
 
 // settle judges the jobs that were looked at anew.
-func (p *Planner) settle(d *reconcile.Reconciler, busy, unblocked []int) {
+func (p *Planner) settle(d *reconcile.Reconciler, busy, unblocked []int, beside map[int]bool) {
 	for _, addr := range d.EditedJobs {
 		p.recount(d, addr)
 	}
@@ -297,7 +303,7 @@ func (p *Planner) settle(d *reconcile.Reconciler, busy, unblocked []int) {
 	for _, want := range d.Held {
 		held[want] = true
 	}
-	looked := slices.Concat(busy, unblocked)
+	looked := slices.Concat(busy, unblocked, p.touched(d, beside))
 	for _, addr := range d.EditedJobs {
 		if i := p.index[addr]; p.conditions[i] == steady { // ended for the sake of another one
 			looked = append(looked, i)

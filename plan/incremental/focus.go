@@ -11,76 +11,34 @@ import (
 	"github.com/fray-ml/fray/state"
 )
 
-// Where jobs share nothing but dependencies, a plan needs neither the records of steady
-// jobs nor the slices that these have: it is made on a part of the document and of what
-// was observed, with the stages that make it on all. What it finds is then carried over
-// into the whole. In a chain of a thousand jobs that part has a few of them.
+// A plan needs neither the records of steady jobs nor the slices that these have, but for
+// what they share with jobs that are decided about (share.go): it is made on a part of the
+// document and of what was observed, with the stages that make it on all. What it finds is
+// then carried over into the whole. In a chain of a thousand jobs that part has a few of them.
 
 // focus tells the slices of steady jobs, about which there is nothing to decide, from
 // all others.
 type focus struct {
-	on     bool                      // the stack is one of which a part may be planned
-	steady map[string]*observedSlice // slices of steady jobs, by name
-	others map[string]bool           // all others that are recorded, listed or have a mailbox
-	listed capacity.Demand           // those of steady jobs, by shape
-	look   int                       // the number of the last look
-	mail   uint64                    // the number of the last observation by its observer
-}
-
-// sharesNothing reports whether what is decided about a job depends on others only through
-// dependencies: nothing limits what they have together, and no place has failed.
-func sharesNothing(d *reconcile.Reconciler) bool {
-	if len(d.Desired.Reservations)+len(d.Desired.Groups)+len(d.Next.Past)+len(d.Next.ZoneHealth)+len(d.Next.Conditions) > 0 {
-		return false
-	}
-	for i := range d.Desired.Providers {
-		if capacity.LimitOf(d.Desired.Providers[i]) != (plan.Amount{}) {
-			return false
-		}
-	}
-	accounts := d.Accounts()
-	for i := range d.Desired.Namespaces {
-		n := &d.Desired.Namespaces[i]
-		if n.MaxChips != 0 || n.MaxCPU != 0 || n.Budget != 0 || n.IdleTimeout != 0 || len(n.Users) > 0 || n.Cost != (schema.CostBudget{}) {
-			return false
-		}
-	}
-	var first *capacity.Account // by which it is decided who is next
-	for i := range d.Desired.Jobs {
-		want := &d.Desired.Jobs[i]
-		j, r := d.Next.Jobs[want.Addr], &want.Resources
-		if j.Launch != nil || r.Provider == schema.ProviderGCP || r.Reservation != "" || r.Packed || want.Addr.Group != "" {
-			return false
-		}
-		for _, record := range []*state.Job{j, capacity.RecordAs(want, j)} {
-			account := accounts.Of(capacity.SpaceOf(accounts, record), record.Spec.User)
-			if first == nil {
-				first = account[1]
-			}
-			if account[1] != first {
-				return false
-			}
-		}
-	}
-	for _, s := range d.Next.Slices {
-		if s.Spec.On != "" || !s.IdleSince.IsZero() {
-			return false
-		}
-	}
-	return true
+	on      bool                      // the stack is one of which a part may be planned
+	partial bool                      // the last plan was made on one
+	steady  map[string]*observedSlice // slices of steady jobs, by name
+	others  map[string]bool           // all others that are recorded, listed or have a mailbox
+	sums    sums                      // of those of steady jobs
+	look    int                       // the number of the last look
+	mail    uint64                    // the number of the last observation by its observer
 }
 
 // refocus begins anew after a plan that decided about everything. Jobs are judged next.
 func (p *Planner) refocus(d *reconcile.Reconciler) {
 	clear(p.seen)
 	p.focus = focus{}
-	if sharesNothing(d) {
+	if len(d.Next.Conditions) == 0 {
 		p.focus = newFocus()
 	}
 }
 
 func newFocus() focus {
-	return focus{on: true, steady: map[string]*observedSlice{}, others: map[string]bool{}, listed: capacity.Demand{}}
+	return focus{on: true, steady: map[string]*observedSlice{}, others: map[string]bool{}, sums: newSums()}
 }
 
 // noteOthers takes in all slices that are no steady job's.
@@ -114,36 +72,60 @@ func (f *focus) noteOthers(d *reconcile.Reconciler) {
 	}
 }
 
-// addSteady takes in that a job is steady as it was observed.
-func (f *focus) addSteady(d *reconcile.Reconciler, j *state.Job, job int, seen observation) {
+// addSteady takes in that a job is steady as it was observed. It reports false if others have
+// to do with its slices, or a reading of them is in doubt: then the job is not steady.
+func (f *focus) addSteady(d *reconcile.Reconciler, j *state.Job, job int, seen observation) bool {
 	if !f.on {
-		return
+		return true
 	}
 	for i := range seen {
-		s := &seen[i]
-		if !isUndisputed(d, j, s) {
-			f.on = false // rare: everything is looked at until all is decided anew
-			return
+		if !isUndisputed(d, j, &seen[i]) {
+			return false
 		}
-		s.job, s.shape = job, d.ShapeOf(&s.status.Spec)
-		f.steady[s.name] = s
-		f.listed.Add(s.shape, 1, 1)
-		delete(f.others, s.name)
 	}
+	holder, each := capacity.HolderOf(d.Pools, j)
+	for i := range seen {
+		s := &seen[i]
+		s.job, s.holder, s.load = job, holder, each
+		f.addSlice(d, s)
+		f.sums.add(s, 1)
+	}
+	return true
+}
+
+// addSlice takes in a slice of which nothing is to be decided.
+func (f *focus) addSlice(d *reconcile.Reconciler, s *observedSlice) {
+	spec := &d.Next.Slices[s.name].Spec
+	s.shape, s.all, s.place, s.pool = d.ShapeOf(&s.status.Spec), d.SliceLoad(spec), plan.StockPlace(spec), ""
+	if spec.Owner.Kind == schema.KindReservation {
+		s.pool = spec.Owner.Scoped()
+	}
+	f.steady[s.name] = s
+	delete(f.others, s.name)
 }
 
 // isUndisputed reports whether nothing but its job has to do with a slice, and no reading of it
 // is in doubt.
 func isUndisputed(d *reconcile.Reconciler, j *state.Job, seen *observedSlice) bool {
 	s := d.Next.Slices[seen.name]
-	if s == nil || s.Spec.Owner != j.Spec.Addr || !s.Listed || s.UpAt.IsZero() || !s.Terminating.IsZero() || s.Spec.Fixed() != seen.status.Spec.Fixed() {
+	if s == nil || !isWhole(d, s, seen.status) || !j.YieldsTo.IsZero() {
+		return false
+	}
+	if r := &j.Spec.Resources; s.Spec.Owner != j.Spec.Addr && (r.Reservation == "" || s.Spec.Owner != schema.ScopedAddress(schema.KindReservation, r.Reservation)) {
 		return false
 	}
 	a := d.Obs.Assignments[seen.name]
-	if len(a.PackedTasks) > 0 || a.Run != nil && a.Run.JobID != j.ID {
+	return len(a.PackedTasks) == 0 && (a.Run == nil || a.Run.JobID == j.ID)
+}
+
+// isWhole reports whether a slice is up and to stay, has no packed tasks, and no reading of it is
+// in doubt.
+func isWhole(d *reconcile.Reconciler, s *state.Slice, st *schema.SliceStatus) bool {
+	if !s.Listed || s.UpAt.IsZero() || !s.Terminating.IsZero() || s.Spec.Fixed() != st.Spec.Fixed() ||
+		st.Phase == schema.SliceDead || st.Phase == schema.SliceDeleting || len(d.Packed[s.Spec.Name]) > 0 {
 		return false
 	}
-	return !slices.ContainsFunc(d.Plan.Doubts, func(doubt plan.Doubt) bool { return doubt.Slice.Name == seen.name })
+	return !slices.ContainsFunc(d.Plan.Doubts, func(doubt plan.Doubt) bool { return doubt.Slice.Name == s.Spec.Name })
 }
 
 // dropSteady takes in that a job is to be decided about again.
@@ -153,9 +135,11 @@ func (f *focus) dropSteady(seen observation) {
 	}
 	for i := range seen {
 		s := &seen[i]
-		delete(f.steady, s.name)
-		f.listed.Add(s.shape, -1, -1)
-		f.others[s.name] = true
+		if f.steady[s.name] == s {
+			delete(f.steady, s.name)
+			f.sums.add(s, -1)
+			f.others[s.name] = true
+		}
 	}
 }
 
@@ -173,6 +157,10 @@ func (p *Planner) near(in *snapshot.Input) (*near, bool) {
 		return nil, false
 	}
 	changed := f.readMail(in.Obs)
+	unsettle := func(name string) {
+		listed = append(listed, f.listedOf(p.pools[name].idle)...)
+		p.unsettle(name)
+	}
 	mark := func(i int) {
 		if p.conditions[i] == dirty {
 			return
@@ -181,8 +169,17 @@ func (p *Planner) near(in *snapshot.Input) (*near, bool) {
 		p.markDirty(i)
 		n.dirty = append(slices.Clip(n.dirty), i)
 	}
-	for _, i := range changed {
-		mark(i)
+	for _, s := range changed {
+		if s.job == ofNoJob {
+			unsettle(s.pool)
+		} else {
+			mark(s.job)
+		}
+	}
+	for name, pool := range p.pools {
+		if !f.isAsListed(pool.idle, n, allHosts) {
+			unsettle(name)
+		}
 	}
 	for _, i := range p.schedules.due(in.Doc, in.Now) {
 		mark(i)
@@ -201,10 +198,34 @@ func (p *Planner) near(in *snapshot.Input) (*near, bool) {
 			mark(i)
 		}
 	}
+	for _, i := range p.check.due(in.Now, len(p.conditions)) {
+		if was := p.conditions[i]; was != dirty {
+			p.check.ask(i, was)
+			mark(i)
+		}
+	}
 	slices.Sort(n.dirty)
-	n.listed = f.listed.Clone()
-	n.in.Obs = f.observed(in, listed)
-	n.in.Doc = p.recordsOf(in.Doc, n.in.Obs, n.dirty)
+	beside := p.besides(in.Doc, n.dirty, listed)
+	for name := range beside.pools {
+		unsettle(name)
+	}
+	sums := f.sums.clone()
+	var names []string
+	for i := range beside.jobs {
+		listed = append(listed, f.listedOf(p.seen[i])...)
+		for k := range p.seen[i] {
+			names = append(names, p.seen[i][k].name)
+			sums.add(&p.seen[i][k], -1)
+		}
+	}
+	n.beside, n.listed = beside, sums.listed
+	n.in.Rest = sums.rest(func(addr schema.Address) bool {
+		i, declared := p.index[addr]
+		return declared && len(p.seen[i]) > 0 && !beside.jobs[i]
+	})
+	n.in.Desired = p.desiredWith(beside.pools)
+	n.in.Obs = f.observed(in, listed, names)
+	n.in.Doc = p.recordsOf(in.Doc, n.in.Obs, n, names)
 	return n, true
 }
 
@@ -215,7 +236,7 @@ func isSeenWhole(in *snapshot.Input) bool {
 			return false
 		}
 	}
-	return len(in.Obs.Unreachable) == 0 && len(in.Doc.ZoneHealth)+len(in.Doc.Conditions) == 0
+	return len(in.Obs.Unreachable)+len(in.Doc.Conditions) == 0
 }
 
 // listedSlice is a slice as a provider lists it.
@@ -293,8 +314,8 @@ func (f *focus) isAsListed(seen observation, n *near, hosts countedHosts) bool {
 }
 
 // readMail compares the assignments and reports of the slices of steady jobs with what they
-// were, and returns the jobs of which some differ. It notes which others have any.
-func (f *focus) readMail(obs *plan.Observed) (changed []int) {
+// were, and returns those that differ. It notes which others have any.
+func (f *focus) readMail(obs *plan.Observed) (changed []*observedSlice) {
 	compare := func(name string) {
 		s := f.steady[name]
 		if s == nil {
@@ -304,7 +325,7 @@ func (f *focus) readMail(obs *plan.Observed) (changed []int) {
 		hosts := obs.Hosts[name]
 		same := func(a, b plan.Host) bool { return a.SameReport(&b) }
 		if obs.Assignments[name].Object != s.assigned || !slices.EqualFunc(hosts, s.hosts, same) {
-			changed = append(changed, s.job)
+			changed = append(changed, s)
 		}
 		s.hear(hosts)
 	}
@@ -337,9 +358,9 @@ func (f *focus) readMail(obs *plan.Observed) (changed []int) {
 	return changed
 }
 
-// observed is what was observed of all but the slices of steady jobs. Of those that are
-// no more nothing is kept.
-func (f *focus) observed(in *snapshot.Input, listed []listedSlice) *plan.Observed {
+// observed is what was observed of all but the slices of steady jobs, and of some of these. Of
+// those that are no more nothing is kept.
+func (f *focus) observed(in *snapshot.Input, listed []listedSlice, some []string) *plan.Observed {
 	part := *in.Obs
 	part.Inventories = make(map[schema.ProviderName]schema.Inventory, len(in.Obs.Inventories))
 	for provider := range in.Obs.Inventories {
@@ -352,73 +373,29 @@ func (f *focus) observed(in *snapshot.Input, listed []listedSlice) *plan.Observe
 		part.Inventories[l.provider] = inv
 		there[l.status.Spec.Name] = true
 	}
-	part.Assignments, part.Hosts = make(map[string]plan.Assigned, len(f.others)), make(map[string][]plan.Host, len(f.others))
+	size := len(f.others) + len(some)
+	part.Assignments, part.Hosts = make(map[string]plan.Assigned, size), make(map[string][]plan.Host, size)
 	part.Booting = map[string]bool{}
+	for _, name := range some {
+		part.Assignments[name], part.Hosts[name] = in.Obs.Assignments[name], in.Obs.Hosts[name]
+		if in.Obs.Booting[name] {
+			part.Booting[name] = true
+		}
+	}
 	for name := range f.others {
 		a, assigned := in.Obs.Assignments[name]
 		if assigned {
 			part.Assignments[name] = a
 		}
-		hosts := in.Obs.Hosts[name]
-		if hosts != nil {
+		hosts, reported := in.Obs.Hosts[name]
+		if reported {
 			part.Hosts[name] = hosts
 		}
 		if in.Obs.Booting[name] {
 			part.Booting[name] = true
 		}
-		if !assigned && hosts == nil && !in.Obs.Booting[name] && !there[name] && in.Doc.Slices[name] == nil {
+		if !assigned && !reported && !in.Obs.Booting[name] && !there[name] && in.Doc.Slices[name] == nil {
 			delete(f.others, name)
-		}
-	}
-	return &part
-}
-
-// recordsOf is the part of a document that has to do with jobs: with what they depend on,
-// with those that wait for them, and with all slices that are not a steady job's.
-func (p *Planner) recordsOf(doc *state.Document, obs *plan.Observed, jobs []int) *state.Document {
-	part := *doc
-	part.Jobs, part.Slices = make(map[schema.Address]*state.Job, 2*len(jobs)), make(map[string]*state.Slice, len(p.focus.others))
-	add := func(i int) {
-		addr := p.desired.Jobs[i].Addr
-		part.Jobs[addr] = doc.Jobs[addr]
-	}
-	addWithNeeded := func(i int) {
-		add(i)
-		for _, on := range slices.Concat(p.desired.Jobs[i].DependsOn, p.desired.Jobs[i].Uses) {
-			if k, single := p.index[on]; single {
-				add(k)
-				continue
-			}
-			for _, k := range p.families[on] {
-				add(k)
-			}
-		}
-	}
-	addOwner := func(addr schema.Address) {
-		if i, declared := p.index[addr]; declared {
-			add(i)
-		}
-	}
-	for _, i := range jobs {
-		addWithNeeded(i)
-		for _, k := range p.waitingFor(p.desired.Jobs[i].Addr) {
-			addWithNeeded(k)
-		}
-	}
-	for name := range p.focus.others {
-		if s := doc.Slices[name]; s != nil {
-			part.Slices[name] = s
-			addOwner(s.Spec.Owner)
-		}
-		if run := obs.Assignments[name].Run; run != nil {
-			if j, known := p.byID[run.JobID]; known {
-				add(j.index)
-			}
-		}
-	}
-	for _, inv := range obs.Inventories {
-		for i := range inv.Slices {
-			addOwner(inv.Slices[i].Spec.Owner)
 		}
 	}
 	return &part

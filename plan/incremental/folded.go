@@ -18,9 +18,14 @@ func (p *Planner) Folded(doc *state.Document, a plan.Action, f *capacity.Failure
 		return next
 	}
 	name := a.Slice.Name
+	if s := p.focus.steady[name]; s != nil && s.job == ofNoJob {
+		p.unsettle(s.pool)
+	} else if s != nil {
+		p.decideAgain(s.job)
+	}
 	for i := range p.conditions {
 		has := func(s observedSlice) bool { return s.name == name }
-		if p.conditions[i] == steady && slices.ContainsFunc(p.seen[i], has) {
+		if !p.focus.on && p.conditions[i] == steady && slices.ContainsFunc(p.seen[i], has) {
 			p.decideAgain(i)
 		}
 	}

@@ -8,14 +8,16 @@ import (
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/plan/capacity"
 	"github.com/fray-ml/fray/plan/snapshot"
+	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
 
 // near is the part of an input on which the next plan is made.
 type near struct {
-	in    snapshot.Input
-	whole *state.Document
-	dirty []int // jobs to decide about, in order
+	in     snapshot.Input
+	whole  *state.Document
+	dirty  []int // jobs to decide about, in order
+	beside besides
 
 	// Of what is not in the part:
 	listed capacity.Demand // slices that are listed
@@ -85,4 +87,75 @@ func carried[K comparable, V any](whole, was, is map[K]*V) map[K]*V {
 		return whole
 	}
 	return out
+}
+
+// recordsOf is the part of a document that has to do with jobs: with what they depend on,
+// with those that wait for them, and with all slices that are not a steady job's.
+func (p *Planner) recordsOf(doc *state.Document, obs *plan.Observed, n *near, some []string) *state.Document {
+	part := *doc
+	part.Jobs, part.Slices = make(map[schema.Address]*state.Job, 2*len(n.dirty)+len(n.beside.jobs)), make(map[string]*state.Slice, len(p.focus.others)+len(some))
+	add := func(i int) {
+		addr := p.desired.Jobs[i].Addr
+		part.Jobs[addr] = doc.Jobs[addr]
+	}
+	addNamed := func(addr schema.Address) {
+		if k, single := p.index[addr]; single {
+			add(k)
+			return
+		}
+		for _, k := range p.families[addr] {
+			add(k)
+		}
+	}
+	addWithNeeded := func(i int) {
+		add(i)
+		j := doc.Jobs[p.desired.Jobs[i].Addr]
+		if !j.YieldsTo.IsZero() {
+			addNamed(j.YieldsTo)
+		}
+		for ; j != nil && j.Launch != nil && j.Launch.Parent != ""; j = doc.Jobs[p.desired.Jobs[p.byID[j.Launch.Parent].index].Addr] {
+			parent, known := p.byID[j.Launch.Parent]
+			if !known {
+				break
+			}
+			add(parent.index)
+		}
+		for _, on := range slices.Concat(p.desired.Jobs[i].DependsOn, p.desired.Jobs[i].Uses) {
+			addNamed(on)
+		}
+	}
+	addOwner := func(addr schema.Address) {
+		if i, declared := p.index[addr]; declared {
+			add(i)
+		}
+	}
+	for _, i := range n.dirty {
+		addWithNeeded(i)
+		for _, k := range p.waitingFor(p.desired.Jobs[i].Addr) {
+			addWithNeeded(k)
+		}
+	}
+	for i := range n.beside.jobs {
+		add(i)
+	}
+	for _, name := range some {
+		part.Slices[name] = doc.Slices[name]
+	}
+	for name := range p.focus.others {
+		if s := doc.Slices[name]; s != nil {
+			part.Slices[name] = s
+			addOwner(s.Spec.Owner)
+		}
+		if run := obs.Assignments[name].Run; run != nil {
+			if j, known := p.byID[run.JobID]; known {
+				add(j.index)
+			}
+		}
+	}
+	for _, inv := range obs.Inventories {
+		for i := range inv.Slices {
+			addOwner(inv.Slices[i].Spec.Owner)
+		}
+	}
+	return &part
 }

@@ -22,9 +22,8 @@ import (
 //
 // Jobs that are clean (condition.go) are passed over as long as the document is the
 // one that the last plan led to; a caller that puts another one in its place, or asks
-// for something else, has everything looked at again. Reservations and the jobs that
-// draw on them are decided about in every plan, since a slice of one is any job's; so is
-// everything in a stack with a reservation that was launched or that expires.
+// for something else, has everything looked at again. So has a stack with a reservation
+// that was launched or that expires.
 //
 // A plan and its document stay as they are: the next call changes copies.
 type Planner struct {
@@ -38,16 +37,16 @@ type Planner struct {
 
 	premises
 
-	conditions   []condition   // of desired.Jobs
-	seen         []observation // of those that run so
-	dirty        []int         // those of them that are to be looked at, in order
-	index        map[schema.Address]int
-	byID         map[string]recordedJob
-	schedules    schedules
-	dependents   map[schema.Address][]int         // by what they name
-	families     map[schema.Address][]int         // the instances of a job and the jobs of a group
-	members      map[schema.Address][]*schema.Job // the same, as far as it was asked for
+	conditions []condition   // of desired.Jobs
+	seen       []observation // of those that run so
+	dirty      []int         // those of them that are to be looked at, in order
+	index      map[schema.Address]int
+	byID       map[string]recordedJob
+	schedules  schedules
+	relations
+	pools        map[string]sharedPool // the reservations
 	focus        focus
+	check        check
 	takedown     *takedown       // nil: something stays
 	demand       capacity.Demand // of jobs
 	pending      pendingList
@@ -58,6 +57,14 @@ type Planner struct {
 type premises struct {
 	launches
 	money []moneyLevel // how budgets of money stood
+}
+
+// relations are who has to do with whom, as it was declared.
+type relations struct {
+	dependents map[schema.Address][]int         // by what they name
+	families   map[schema.Address][]int         // the instances of a job and the jobs of a group
+	members    map[schema.Address][]*schema.Job // the same, as far as it was asked for
+	drawers    map[string][]int                 // the jobs of a reservation
 }
 
 // launches are what was launched.
@@ -74,6 +81,7 @@ type recordedJob struct {
 
 // Diff is the function of the same name.
 func (p *Planner) Diff(desired *schema.Desired, doc *state.Document, obs *plan.Observed, now time.Time) *plan.Plan {
+	p.check.asked, p.check.differing = nil, nil
 	if doc == p.last && sameDeclarations(desired, &p.declared) && (p.forget.IsZero() || now.Before(p.forget)) && slices.Equal(p.money, moneyLevels(desired, doc, now)) {
 		if made := p.next(doc, obs, now); made != nil {
 			p.plan = made
@@ -136,6 +144,9 @@ func (p *Planner) part(in snapshot.Input) *plan.Plan {
 		in = near.in
 	}
 	looked := snapshot.Take(in).Draft()
+	if narrow {
+		in.Rest.Spent = near.listed.Amounts(looked.Draft)
+	}
 	var dirty []int
 	switch {
 	case !narrow:
@@ -159,17 +170,27 @@ func (p *Planner) part(in snapshot.Input) *plan.Plan {
 	decided := schedule.Schedule(schedule.Input{Conclusion: replaced, Queue: p.queue(replaced.Idle, unblocked)})
 
 	d := reconcile.New(decided)
+	if d.Incomplete {
+		return nil
+	}
 	d.Orphans()
 	d.Monitor()
 	d.ConcludeWaits()
-	if !p.merge(d, dirty, unblocked) {
+	if narrow && p.endsOther(d) || !p.merge(d, dirty, unblocked) {
 		return nil
 	}
-	p.settle(d, dirty, unblocked)
-	p.focus.noteOthers(d)
-	listed, wanted := capacity.Demand{}, p.demand.Clone()
+	listed := capacity.Demand{}
+	var beside besides
 	if narrow {
-		listed = near.listed
+		listed, beside = near.listed, near.beside
+	}
+	p.settle(d, dirty, unblocked, beside.jobs)
+	p.check.compare(p, d, d.Plan.Changes[len(d.Plan.Changes)-len(d.Desired.Jobs):])
+	p.focus.noteOthers(d)
+	p.notePools(d)
+	wanted := p.demand.Clone()
+	if narrow {
+		p.addPools(wanted, beside.pools)
 	}
 	d.CountListed(listed)
 	d.AddPools(wanted)
@@ -181,9 +202,9 @@ func (p *Planner) part(in snapshot.Input) *plan.Plan {
 			return nil
 		}
 	}
-	p.last = d.Plan.Next
+	p.last, p.focus.partial = d.Plan.Next, narrow
 	p.schedules.update(p.last, d.EditedJobs)
-	d.WakeAt(p.schedules.first)
+	d.WakeAt(p.schedules.wake(p.last, dirty))
 	return d.Plan
 }
 

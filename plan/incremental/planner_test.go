@@ -326,16 +326,19 @@ func TestPlannerTakesWhatItIsGiven(t *testing.T) {
 // Who depends on a job must be looked at again when what they are told of it
 // changes.
 func TestSameToOthersIsWhatTheyAreTold(t *testing.T) {
-	want := newJob("a")
-	records := []state.Job{
-		{Status: schema.JobPending}, {Status: schema.JobPending, Reason: "r"}, {Status: schema.JobRunning}, {Status: schema.JobRunning, Ready: true},
-		{Status: schema.JobSucceeded}, {Status: schema.JobFailed, Reason: "r"}, {Status: schema.JobFailed, Reason: "s"}, {Status: schema.JobStopped, Reason: "r"},
+	plain, checked := newJob("a"), newJob("a", healthy)
+	var records []state.Job
+	for _, spec := range []*schema.Job{&plain, &checked} {
+		records = append(records,
+			state.Job{Spec: spec, Status: schema.JobPending}, state.Job{Spec: spec, Status: schema.JobPending, Reason: "r"}, state.Job{Spec: spec, Status: schema.JobRunning},
+			state.Job{Spec: spec, Status: schema.JobRunning, Ready: true}, state.Job{Spec: spec, Status: schema.JobSucceeded}, state.Job{Spec: spec, Status: schema.JobFailed, Reason: "r"},
+			state.Job{Spec: spec, Status: schema.JobFailed, Reason: "s"}, state.Job{Spec: spec, Status: schema.JobStopped, Reason: "r"})
 	}
 	for i := range records {
 		for k := range records {
 			a, b := &records[i], &records[k]
 			for _, dep := range []lifecycle.Dependency{{}, {Ready: true}, {Again: true}} {
-				if told := dep.State(&want, a) == dep.State(&want, b); !told && sameToOthers(a, b) {
+				if told := dep.State(a.Spec, a) == dep.State(b.Spec, b); !told && sameToOthers(a, b) {
 					t.Errorf("%+v of %+v and %+v: they are the same to others, but not what %+v is told", dep, a, b, dep)
 				}
 			}

@@ -1,6 +1,7 @@
 package incremental
 
 import (
+	"slices"
 	"time"
 
 	"github.com/fray-ml/fray/schema"
@@ -46,6 +47,25 @@ func (s *schedules) look(doc *state.Document) {
 			s.first = at
 		}
 	}
+}
+
+// wake is when the next run of a job is due about which a plan did not decide: of the others
+// that plan found out itself.
+func (s *schedules) wake(doc *state.Document, decided []int) time.Time {
+	isDecided := func(of scheduledJob) bool {
+		_, found := slices.BinarySearch(decided, of.job)
+		return found
+	}
+	if !slices.ContainsFunc(s.jobs, isDecided) {
+		return s.first
+	}
+	var first time.Time
+	for _, of := range s.jobs {
+		if at := dueOf(doc, of.addr); !isDecided(of) && !at.IsZero() && (first.IsZero() || at.Before(first)) {
+			first = at
+		}
+	}
+	return first
 }
 
 // update takes in that the records of jobs were changed.

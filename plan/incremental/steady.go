@@ -32,6 +32,11 @@ type observedSlice struct {
 	// What focus knows of it.
 	job      int // its owner
 	shape    capacity.Shape
+	holder   snapshot.Holder
+	load     snapshot.Load // that counts for the holder
+	all      snapshot.Load // that counts for all that there is to share
+	place    string        // where its capacity comes from
+	pool     string        // that it belongs to, "" for none
 	first    time.Duration // when its first host was heard last, see [plan.Heartbeat]; never: it is known to live
 	earliest time.Duration // the same of the host that has been silent for longest
 	listed   int           // in which look it was listed last

@@ -79,6 +79,49 @@ func newTakedown(d *reconcile.Reconciler) *takedown {
 	return t
 }
 
+// sharesNothing reports whether what is decided about a job depends on others only through
+// dependencies: nothing limits what they have together, and no place has failed.
+func sharesNothing(d *reconcile.Reconciler) bool {
+	if len(d.Desired.Reservations)+len(d.Desired.Groups)+len(d.Next.Past)+len(d.Next.ZoneHealth)+len(d.Next.Conditions) > 0 {
+		return false
+	}
+	for i := range d.Desired.Providers {
+		if capacity.LimitOf(d.Desired.Providers[i]) != (plan.Amount{}) {
+			return false
+		}
+	}
+	accounts := d.Accounts()
+	for i := range d.Desired.Namespaces {
+		n := &d.Desired.Namespaces[i]
+		if n.MaxChips != 0 || n.MaxCPU != 0 || n.Budget != 0 || n.IdleTimeout != 0 || len(n.Users) > 0 || n.Cost != (schema.CostBudget{}) {
+			return false
+		}
+	}
+	var first *capacity.Account // by which it is decided who is next
+	for i := range d.Desired.Jobs {
+		want := &d.Desired.Jobs[i]
+		j, r := d.Next.Jobs[want.Addr], &want.Resources
+		if j.Launch != nil || r.Provider == schema.ProviderGCP || r.Reservation != "" || r.Packed || want.Addr.Group != "" {
+			return false
+		}
+		for _, record := range []*state.Job{j, capacity.RecordAs(want, j)} {
+			account := accounts.Of(capacity.SpaceOf(accounts, record), record.Spec.User)
+			if first == nil {
+				first = account[1]
+			}
+			if account[1] != first {
+				return false
+			}
+		}
+	}
+	for _, s := range d.Next.Slices {
+		if s.Spec.On != "" || !s.IdleSince.IsZero() {
+			return false
+		}
+	}
+	return true
+}
+
 // findBlockers finds who goes before whom.
 func (t *takedown) findBlockers(doc *state.Document) {
 	all := make([]schema.Address, 0, len(t.jobs))
@@ -127,8 +170,9 @@ func (t *takedown) judge(d *reconcile.Reconciler, i int) {
 		}
 		seen = append(seen, s)
 	}
-	job.held, job.seen = true, seen
-	t.focus.addSteady(d, j, i, seen)
+	if t.focus.addSteady(d, j, i, seen) {
+		job.held, job.seen = true, seen
+	}
 }
 
 // release has a job be decided about in the next plan.
@@ -196,8 +240,8 @@ func (t *takedown) near(in *snapshot.Input) (*near, bool) {
 		listed = append(listed, t.focus.listedOf(t.jobs[i].seen)...)
 		t.release(i)
 	}
-	for _, i := range t.focus.readMail(in.Obs) {
-		mark(i)
+	for _, s := range t.focus.readMail(in.Obs) {
+		mark(s.job)
 	}
 	for i := range t.jobs {
 		job := &t.jobs[i]
@@ -208,8 +252,8 @@ func (t *takedown) near(in *snapshot.Input) (*near, bool) {
 			n.dirty = append(n.dirty, i)
 		}
 	}
-	n.listed = t.focus.listed.Clone()
-	n.in.Obs = t.focus.observed(in, listed)
+	n.listed = t.focus.sums.listed.Clone()
+	n.in.Obs = t.focus.observed(in, listed, nil)
 	n.in.Doc = t.recordsOf(in.Doc, n.in.Obs, n.dirty)
 	return n, true
 }

@@ -148,8 +148,15 @@ func (d *Claims) comesTrue(w *capacity.Wants) bool {
 func (d *Claims) enduring(b capacity.Bound) snapshot.Load {
 	if d.stays == nil {
 		d.stays = map[capacity.Bound]snapshot.Load{}
-		for _, j := range d.Next.Jobs {
-			if capacity.Endures(j) {
+		if d.Rest != nil {
+			for of, held := range d.Rest.Holders {
+				if of.Endures {
+					addHeld(d.stays, &of, held)
+				}
+			}
+		}
+		for addr, j := range d.Next.Jobs {
+			if capacity.Endures(j) && !d.Rest.Counts(addr) {
 				d.addFreed(d.stays, j.Spec, len(j.Slices)+len(j.Staged))
 			}
 		}
@@ -183,6 +190,20 @@ func (d *Claims) addFreed(sums map[capacity.Bound]snapshot.Load, j *schema.Job, 
 	space := capacity.SpaceOf(d.Accounts(), record)
 	for _, b := range [2]capacity.Bound{{Kind: capacity.OfNamespace, Name: space}, {Kind: capacity.OfUser, Name: j.User, Space: space}} {
 		sums[b] = sums[b].Plus(each, n)
+	}
+}
+
+// addHeld is addFreed of what jobs hold that a part of a stack leaves out.
+func addHeld(sums map[capacity.Bound]snapshot.Load, of *snapshot.Holder, held snapshot.Load) {
+	if of.Reservation != "" {
+		b := capacity.Bound{Kind: capacity.OfPool, Name: of.Reservation}
+		sums[b] = sums[b].Plus(snapshot.Load{Slices: held.Slices}, 1)
+	} else {
+		b := capacity.Bound{Kind: capacity.OfProvider, Name: string(of.Provider)}
+		sums[b] = sums[b].Plus(held, 1)
+	}
+	for _, b := range [2]capacity.Bound{{Kind: capacity.OfNamespace, Name: of.Space}, {Kind: capacity.OfUser, Name: of.User, Space: of.Space}} {
+		sums[b] = sums[b].Plus(held, 1)
 	}
 }
 

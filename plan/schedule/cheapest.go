@@ -64,6 +64,13 @@ func (d *Victims) candidatesFor(u *capacity.Unit, short []capacity.Claim, tight 
 	if d.victims == nil && len(tight) == 0 && !d.mayMakeRoom(u, short) {
 		return nil
 	}
+	if d.Rest != nil {
+		for of := range d.Rest.Holders {
+			if of.Band > u.Band {
+				snapshot.NeedWhole(d.Draft)
+			}
+		}
+	}
 	return d.candidates()
 }
 
@@ -75,17 +82,23 @@ func (d *Victims) mayMakeRoom(u *capacity.Unit, short []capacity.Claim) bool {
 		return true
 	}
 	s := d.Accounts()
-	for _, j := range d.Next.Jobs {
-		if len(j.Slices) == 0 {
-			continue
-		}
-		space := capacity.SpaceOf(s, j)
-		of := [2]capacity.Bound{{Kind: capacity.OfNamespace, Name: space}, {Kind: capacity.OfUser, Name: j.Spec.User, Space: space}}
+	may := func(space, user string, band int) bool {
+		of := [2]capacity.Bound{{Kind: capacity.OfNamespace, Name: space}, {Kind: capacity.OfUser, Name: user, Space: space}}
 		if !slices.ContainsFunc(short, func(c capacity.Claim) bool { return c.Bound == of[0] || c.Bound == of[1] }) {
-			continue
+			return false
 		}
-		accounts := s.Of(space, j.Spec.User)
-		if capacity.BandOrder(j.Spec.Band) > u.Band || accounts[0].IsOverBudget() || accounts[1].IsOverBudget() {
+		accounts := s.Of(space, user)
+		return band > u.Band || accounts[0].IsOverBudget() || accounts[1].IsOverBudget()
+	}
+	if d.Rest != nil {
+		for of := range d.Rest.Holders {
+			if may(of.Space, of.User, of.Band) {
+				return true
+			}
+		}
+	}
+	for _, j := range d.Next.Jobs {
+		if len(j.Slices) > 0 && may(capacity.SpaceOf(s, j), j.Spec.User, capacity.BandOrder(j.Spec.Band)) {
 			return true
 		}
 	}

@@ -216,7 +216,7 @@ func (d *Victims) candidates() []*victim {
 		switch {
 		case j.Status.Ended() || len(j.Slices) == 0:
 			continue
-		case j.Stop || !j.YieldsTo.IsZero() || changing || d.Leaving[addr] || j.Running() && j.Last().StopGeneration != 0:
+		case d.Rest.Counts(addr) || j.Stop || !j.YieldsTo.IsZero() || changing || d.Leaving[addr] || j.Running() && j.Last().StopGeneration != 0:
 			spared[at] = true
 			continue
 		}
@@ -277,6 +277,9 @@ func (d *Victims) enlist(v *victim, j *state.Job, demoted bool) {
 // beyondBudget are the jobs with which the budgets of their namespaces or users
 // are exceeded: they count as batch.
 func (d *Victims) beyondBudget() map[schema.Address]bool {
+	if d.Accounts().AnyOverBudget() {
+		snapshot.NeedWhole(d.Draft)
+	}
 	beyond := map[schema.Address]bool{}
 	held := map[*capacity.Account][]*state.Job{}
 	s := d.Accounts()

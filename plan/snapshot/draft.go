@@ -22,6 +22,8 @@ type Input struct {
 	// Removed are the attributes that plans show of jobs that are deleted, as far as they
 	// were asked for. Plans of one stack may share the map; nil: it is not kept.
 	Removed map[*schema.Job][]plan.AttrChange
+	// Rest is what the others hold where this is a part of a stack, nil: it is the whole.
+	Rest *Rest
 }
 
 // Draft is a copy of a Snapshot that one stage changes: what the plan is made on, and
@@ -52,6 +54,7 @@ type Draft struct {
 	Spent        map[schema.ProviderName]plan.Amount
 	accelerators map[string]accelerators.Shape
 	Money        map[string]*plan.MoneyBudget // by namespace, of those that have one; it does not change
+	Incomplete   bool                         // see NeedWhole
 }
 
 // sharing is what a draft has of its Snapshot as it is, to be copied before it is changed.

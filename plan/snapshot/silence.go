@@ -59,6 +59,9 @@ func (d *Evidence) LostHost(st *schema.SliceStatus) state.Termination {
 func (d *Evidence) isMassSilence() bool {
 	if d.massSilence == nil {
 		silent, all := 0, 0
+		if d.Rest != nil {
+			all = d.Rest.Zoned
+		}
 		for name, st := range d.Listed {
 			hosts := d.Obs.Hosts[name]
 			if st.Spec.Zone == "" || len(hosts) == 0 || st.Phase == schema.SliceDead || st.Phase == schema.SliceDeleting {
