@@ -9,39 +9,30 @@ import (
 
 const (
 	usualGC = 100 // Go's own percentage
-	// manyJobsGC is the pace of the garbage collector above the floor: most of what a large
+	// smallGC is that of a small heap, and largeGC that of a large one: most of what a large
 	// plan allocates stays in use until it is shown.
-	manyJobsGC = 30
-	// smallHeap is how large a heap may grow before it is collected, and heapOfJob by how much
-	// more for each job: about half of what a plan needs in the end.
-	smallHeap = 48 << 20
-	heapOfJob = 2 << 10
+	smallGC = 200
+	largeGC = 35
+	// garbageRoom is how many bytes of garbage are worth no collection in between.
+	garbageRoom = 128 << 20
 )
 
-// Collection has the garbage of a plan collected late: while a heap is small, collecting it
-// often costs more than it saves.
+// Collection has the garbage of a plan collected by what is in use: while that is little,
+// collecting often costs more than it saves; when it is much, the garbage costs memory.
 type Collection struct {
 	mu    sync.Mutex
 	ended bool
-	floor uint64 // bytes
 }
 
-// CollectLate begins a Collection. It does nothing where a user has set a percentage.
-func CollectLate() *Collection {
-	c := &Collection{floor: smallHeap}
+// BeginCollection begins a Collection. It does nothing where a user has set a percentage.
+func BeginCollection() *Collection {
+	c := &Collection{}
 	if was := debug.SetGCPercent(usualGC); was != usualGC {
 		debug.SetGCPercent(was)
 		c.ended = true
 	}
 	c.adjust()
 	return c
-}
-
-// Jobs states how many jobs are planned.
-func (c *Collection) Jobs(n int) {
-	c.mu.Lock()
-	c.floor = max(smallHeap, uint64(n)*heapOfJob)
-	c.mu.Unlock()
 }
 
 // End restores the usual pace.
@@ -61,19 +52,24 @@ func (c *Collection) adjust() {
 	if c.ended {
 		return
 	}
-	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-	metrics.Read(live)
-	used := uint64(1 << 20)
-	if live[0].Value.Kind() == metrics.KindUint64 {
-		used = max(used, live[0].Value.Uint64())
-	}
-	percent := manyJobsGC
-	if c.floor > used {
-		percent = max(percent, int(100*(c.floor-used)/used))
-	}
-	debug.SetGCPercent(percent)
+	debug.SetGCPercent(percentFor(liveBytes()))
 	runtime.AddCleanup(&collected{by: c}, (*Collection).adjust, c)
 }
 
 // collected is garbage: the next collection finds it.
 type collected struct{ by *Collection }
+
+// liveBytes is how much of the heap was in use at the last collection.
+func liveBytes() uint64 {
+	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(live)
+	if live[0].Value.Kind() != metrics.KindUint64 {
+		return 0
+	}
+	return live[0].Value.Uint64()
+}
+
+// percentFor is the percentage for so many bytes in use.
+func percentFor(live uint64) int {
+	return int(min(smallGC, max(largeGC, 100*garbageRoom/max(live, 1))))
+}

@@ -31,7 +31,7 @@ with what ends running work on top. fray show --markdown PLANFILE writes the sam
 the plan that --out saved.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			garbage := proposal.CollectLate()
+			garbage := proposal.BeginCollection()
 			defer garbage.End()
 			limit, err := review.Limit(cmd, flags.JSON)
 			if err != nil {
@@ -42,7 +42,6 @@ the plan that --out saved.`,
 			if err != nil {
 				return err
 			}
-			garbage.Jobs(len(l.Desired.Jobs))
 			p, err := proposal.Preview(ctx, l, c)
 			if err != nil {
 				return err
