@@ -95,24 +95,32 @@ func (l *attrList) text(path string, t schema.Text) {
 // since a word's neighbours often tell what it is.
 func (l *attrList) words(path string, words []schema.Text) {
 	plain := make([]string, 0, len(words))
-	var token strings.Builder
 	sensitive, unknown := false, false
 	for _, w := range words {
 		sensitive = sensitive || w.IsSensitive()
 		unknown = unknown || w.IsUnknown()
 		plain = append(plain, w.String())
-		if data, err := json.Marshal(w); err == nil {
-			token.Write(data)
-		}
 	}
 	switch {
 	case sensitive:
-		l.attrs = append(l.attrs, Attr{path: path, sensitive: true, token: token.String()})
+		l.attrs = append(l.attrs, Attr{path: path, sensitive: true, token: tokenOf(words)})
 	case unknown:
 		l.attrs = append(l.attrs, Attr{path: path, unknown: true})
 	default:
 		l.add(path, plain, len(plain) == 0)
 	}
+}
+
+// tokenOf stands for a list of Texts in comparisons: those in clear are left out, and so
+// compare as changed.
+func tokenOf(words []schema.Text) string {
+	var token strings.Builder
+	for _, w := range words {
+		if data, err := json.Marshal(w); err == nil {
+			token.Write(data)
+		}
+	}
+	return token.String()
 }
 
 func shortSum(sum string) string { return sum[:min(12, len(sum))] }

@@ -307,6 +307,9 @@ func (d *Jobs) Removals() {
 
 // undeclared are the recorded jobs that are desired no more, in address order.
 func (d *Jobs) undeclared() []schema.Address {
+	if len(d.Doc.Jobs) == 0 {
+		return nil
+	}
 	wanted, recorded := make(map[schema.Address]bool, len(d.Desired.Jobs)), 0
 	for i := range d.Desired.Jobs {
 		addr := d.Desired.Jobs[i].Addr

@@ -51,7 +51,7 @@ const fewUnits = 100
 // isHeld reports whether some of a unit without slices waits for what it depends on.
 func (d *Placer) isHeld(u *capacity.Unit) bool {
 	return slices.ContainsFunc(u.Jobs, func(want *schema.Job) bool {
-		return d.Placeable(want) && len(d.Next.Jobs[want.Addr].Slices) == 0 && !d.Unmet(want, u.Jobs).None()
+		return len(want.DependsOn)+len(want.Uses) > 0 && d.Placeable(want) && len(d.Next.Jobs[want.Addr].Slices) == 0 && !d.Unmet(want, u.Jobs).None()
 	})
 }
 
