@@ -132,7 +132,7 @@ func (e *JobDecoder) Command(j *schema.Job) {
 		return
 	}
 	out := e.Eval(x, e.instance)
-	j.Command = e.textsOf(x, out)
+	j.Command = textsOf(e.Decoder, x, out)
 	if out.OK && out.Value.IsKnown() && (out.Value.IsNull() || j.Command != nil && emptyCommand(j.Command)) {
 		e.ErrorAt(x.Expr.Range(), "Invalid value for command", "The command has no program. Write one, such as [\"python\", \"-m\", \"train\"].")
 	}

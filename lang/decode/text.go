@@ -21,11 +21,11 @@ func (e *Decoder) texts(s eval.RepetitionData, x *configs.Expression) []schema.T
 	if x == nil {
 		return nil
 	}
-	return e.textsOf(x, e.Eval(x, s))
+	return textsOf(e, x, e.Eval(x, s))
 }
 
 // textsOf decodes the list of Texts that an attribute came to.
-func (e *Decoder) textsOf(x *configs.Expression, out configs.Result) []schema.Text {
+func textsOf(e *Decoder, x *configs.Expression, out configs.Result) []schema.Text {
 	if !out.OK || !e.Keepable(x, out) {
 		return nil
 	}

@@ -40,7 +40,9 @@ func (d *Placer) Place(jobs []*schema.Job) {
 	for d.turn = q.next(); d.turn != nil; d.turn = q.next() {
 		d.placeUnit(d.turn.Jobs)
 		if done++; done == len(fresh)/8 && done > fewUnits {
-			d.Expect(8*(len(d.Plan.Actions)-actions), 8*(len(d.Waits)-waits))
+			// Of a million jobs the lists would be copied again and again as they grow.
+			d.Plan.Actions = slices.Grow(d.MutableActions(), 8*(len(d.Plan.Actions)-actions))
+			d.Waits = slices.Grow(d.Waits, 8*(len(d.Waits)-waits))
 		}
 	}
 }

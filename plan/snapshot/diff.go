@@ -98,13 +98,6 @@ func (d *Draft) Act(a plan.Action) {
 	}
 }
 
-// Expect makes room for so many more actions and waits: of a million jobs they would be
-// copied again and again as their lists grow.
-func (d *Draft) Expect(actions, waits int) {
-	d.Plan.Actions = slices.Grow(d.MutableActions(), actions)
-	d.Waits = slices.Grow(d.Waits, waits)
-}
-
 // WakeAt asks to be called again at t, when time alone changes something.
 func (d *Draft) WakeAt(t time.Time) {
 	if t.After(d.Now) && (d.Plan.Wake.IsZero() || t.Before(d.Plan.Wake)) {
