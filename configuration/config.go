@@ -277,11 +277,15 @@ func (l *Loaded) Prepare(cfg *schema.Config) (schema.Desired, error) {
 		desired = Unprotected(desired)
 	}
 	digests := map[string]string{}
+	own := len(desired.Jobs) > 0 && &desired.Jobs[0] != &cfg.Desired.Jobs[0] // else they are those of cfg
 	for i := range desired.Jobs {
-		env := &desired.Jobs[i].Environment
-		if env.Project == "" {
+		if desired.Jobs[i].Environment.Project == "" {
 			continue
 		}
+		if !own {
+			desired.Jobs, own = slices.Clone(desired.Jobs), true
+		}
+		env := &desired.Jobs[i].Environment
 		sum, known := digests[env.Project]
 		if !known {
 			if sum, err = l.measure(env.Project); err != nil {

@@ -15,7 +15,7 @@ func (c *Change) Explain(causes *state.ChangeCauses) {
 	}
 	var paths []string
 	for i := range c.Attrs {
-		a := &c.Attrs[i]
+		a := c.Attrs[i]
 		if a.Verb == VerbNone {
 			continue
 		}

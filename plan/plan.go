@@ -185,8 +185,8 @@ type Change struct {
 	Verb   Verb           `json:"action"`
 	Reason string         `json:"reason,omitempty"` // where the verb does not follow from the attributes, and why they changed
 	// ActionReason is why it is replaced or deleted; Reason says it in words.
-	ActionReason ActionReason `json:"action_reason,omitempty"`
-	Attrs        []AttrChange `json:"attributes,omitempty"`
+	ActionReason ActionReason  `json:"action_reason,omitempty"`
+	Attrs        []*AttrChange `json:"attributes,omitempty"`
 }
 
 // AttrChange is one attribute of a Change, in the order of the language

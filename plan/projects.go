@@ -37,7 +37,7 @@ func (p *Plan) BundleChanges() []BundleChange {
 // bundle is the attribute of a change by which the files of its project change.
 func (c *Change) bundle() *AttrChange {
 	for i := range c.Attrs {
-		a := &c.Attrs[i]
+		a := c.Attrs[i]
 		if a.Path == BundlePath && a.Verb != VerbNone && len(a.Before) > 0 && len(a.After) > 0 {
 			return a
 		}

@@ -78,8 +78,8 @@ func sampled(t *testing.T) policy.Input {
 	}}
 	doc.Resources = map[schema.Address]state.Resource{pool.Addr: {Reservation: &pool, Since: now.Add(-time.Hour)}}
 	p := &plan.Plan{Next: &state.Document{Desired: after}, Changes: []plan.Change{
-		{Addr: after.Jobs[0].Addr, Verb: plan.VerbCreate, Attrs: []plan.AttrChange{{Path: "environment.env.TOKEN", Sensitive: true, Verb: plan.VerbCreate}}},
-		{Addr: before.Addr, Verb: plan.VerbReplace, ActionReason: plan.ReplaceBecauseUpdate, Attrs: []plan.AttrChange{
+		{Addr: after.Jobs[0].Addr, Verb: plan.VerbCreate, Attrs: []*plan.AttrChange{{Path: "environment.env.TOKEN", Sensitive: true, Verb: plan.VerbCreate}}},
+		{Addr: before.Addr, Verb: plan.VerbReplace, ActionReason: plan.ReplaceBecauseUpdate, Attrs: []*plan.AttrChange{
 			{Path: "resources.tpu", Before: json.RawMessage(`"v5p-8"`), After: json.RawMessage(`"v5p-16"`), Verb: plan.VerbReplace},
 			{Path: "stop_grace", Before: json.RawMessage(`"1s"`), After: json.RawMessage(`"1s"`), Verb: plan.VerbNone},
 		}},

@@ -10,7 +10,7 @@ import (
 
 // sampleInput has one of each of what a plan has several of.
 func sampleInput() policy.Input {
-	in := policy.Input{Changes: []policy.Change{{Change: plan.Change{Verb: plan.VerbNone, Attrs: []plan.AttrChange{{}}}}}}
+	in := policy.Input{Changes: []policy.Change{{Change: plan.Change{Verb: plan.VerbNone, Attrs: []*plan.AttrChange{{}}}}}}
 	in.After = schema.Desired{
 		Providers: []schema.Provider{{}}, Namespaces: []schema.Namespace{{}}, Reservations: []schema.Reservation{{}},
 		Groups: []schema.JobGroup{{}}, Jobs: []schema.Job{{}},

@@ -161,7 +161,7 @@ func identity(addr schema.Address) map[string]cty.Value {
 func changeValue(c *policy.Change) cty.Value {
 	attrs := make([]cty.Value, 0, len(c.Attrs))
 	for i := range c.Attrs {
-		attrs = append(attrs, attributeValue(&c.Attrs[i]))
+		attrs = append(attrs, attributeValue(c.Attrs[i]))
 	}
 	parts := identity(c.Addr)
 	maps.Copy(parts, map[string]cty.Value{

@@ -279,6 +279,11 @@ func decodePlan(data []byte) (*Plan, error) {
 	if err := d.Decode(&saved); err != nil {
 		return nil, fmt.Errorf("%w: %w", errPlanDamaged, err)
 	}
+	for i := range saved.Changes {
+		if slices.Contains(saved.Changes[i].Attrs, nil) {
+			return nil, fmt.Errorf("%w: the change of %s has an attribute without content", errPlanDamaged, saved.Changes[i].Addr)
+		}
+	}
 	return &saved, nil
 }
 

@@ -1,10 +1,12 @@
 package schema
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -42,6 +44,84 @@ func DigestOf(spec any) (Digest, error) {
 	if err != nil {
 		return "", fmt.Errorf("digest of %T: %w", spec, err)
 	}
+	return digestOf(data), nil
+}
+
+func digestOf(data []byte) Digest {
 	sum := sha256.Sum256(data)
-	return Digest(fmt.Sprintf("v%d:%s", digestVersion, hex.EncodeToString(sum[:]))), nil
+	text := append(make([]byte, 0, 3+2*sha256.Size), 'v')
+	text = append(strconv.AppendInt(text, digestVersion, 10), ':')
+	return Digest(hex.AppendEncode(text, sum[:]))
+}
+
+// Digester returns the digests of jobs, each as [DigestOf] does. What a job has in common with
+// the one before, as instances of one block do, it does not encode again. The zero Digester
+// is ready to use.
+type Digester struct {
+	last *Job
+	rest []byte // what follows the command in the encoding of last
+	text []byte // of the last encoding, to be used again
+}
+
+// Of is the digest of a job.
+func (d *Digester) Of(j *Job) (Digest, error) {
+	head, ok := appendHead(d.text[:0], j)
+	if !ok {
+		return DigestOf(j)
+	}
+	if d.last == nil || !AlikeJobs(d.last, j) {
+		data, err := json.Marshal(j.withoutSensitive())
+		rest, found := bytes.CutPrefix(data, head)
+		if err != nil || !found {
+			return DigestOf(j)
+		}
+		d.last, d.rest = j, rest
+	}
+	d.text = append(head, d.rest...)
+	return digestOf(d.text), nil
+}
+
+// appendHead appends the encoding of a job up to the end of its command. It reports false for
+// a command that cannot be encoded.
+func appendHead(b []byte, j *Job) ([]byte, bool) {
+	b = appendString(append(b, `{"addr":`...), j.Addr.String())
+	b = appendString(append(b, `,"namespace":`...), j.Namespace)
+	b = append(b, `,"command":`...)
+	if j.Command == nil {
+		return append(b, "null"...), true
+	}
+	b = append(b, '[')
+	for i, word := range j.Command {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		if word.form == textPlain {
+			b = appendString(b, word.value)
+			continue
+		}
+		data, err := json.Marshal(word)
+		if err != nil {
+			return b, false
+		}
+		b = append(b, data...)
+	}
+	return append(b, ']'), true
+}
+
+// appendString appends a string as encoding/json writes it.
+func appendString(b []byte, s string) []byte {
+	start := len(b)
+	b = append(b, '"')
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '"' || c == '\\':
+			b = append(b, '\\', c)
+		case c < ' ' || c > '~' || c == '<' || c == '>' || c == '&':
+			data, _ := json.Marshal(s) // a string can always be encoded
+			return append(b[:start], data...)
+		default:
+			b = append(b, c)
+		}
+	}
+	return append(b, '"')
 }

@@ -5,12 +5,18 @@ import (
 	"slices"
 )
 
-// Seal returns a copy of d with every secret in clear replaced by a sealed one;
-// d is not changed. Only what was sealed can be encoded.
+// Seal returns d with every secret in clear replaced by a sealed one; d is not changed, and
+// what has no secrets is shared with it. Only what was sealed can be encoded.
 func (d Desired) Seal(s Sealer) (Desired, error) {
-	jobs := make([]Job, len(d.Jobs))
+	var jobs []Job // a copy, once there is a secret: there may be a million of them
 	for i := range d.Jobs {
-		j := d.Jobs[i]
+		if !d.Jobs[i].hasSecret() {
+			continue
+		}
+		if jobs == nil {
+			jobs = slices.Clone(d.Jobs)
+		}
+		j := jobs[i]
 		var err error
 		if j.Sensitive, err = j.sealSources(s); err != nil {
 			return Desired{}, err
@@ -23,7 +29,7 @@ func (d Desired) Seal(s Sealer) (Desired, error) {
 		}
 		jobs[i] = j
 	}
-	if d.Jobs != nil {
+	if jobs != nil {
 		d.Jobs = jobs
 	}
 	var err error

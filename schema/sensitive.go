@@ -39,6 +39,20 @@ func (j *Job) sealSources(s Sealer) ([]Text, error) {
 	return sortedTexts(sealed), nil
 }
 
+// hasSecret reports whether there is a secret in clear to be sealed.
+func (j *Job) hasSecret() bool {
+	isSecret := func(t Text) bool { return t.form == textSecret }
+	if slices.ContainsFunc(j.Command, isSecret) {
+		return true
+	}
+	for _, t := range j.Environment.Env {
+		if isSecret(t) {
+			return true
+		}
+	}
+	return false
+}
+
 // withoutSensitive is what the job is.
 func (j *Job) withoutSensitive() *Job {
 	if len(j.Sensitive) == 0 {

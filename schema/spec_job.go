@@ -144,11 +144,24 @@ type Health struct {
 // EqualJobs reports whether two specs are the same, field by field. It spares
 // most jobs of most Diffs the digest, which costs a hundred times as much.
 func EqualJobs(a, b *Job) bool {
-	return a.Addr == b.Addr && a.Namespace == b.Namespace &&
+	return a.Addr == b.Addr && slices.Equal(a.Command, b.Command) && equalBesides(a, b)
+}
+
+// AlikeJobs reports whether two specs differ in nothing but their addresses and commands, as
+// instances of one block mostly do.
+func AlikeJobs(a, b *Job) bool {
+	x, y := &a.Lifecycle, &b.Lifecycle
+	return equalBesides(a, b) && x.PreventDestroy == y.PreventDestroy && x.CreateBeforeDestroy == y.CreateBeforeDestroy &&
+		x.Trigger == y.Trigger && slices.Equal(x.Ignore, y.Ignore) && slices.Equal(x.TriggeredBy, y.TriggeredBy)
+}
+
+// equalBesides compares what two jobs are beside their addresses, commands and lifecycles.
+func equalBesides(a, b *Job) bool {
+	return a.Namespace == b.Namespace &&
 		a.StopGrace == b.StopGrace && a.Timeout == b.Timeout &&
 		a.SchedulingTimeout == b.SchedulingTimeout && a.User == b.User &&
 		a.Priority == b.Priority && a.Band == b.Band && a.Retries == b.Retries &&
-		slices.Equal(a.Command, b.Command) && maps.Equal(a.Labels, b.Labels) &&
+		maps.Equal(a.Labels, b.Labels) &&
 		slices.Equal(a.DependsOn, b.DependsOn) && slices.Equal(a.Uses, b.Uses) &&
 		equalResources(&a.Resources, &b.Resources) &&
 		equalEnvironments(&a.Environment, &b.Environment) &&

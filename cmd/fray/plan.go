@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
@@ -10,14 +9,6 @@ import (
 	"github.com/fray-ml/fray/proposal"
 	"github.com/fray-ml/fray/savedplan"
 	"github.com/fray-ml/fray/terminal"
-)
-
-const (
-	// manyJobs is from where on the memory of a plan matters more than its processor time.
-	manyJobs = 10_000
-	// manyJobsGC is the pace of the garbage collector then: most of what a plan allocates
-	// stays in use until it is shown.
-	manyJobsGC = 40
 )
 
 func planCommand(a *terminal.Terminal) *cobra.Command {
@@ -40,6 +31,8 @@ with what ends running work on top. fray show --markdown PLANFILE writes the sam
 the plan that --out saved.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
+			garbage := proposal.BeginCollection()
+			defer garbage.End()
 			limit, err := review.Limit(cmd, flags.JSON)
 			if err != nil {
 				return err
@@ -48,9 +41,6 @@ the plan that --out saved.`,
 			l, c, err := proposal.Read(ctx, a, args, &flags, out != "") // a saved plan needs a key that stays
 			if err != nil {
 				return err
-			}
-			if len(l.Desired.Jobs) >= manyJobs {
-				defer debug.SetGCPercent(debug.SetGCPercent(manyJobsGC))
 			}
 			p, err := proposal.Preview(ctx, l, c)
 			if err != nil {

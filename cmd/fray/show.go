@@ -70,7 +70,7 @@ func showState(a *terminal.Terminal, doc *state.Document) error {
 			if err != nil {
 				return fmt.Errorf("show %s: %w", d.Addr, err)
 			}
-			r.Attrs = append(r.Attrs, plan.AttrChange{Path: f.name, Before: value, After: value, Verb: plan.VerbNone})
+			r.Attrs = append(r.Attrs, &plan.AttrChange{Path: f.name, Before: value, After: value, Verb: plan.VerbNone})
 		}
 		records = append(records, r)
 	}

@@ -131,11 +131,14 @@ func (e *JobDecoder) Command(j *schema.Job) {
 		e.withoutCommand(j)
 		return
 	}
-	j.Command = e.texts(e.instance, x)
-	if out := e.Eval(x, e.instance); out.OK && out.Value.IsKnown() && (out.Value.IsNull() || j.Command != nil && emptyCommand(j.Command)) {
+	out := e.Eval(x, e.instance)
+	j.Command = textsOf(e.Decoder, x, out)
+	if out.OK && out.Value.IsKnown() && (out.Value.IsNull() || j.Command != nil && emptyCommand(j.Command)) {
 		e.ErrorAt(x.Expr.Range(), "Invalid value for command", "The command has no program. Write one, such as [\"python\", \"-m\", \"train\"].")
 	}
-	j.Command = slices.Concat(j.Command, e.texts(e.instance, e.decl.Block.Attr("args")))
+	if args := e.decl.Block.Attr("args"); args != nil {
+		j.Command = slices.Concat(j.Command, e.texts(e.instance, args))
+	}
 }
 
 func emptyCommand(words []schema.Text) bool { return len(words) == 0 || words[0] == schema.Plain("") }

@@ -21,7 +21,11 @@ func (e *Decoder) texts(s eval.RepetitionData, x *configs.Expression) []schema.T
 	if x == nil {
 		return nil
 	}
-	out := e.Eval(x, s)
+	return textsOf(e, x, e.Eval(x, s))
+}
+
+// textsOf decodes the list of Texts that an attribute came to.
+func textsOf(e *Decoder, x *configs.Expression, out configs.Result) []schema.Text {
 	if !out.OK || !e.Keepable(x, out) {
 		return nil
 	}

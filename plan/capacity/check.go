@@ -2,6 +2,7 @@ package capacity
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/plan/snapshot"
@@ -32,7 +33,11 @@ func Check(desired *schema.Desired) []plan.Problem {
 		}
 		r := &smallEnough(desired, job).Resources
 		spec := schema.SliceSpec{TPU: r.TPU, GPU: r.GPU, CPU: r.CPU, Memory: r.Memory, Hosts: 1}
-		c.need(placement{unit: UnitOf(job), from: string(r.Provider)}, plan.Amount{}.Times(c.sizer.AmountOf(&spec), r.Slices))
+		p, need := placement{unit: UnitOf(job), from: string(r.Provider)}, plan.Amount{}.Times(c.sizer.AmountOf(&spec), r.Slices)
+		if p.unit == job.Addr && c.fits(desired.Providers, p.from, need) {
+			continue // nothing is placed with it
+		}
+		c.need(p, need)
 	}
 	c.pools(pools)
 	c.packed(pools)
@@ -40,6 +45,13 @@ func Check(desired *schema.Desired) []plan.Problem {
 	c.gpus(desired)
 	c.spaces(desired)
 	return c.problems
+}
+
+// fits reports whether a provider could ever hold what is needed of it.
+func (c *checker) fits(providers []schema.Provider, from string, need plan.Amount) bool {
+	return !slices.ContainsFunc(providers, func(p schema.Provider) bool {
+		return string(p.Name) == from && need.Exceeds(plan.Amount{}, LimitOf(p))
+	})
 }
 
 // placement is what is placed whole, from one pool or provider.

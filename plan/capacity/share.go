@@ -16,17 +16,28 @@ func RecordAs(want *schema.Job, j *state.Job) *state.Job {
 }
 
 // Recount counts a job in another way than before.
-func (s *Accounts) Recount(addr schema.Address, is Holding) {
-	was := s.Held(addr)
+func (s *Accounts) Recount(addr schema.Address, is Holding) { s.recount(addr, s.Held(addr), is) }
+
+func (s *Accounts) recount(addr schema.Address, was, is Holding) {
 	s.count(&was, -1)
 	s.count(&is, 1)
-	s.held[addr] = is
+	s.note(addr, is)
+}
+
+// note keeps what a job was counted with. Most jobs are counted with the same.
+func (s *Accounts) note(addr schema.Address, is Holding) {
+	kept := s.kinds[is]
+	if kept == nil {
+		kept = &is
+		s.kinds[is] = kept
+	}
+	s.held[addr] = kept
 }
 
 // Held is what a job was counted with.
 func (s *Accounts) Held(addr schema.Address) Holding {
-	if h, changed := s.held[addr]; changed {
-		return h
+	if h := s.held[addr]; h != nil {
+		return *h
 	}
 	return s.recorded(addr)
 }
@@ -107,7 +118,8 @@ type Accounts struct {
 	All      snapshot.Load // that there is to share
 	spaces   map[string]*Account
 	declared map[string]*schema.Namespace
-	held     map[schema.Address]Holding   // what was counted for a job whose record may differ from the given document's
+	kinds    map[Holding]*Holding
+	held     map[schema.Address]*Holding  // of kinds: what was counted for a job whose record may differ from the given document's
 	recorded func(schema.Address) Holding // what was counted for others
 }
 
@@ -130,7 +142,7 @@ func (d *Pools) Accounts() *Accounts {
 		return d.shares
 	}
 	d.shares = &Accounts{
-		All: d.shareable(), spaces: map[string]*Account{}, held: make(map[schema.Address]Holding, len(d.EditedJobs)),
+		All: d.shareable(), spaces: map[string]*Account{}, held: make(map[schema.Address]*Holding, len(d.EditedJobs)), kinds: map[Holding]*Holding{},
 		declared: make(map[string]*schema.Namespace, len(d.Desired.Namespaces)), recorded: func(addr schema.Address) Holding { return holdingOf(d, d.Doc, addr) },
 	}
 	for i := range d.Desired.Namespaces {
@@ -149,7 +161,7 @@ func (d *Pools) Accounts() *Accounts {
 		}
 	}
 	for _, addr := range d.EditedJobs {
-		d.shares.held[addr] = holdingOf(d, d.Next, addr)
+		d.shares.note(addr, holdingOf(d, d.Next, addr))
 	}
 	return d.shares
 }
@@ -199,7 +211,7 @@ func (d *Pools) Moving() map[schema.Address]Holding {
 			if moving == nil {
 				moving = map[schema.Address]Holding{}
 			}
-			moving[addr] = is
+			moving[addr] = *is
 		}
 	}
 	return moving
@@ -248,7 +260,7 @@ func (d *Pools) Tally(addr schema.Address) {
 		is.Moves, is.ToSpace, is.ToUser = true, was.ToSpace, was.ToUser
 	}
 	if was != is {
-		d.shares.Recount(addr, is)
+		d.shares.recount(addr, was, is)
 	}
 }
 

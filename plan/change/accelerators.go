@@ -20,7 +20,7 @@ func keepAccelerators(want, recorded *schema.Job, _ string) {
 // KeepAlternative takes changes of what a job may run on for changes that touch nothing,
 // where what it has is among it before and after: inUse, "" while it has none of its
 // alternatives yet.
-func KeepAlternative(attrs []plan.AttrChange, cur, want *schema.Job, inUse schema.Accelerator) {
+func KeepAlternative(attrs []*plan.AttrChange, cur, want *schema.Job, inUse schema.Accelerator) {
 	was, is := &cur.Resources, &want.Resources
 	if len(was.Accelerators)+len(is.Accelerators) == 0 {
 		return
@@ -29,7 +29,7 @@ func KeepAlternative(attrs []plan.AttrChange, cur, want *schema.Job, inUse schem
 		return
 	}
 	for i := range attrs {
-		if a := &attrs[i]; a.Verb == plan.VerbReplace && isAccelerator(a.Path) {
+		if a := attrs[i]; a.Verb == plan.VerbReplace && isAccelerator(a.Path) {
 			a.Verb = plan.VerbUpdate
 		}
 	}

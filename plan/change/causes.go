@@ -21,7 +21,7 @@ type Sources struct {
 // known already stays known: what it is of has not been carried out yet.
 func Causes(doc *state.Document, from Sources) map[schema.Address]state.ChangeCauses {
 	found := map[schema.Address]state.ChangeCauses{}
-	add := func(addr schema.Address, attrs []plan.AttrChange, known *state.ChangeCauses) {
+	add := func(addr schema.Address, attrs []*plan.AttrChange, known *state.ChangeCauses) {
 		if c := from.causes(addr, attrs, known); !c.IsZero() {
 			found[addr] = c
 		}
@@ -64,10 +64,10 @@ func Causes(doc *state.Document, from Sources) map[schema.Address]state.ChangeCa
 	return found
 }
 
-func (from Sources) causes(addr schema.Address, attrs []plan.AttrChange, known *state.ChangeCauses) state.ChangeCauses {
+func (from Sources) causes(addr schema.Address, attrs []*plan.AttrChange, known *state.ChangeCauses) state.ChangeCauses {
 	var c state.ChangeCauses
 	for i := range attrs {
-		a := &attrs[i]
+		a := attrs[i]
 		if a.Verb == plan.VerbNone {
 			continue
 		}

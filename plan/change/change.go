@@ -31,6 +31,9 @@ func (l *attrList) add(path string, value any, zero bool) {
 	l.attrs = append(l.attrs, Attr{path: path, value: encode(value)})
 }
 
+// maxPlain is a number that JSON writes without an exponent, as all smaller ones.
+const maxPlain = 1e15
+
 // encode is json.Marshal with a short way for what specs mostly hold.
 func encode(value any) json.RawMessage {
 	switch v := value.(type) {
@@ -38,6 +41,12 @@ func encode(value any) json.RawMessage {
 		return strconv.AppendBool(nil, v)
 	case int:
 		return strconv.AppendInt(nil, int64(v), 10)
+	case float64:
+		if n := int64(v); v != 0 && float64(n) == v && n > -maxPlain && n < maxPlain {
+			return strconv.AppendInt(nil, n, 10)
+		}
+	case schema.ProviderName:
+		return encode(string(v))
 	case schema.Duration:
 		return json.RawMessage(`"` + v.String() + `"`)
 	case string:
@@ -86,24 +95,32 @@ func (l *attrList) text(path string, t schema.Text) {
 // since a word's neighbours often tell what it is.
 func (l *attrList) words(path string, words []schema.Text) {
 	plain := make([]string, 0, len(words))
-	var token strings.Builder
 	sensitive, unknown := false, false
 	for _, w := range words {
 		sensitive = sensitive || w.IsSensitive()
 		unknown = unknown || w.IsUnknown()
 		plain = append(plain, w.String())
-		if data, err := json.Marshal(w); err == nil {
-			token.Write(data)
-		}
 	}
 	switch {
 	case sensitive:
-		l.attrs = append(l.attrs, Attr{path: path, sensitive: true, token: token.String()})
+		l.attrs = append(l.attrs, Attr{path: path, sensitive: true, token: tokenOf(words)})
 	case unknown:
 		l.attrs = append(l.attrs, Attr{path: path, unknown: true})
 	default:
 		l.add(path, plain, len(plain) == 0)
 	}
+}
+
+// tokenOf stands for a list of Texts in comparisons: those in clear are left out, and so
+// compare as changed.
+func tokenOf(words []schema.Text) string {
+	var token strings.Builder
+	for _, w := range words {
+		if data, err := json.Marshal(w); err == nil {
+			token.Write(data)
+		}
+	}
+	return token.String()
 }
 
 func shortSum(sum string) string { return sum[:min(12, len(sum))] }
@@ -173,7 +190,7 @@ func (l *attrList) namespaceAttrs(n *schema.Namespace) {
 
 // ChangedAttrs merges two flattened specs, of which one may be nil. Attributes that are only in one are
 // its creation or removal; equal ones have VerbNone.
-func ChangedAttrs(before, after []Attr) []plan.AttrChange {
+func ChangedAttrs(before, after []Attr) []*plan.AttrChange {
 	var old map[string]*Attr
 	if len(before) > 0 {
 		old = make(map[string]*Attr, len(before))
@@ -181,7 +198,7 @@ func ChangedAttrs(before, after []Attr) []plan.AttrChange {
 	for i := range before {
 		old[before[i].path] = &before[i]
 	}
-	out := make([]plan.AttrChange, 0, max(len(before), len(after)))
+	values := make([]plan.AttrChange, 0, max(len(before), len(after)))
 	for i := range after {
 		a := &after[i]
 		b := old[a.path]
@@ -195,7 +212,7 @@ func ChangedAttrs(before, after []Attr) []plan.AttrChange {
 		} else if before == nil {
 			c.Verb = plan.VerbCreate
 		}
-		out = append(out, hidden(c))
+		values = append(values, hidden(c))
 	}
 	for i := range before {
 		b := &before[i]
@@ -206,7 +223,16 @@ func ChangedAttrs(before, after []Attr) []plan.AttrChange {
 		if after != nil {
 			c.Verb = attrVerb(b.path)
 		}
-		out = append(out, hidden(c))
+		values = append(values, hidden(c))
+	}
+	return pointers(values)
+}
+
+// pointers are those of some attributes.
+func pointers(values []plan.AttrChange) []*plan.AttrChange {
+	out := make([]*plan.AttrChange, len(values))
+	for i := range values {
+		out[i] = &values[i]
 	}
 	return out
 }
@@ -223,7 +249,7 @@ func hidden(c plan.AttrChange) plan.AttrChange {
 }
 
 // Strongest is the verb that all attribute changes together cause.
-func Strongest(attrs []plan.AttrChange) plan.Verb {
+func Strongest(attrs []*plan.AttrChange) plan.Verb {
 	verb := plan.VerbNone
 	for i := range attrs {
 		switch v := attrs[i].Verb; {

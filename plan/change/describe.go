@@ -12,8 +12,8 @@ import (
 // Described is something that was carried out, as the state records it.
 type Described struct {
 	Addr  schema.Address
-	Job   *state.Job        // nil for what has no processes
-	Attrs []plan.AttrChange // of its spec, every one as it is: Before and After are equal
+	Job   *state.Job         // nil for what has no processes
+	Attrs []*plan.AttrChange // of its spec, every one as it is: Before and After are equal
 }
 
 // Describe lists everything in a state in address order, with its attributes as
@@ -31,7 +31,7 @@ func Describe(doc *state.Document) []Described {
 	return all
 }
 
-func unchanged(attrs []Attr) []plan.AttrChange {
+func unchanged(attrs []Attr) []*plan.AttrChange {
 	out := ChangedAttrs(attrs, attrs)
 	for i := range out {
 		out[i].Verb = plan.VerbNone // what is unknown is not changed by that

@@ -13,7 +13,7 @@ import (
 // JobAttrs flattens a job's spec in the order of the language reference.
 func JobAttrs(j *schema.Job) []Attr {
 	l := attrList{attrs: make([]Attr, 0, 16)}
-	l.words("command", j.Command)
+	l.words(commandPath, j.Command)
 	l.add("namespace", j.Namespace, j.Namespace == "")
 	r := &j.Resources
 	l.add("resources.provider", r.Provider, r.Provider == "")

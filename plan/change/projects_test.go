@@ -15,7 +15,7 @@ import (
 // which it is not known, are left as they are.
 func TestExplainProjects(t *testing.T) {
 	change := func(reason, before, after string, verb plan.Verb) plan.Change {
-		return plan.Change{Verb: verb, Reason: reason, Attrs: []plan.AttrChange{
+		return plan.Change{Verb: verb, Reason: reason, Attrs: []*plan.AttrChange{
 			{Path: "stop_grace", Before: json.RawMessage(`"1s"`), After: json.RawMessage(`"1s"`), Verb: plan.VerbNone},
 			{Path: "environment.bundle", Before: json.RawMessage(before), After: json.RawMessage(after), Verb: verb},
 		}}

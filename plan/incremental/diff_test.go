@@ -168,7 +168,7 @@ func lifecycleCounts(t *testing.T, field string, cur, want *schema.Job) {
 		t.Fatal(err)
 	}
 	c := lifecycle.ChangeOf(want, &state.Job{Spec: cur, Digest: digest, Attempt: 1})
-	changed := slices.ContainsFunc(c.Attrs, func(a plan.AttrChange) bool { return a.Verb != plan.VerbNone })
+	changed := slices.ContainsFunc(c.Attrs, func(a *plan.AttrChange) bool { return a.Verb != plan.VerbNone })
 	if c.Verb != verb || changed {
 		t.Errorf("%s: its change has verb %s and attributes %v, want %s and none changed", field, c.Verb, c.Attrs, verb)
 	}

@@ -33,7 +33,7 @@ type Planner struct {
 	wanted   *schema.Desired // the same, also where that is not kept
 	plan     *plan.Plan      // the last one
 
-	removed map[*schema.Job][]plan.AttrChange // what plans show of jobs that are being deleted
+	removed map[*schema.Job][]*plan.AttrChange // what plans show of jobs that are being deleted
 
 	premises
 
@@ -93,7 +93,7 @@ func (p *Planner) Diff(desired *schema.Desired, doc *state.Document, obs *plan.O
 	}
 	p.wanted = launch.Wanted(desired, doc, now)
 	if p.removed == nil {
-		p.removed = map[*schema.Job][]plan.AttrChange{}
+		p.removed = map[*schema.Job][]*plan.AttrChange{}
 	}
 	d := reconcile.Whole(snapshot.Input{Desired: p.wanted, Doc: doc, Obs: obs, Now: now, Removed: p.removed})
 	if len(d.Leaving) == 0 {

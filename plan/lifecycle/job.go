@@ -33,7 +33,7 @@ func (d *Jobs) Advance(want *schema.Job) {
 	}
 	if !recorded && (j == nil || !j.Running()) {
 		d.Plan.Changes = append(d.Plan.Changes, plan.Change{
-			Addr: want.Addr, Verb: plan.VerbCreate, Attrs: planchange.ChangedAttrs(nil, planchange.JobAttrs(want)),
+			Addr: want.Addr, Verb: plan.VerbCreate, Attrs: d.creations.Of(want),
 		})
 		if j == nil || !j.Status.Ended() {
 			d.idle = append(d.idle, want)
@@ -67,7 +67,7 @@ func (d *Jobs) taken(want *schema.Job) *state.Job {
 // admit records a job that was not there before, and returns it: if it was found
 // running, it is like any other. It is nil if the job cannot be recorded.
 func (d *Jobs) admit(want *schema.Job) *state.Job {
-	digest, err := schema.DigestOf(want)
+	digest, err := d.digests.Of(want)
 	if err != nil {
 		d.Wait(want.Addr, plan.Because(plan.WaitConstraint, err.Error()))
 		return nil
@@ -90,7 +90,7 @@ func (d *Jobs) admit(want *schema.Job) *state.Job {
 // it is not to be in any more are replaced.
 func (d *Jobs) changeOf(want *schema.Job, j *state.Job) plan.Change {
 	change := changeFrom(want, j, snapshot.InUse(d.Next, j))
-	isPlace := func(a plan.AttrChange) bool {
+	isPlace := func(a *plan.AttrChange) bool {
 		return a.Verb != plan.VerbNone && (a.Path == "resources.zones" || a.Path == "resources.regions")
 	}
 	if why := d.Outside(want, j.Slices); !why.None() && change.Verb != plan.VerbReplace && slices.ContainsFunc(change.Attrs, isPlace) {
@@ -209,7 +209,7 @@ func (d *Jobs) carryOut(want *schema.Job, j *state.Job, change *plan.Change) {
 
 // restarted ends a job's attempt for a changed spec and reports whether none runs
 // any more.
-func (d *Jobs) restarted(addr schema.Address, attrs []plan.AttrChange) bool {
+func (d *Jobs) restarted(addr schema.Address, attrs []*plan.AttrChange) bool {
 	if !d.Next.Jobs[addr].Running() {
 		return true
 	}
@@ -224,7 +224,7 @@ func (d *Jobs) restarted(addr schema.Address, attrs []plan.AttrChange) bool {
 }
 
 // restartAttrs are the paths of the attributes for which tasks are started again.
-func restartAttrs(attrs []plan.AttrChange) []string {
+func restartAttrs(attrs []*plan.AttrChange) []string {
 	var paths []string
 	for i := range attrs {
 		if attrs[i].Verb == plan.VerbRestart {
@@ -307,6 +307,9 @@ func (d *Jobs) Removals() {
 
 // undeclared are the recorded jobs that are desired no more, in address order.
 func (d *Jobs) undeclared() []schema.Address {
+	if len(d.Doc.Jobs) == 0 {
+		return nil
+	}
 	wanted, recorded := make(map[schema.Address]bool, len(d.Desired.Jobs)), 0
 	for i := range d.Desired.Jobs {
 		addr := d.Desired.Jobs[i].Addr

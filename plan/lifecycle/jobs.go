@@ -19,6 +19,9 @@ type Jobs struct {
 	Staging    []Staging                    // jobs to be replaced that run on until what takes over is up
 	idle       []*schema.Job                // jobs that neither run nor have ended
 
+	creations change.Creations
+	digests   schema.Digester
+
 	met  map[Dependency]plan.Reason     // made when first asked for
 	late map[schema.Address]*schema.Job // by group: a member that is overdue, nil: none is; see isOverdueStart
 }

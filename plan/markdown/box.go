@@ -172,7 +172,7 @@ func forcedBy(c *plan.Change) string {
 	var paths []string
 	more := 0
 	for i := range c.Attrs {
-		switch a := &c.Attrs[i]; {
+		switch a := c.Attrs[i]; {
 		case a.Verb != c.Verb:
 		case len(paths) == mostForced:
 			more++

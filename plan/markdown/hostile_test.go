@@ -93,7 +93,7 @@ func addChanges(t *rapid.T, pl *plan.Plan, draw func(string) string) {
 	name := draw("name")
 	for range rapid.IntRange(1, 5).Draw(t, "instances") {
 		c := plan.Change{Addr: schema.Address{Kind: schema.KindJob, Name: name, Key: schema.StringKey(draw("key"))}, Verb: verb, Reason: draw("reason")}
-		c.Attrs = []plan.AttrChange{
+		c.Attrs = []*plan.AttrChange{
 			{Path: "command", Before: jsonOf([]any{draw("word"), sealed()}), After: jsonOf([]any{draw("word"), sealed(), draw("word")}), Verb: verb},
 			{Path: "environment.env." + draw("variable"), Before: jsonOf(draw("value")), After: jsonOf("a\n" + draw("value") + "\n\nb"), Verb: verb},
 			{Path: "labels." + draw("label"), After: jsonOf(map[string]any{draw("field"): draw("value"), "in": sealed()}), Verb: verb},
@@ -160,7 +160,7 @@ func TestEachAttackIsInert(t *testing.T) {
 				Policies: []markdown.PolicyResult{{Name: attack, Severity: markdown.SeverityDeny, Status: markdown.PolicyFailed, Message: attack}},
 				Problems: []markdown.Problem{{Severity: markdown.SeverityWarn, Summary: attack, Detail: attack, File: attack}},
 				Plan: &plan.Plan{
-					Changes: []plan.Change{{Addr: addr, Verb: plan.VerbReplace, Reason: attack, Attrs: []plan.AttrChange{
+					Changes: []plan.Change{{Addr: addr, Verb: plan.VerbReplace, Reason: attack, Attrs: []*plan.AttrChange{
 						{Path: "command", Before: jsonOf([]string{attack}), After: jsonOf(attack), Verb: plan.VerbReplace}, {Path: "labels." + attack, After: jsonOf("x\n" + attack), Verb: plan.VerbReplace},
 					}}},
 					Running: []plan.Running{{Addr: addr, Verb: plan.VerbReplace, Seconds: 1, Checkpoint: &plan.Checkpoint{Place: attack}}},

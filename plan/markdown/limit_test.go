@@ -22,7 +22,7 @@ func large(n int, alike bool) *plan.Plan {
 		if !alike {
 			addr = schema.Address{Kind: schema.KindJob, Name: fmt.Sprintf("rollout_%d", i)}
 		}
-		attrs := []plan.AttrChange{
+		attrs := []*plan.AttrChange{
 			{Path: "command", Before: jsonOf([]string{"rollout", "--worker=1"}), After: jsonOf([]string{"rollout", fmt.Sprintf("--worker=%d", i)})},
 			{Path: "resources.tpu", Before: jsonOf("v5litepod-16"), After: jsonOf("v5litepod-32")},
 			{Path: "environment.env.HF_TOKEN", Sensitive: true},

@@ -108,7 +108,7 @@ func TestReview04BoxOnTop(t *testing.T) {
 // string's list, an object or an output. TestReview06HostileTextIsInert has them everywhere.
 func TestReview05SensitiveValues(t *testing.T) {
 	pl := &plan.Plan{
-		Changes: []plan.Change{{Addr: schema.Address{Kind: schema.KindJob, Name: "a"}, Verb: plan.VerbCreate, Attrs: []plan.AttrChange{
+		Changes: []plan.Change{{Addr: schema.Address{Kind: schema.KindJob, Name: "a"}, Verb: plan.VerbCreate, Attrs: []*plan.AttrChange{
 			{Path: "environment.env.TOKEN", Sensitive: true, After: jsonOf(secret), Verb: plan.VerbCreate},
 			{Path: "command", After: jsonOf([]any{"a", sealed(), map[string]any{"b": sealed()}}), Verb: plan.VerbCreate},
 		}}},

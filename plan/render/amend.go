@@ -34,6 +34,9 @@ func (p *printer) noteAmended(pl *plan.Plan) map[schema.Address]bool {
 		p.amended[pl.Amendments[i].Addr] = &pl.Amendments[i]
 	}
 	changed := map[schema.Address]bool{}
+	if len(pl.Amendments) == 0 {
+		return changed
+	}
 	for i := range pl.Changes {
 		c := &pl.Changes[i]
 		changed[c.Addr] = c.Verb != plan.VerbNone && p.amended[c.Addr] != nil

@@ -24,7 +24,7 @@ func largePlan(alike bool) *plan.Plan {
 		if !alike && i%2 == 1 {
 			path = "resources.machine_type"
 		}
-		attrs := []plan.AttrChange{
+		attrs := []*plan.AttrChange{
 			{Path: "command", After: jsonOf([]string{"python", "-m", "math_rl.rollout", fmt.Sprintf("--worker=%d", i)})},
 			{Path: "namespace", After: jsonOf("rl")},
 			{Path: "resources.provider", After: jsonOf("local")},

@@ -80,10 +80,10 @@ func mapPaths() [3]string { return [...]string{"environment.env", "labels", "res
 // flagPath is an attribute that says no more than that its block is there.
 const flagPath = "environment.uv"
 
-func treeOf(attrs []plan.AttrChange) *node {
+func treeOf(attrs []*plan.AttrChange) *node {
 	root := &node{form: formBlock}
 	for i := range attrs {
-		a := &attrs[i]
+		a := attrs[i]
 		parent, rest := root, a.Path
 		for _, m := range mapPaths() {
 			if key, ok := strings.CutPrefix(a.Path, m+"."); ok {

@@ -63,7 +63,7 @@ func alike(a, b *plan.Change) bool {
 		return false
 	}
 	for i := range a.Attrs {
-		x, y := &a.Attrs[i], &b.Attrs[i]
+		x, y := a.Attrs[i], b.Attrs[i]
 		if x.Path != y.Path || x.Verb != y.Verb || x.Sensitive != y.Sensitive || x.Unknown != y.Unknown {
 			return false
 		}
@@ -78,7 +78,7 @@ func alike(a, b *plan.Change) bool {
 // values are not looked at: they are shown alike.
 func markDifferences(differs []bool, a, b *plan.Change) {
 	for i := range a.Attrs {
-		x, y := &a.Attrs[i], &b.Attrs[i]
+		x, y := a.Attrs[i], b.Attrs[i]
 		if !differs[i] && !x.Sensitive {
 			differs[i] = !bytes.Equal(x.Before, y.Before) || !bytes.Equal(x.After, y.After)
 		}

@@ -226,10 +226,10 @@ func outputOf(c *plan.OutputChange) plan.OutputChange {
 }
 
 // redacted is attrs without what must not be shown.
-func redacted(attrs []plan.AttrChange) []plan.AttrChange {
+func redacted(attrs []*plan.AttrChange) []plan.AttrChange {
 	out := make([]plan.AttrChange, len(attrs))
 	for i := range attrs {
-		out[i] = attrs[i]
+		out[i] = *attrs[i]
 		if out[i].Sensitive {
 			out[i].Before, out[i].After = nil, nil
 			continue

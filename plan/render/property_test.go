@@ -55,9 +55,9 @@ func genValue() *rapid.Generator[json.RawMessage] {
 	})
 }
 
-func genAttr(path string) *rapid.Generator[plan.AttrChange] {
-	return rapid.Custom(func(t *rapid.T) plan.AttrChange {
-		a := plan.AttrChange{
+func genAttr(path string) *rapid.Generator[*plan.AttrChange] {
+	return rapid.Custom(func(t *rapid.T) *plan.AttrChange {
+		a := &plan.AttrChange{
 			Path:      path,
 			Sensitive: rapid.IntRange(0, 3).Draw(t, "sensitive") == 0,
 			Unknown:   rapid.IntRange(0, 5).Draw(t, "unknown") == 0,
@@ -102,8 +102,8 @@ func genPlan() *rapid.Generator[*plan.Plan] {
 	})
 }
 
-func genAttrs(t *rapid.T) []plan.AttrChange {
-	var attrs []plan.AttrChange
+func genAttrs(t *rapid.T) []*plan.AttrChange {
+	var attrs []*plan.AttrChange
 	for _, path := range []string{
 		"command", "resources.tpu", "resources.ports.http", "environment.uv", "environment.uv.extras",
 		"environment.env.TOKEN", "environment.env.A.B", "health_check.exec", "labels.x",
@@ -251,7 +251,7 @@ func TestWhatIsNoJSONIsShownAsItIs(t *testing.T) {
 		p := &plan.Plan{Changes: []plan.Change{{
 			Addr:  schema.Address{Kind: schema.KindJob, Name: "a"},
 			Verb:  plan.VerbCreate,
-			Attrs: []plan.AttrChange{{Path: "command", After: json.RawMessage(raw)}},
+			Attrs: []*plan.AttrChange{{Path: "command", After: json.RawMessage(raw)}},
 		}}}
 		var b bytes.Buffer
 		if err := render.Text(&b, p, render.Options{}); err != nil {
@@ -264,7 +264,7 @@ func TestWhatIsNoJSONIsShownAsItIs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		raw := rapid.SliceOf(rapid.SampledFrom([]byte("\" []{}:,1nulsead\\\x1b"))).Draw(t, "raw")
 		a := plan.AttrChange{Path: "command", Before: raw, After: jsonOf([]string{"a"}), Verb: plan.VerbRestart}
-		p := &plan.Plan{Changes: []plan.Change{{Verb: plan.VerbRestart, Attrs: []plan.AttrChange{a}}}}
+		p := &plan.Plan{Changes: []plan.Change{{Verb: plan.VerbRestart, Attrs: []*plan.AttrChange{&a}}}}
 		if text := textOf(t, p, render.Options{}); strings.Contains(text, "\x1b") {
 			t.Fatalf("an escape sequence got through: %q", text)
 		}

@@ -11,7 +11,7 @@ import (
 // Record is something as it is, with nothing planned for it.
 type Record struct {
 	Addr  schema.Address
-	Attrs []plan.AttrChange // Before and After are equal
+	Attrs []*plan.AttrChange // Before and After are equal
 }
 
 // Records writes records as blocks, in the manner of a change's but without
@@ -37,11 +37,13 @@ func Records(w io.Writer, records []Record, opts Options) error {
 
 // known is attrs with a placeholder where a value is not known, so that both
 // sides of it are equal.
-func known(attrs []plan.AttrChange) []plan.AttrChange {
-	out := make([]plan.AttrChange, len(attrs))
+func known(attrs []*plan.AttrChange) []*plan.AttrChange {
+	out := make([]*plan.AttrChange, len(attrs))
 	for i, a := range attrs {
 		if a.Unknown {
-			a.Unknown, a.Before, a.After = false, unknownJSON(), unknownJSON()
+			shown := *a
+			shown.Unknown, shown.Before, shown.After = false, unknownJSON(), unknownJSON()
+			a = &shown
 		}
 		out[i] = a
 	}

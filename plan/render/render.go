@@ -90,7 +90,7 @@ func Text(w io.Writer, pl *plan.Plan, opts Options) error {
 	p.blocked(pl.Blocked)
 	pending := listed(pl)
 	p.pending(pending)
-	p.closing(pl, counts, noted || len(pending) > 0)
+	p.closing(pl, len(pending), noted || len(pending) > 0)
 	p.capacity(pl.Capacity)
 	p.expiries(pl.Expiries)
 	p.schedules(pl.Schedules)
@@ -220,23 +220,42 @@ func listed(pl *plan.Plan) []plan.Pending {
 	if !slices.ContainsFunc(pl.Pending, underway) {
 		return pl.Pending
 	}
-	changed := map[schema.Address]bool{}
-	for i := range pl.Changes {
-		if c := &pl.Changes[i]; c.Verb != plan.VerbNone {
-			changed[c.Addr] = true
-		}
-	}
+	isChanged := changedIn(pl.Changes)
 	var out []plan.Pending
-	for _, p := range pl.Pending {
-		if !p.Underway || !changed[p.Addr] {
-			out = append(out, p)
+	for i := range pl.Pending {
+		if p := &pl.Pending[i]; !p.Underway || !isChanged(p.Addr) {
+			out = append(out, *p)
 		}
 	}
 	return out
 }
 
+// changedIn returns a function that reports whether something changes at an address. Asked
+// in the order of the changes, it passes over them once.
+func changedIn(changes []plan.Change) func(schema.Address) bool {
+	next := 0
+	var changed map[schema.Address]bool // made when it is asked in another order
+	return func(addr schema.Address) bool {
+		for ; changed == nil && next < len(changes); next++ {
+			if c := &changes[next]; c.Addr == addr {
+				return c.Verb != plan.VerbNone
+			}
+		}
+		if changed == nil {
+			changed = map[schema.Address]bool{}
+			for i := range changes {
+				if c := &changes[i]; c.Verb != plan.VerbNone {
+					changed[c.Addr] = true
+				}
+			}
+		}
+		return changed[addr]
+	}
+}
+
 // closing writes the counts, or why there are none.
-func (p *printer) closing(pl *plan.Plan, counts map[plan.Verb]int, remarked bool) {
+func (p *printer) closing(pl *plan.Plan, pending int, remarked bool) {
+	counts := pl.Counts()
 	title, text := "No changes.", "What runs is what the files ask for."
 	switch {
 	case pl.Mode == plan.ModeRefreshOnly:
@@ -244,9 +263,9 @@ func (p *printer) closing(pl *plan.Plan, counts map[plan.Verb]int, remarked bool
 	case pl.Mode == plan.ModeDestroy && pl.Empty():
 		text = "There is nothing to destroy."
 	case counts[plan.VerbNone] < len(pl.Changes) || len(pl.Amendments) > 0:
-		title, text = "Plan:", Counts(pl)+"."+besides(pl)
+		title, text = "Plan:", Counts(pl)+"."+besides(pl, pending)
 	case pl.OutputsChange():
-		title, text = "Plan:", "outputs change, and nothing that runs."+besides(pl)
+		title, text = "Plan:", "outputs change, and nothing that runs."+besides(pl, pending)
 	case len(pl.Drift) > 0:
 		title, text = "No changes asked for.", "What was found since the last apply is listed above."
 	case len(pl.Actions) > 0:
@@ -267,7 +286,7 @@ func recording(pl *plan.Plan) (title, text string) {
 }
 
 // besides counts what a plan lists beside its changes.
-func besides(pl *plan.Plan) string {
+func besides(pl *plan.Plan, pending int) string {
 	var parts []string
 	if n := len(pl.Blocked); n > 0 {
 		parts = append(parts, strconv.Itoa(n)+" refused")
@@ -275,8 +294,8 @@ func besides(pl *plan.Plan) string {
 	if n := len(pl.Drift); n > 0 {
 		parts = append(parts, strconv.Itoa(n)+" found since the last apply")
 	}
-	if n := len(listed(pl)); n > 0 {
-		parts = append(parts, strconv.Itoa(n)+" pending")
+	if pending > 0 {
+		parts = append(parts, strconv.Itoa(pending)+" pending")
 	}
 	if len(parts) == 0 {
 		return ""

@@ -75,7 +75,7 @@ func TestCapacity(t *testing.T) {
 func TestChangeIsWhatTextShows(t *testing.T) {
 	c := plan.Change{
 		Addr: schema.Address{Kind: schema.KindJob, Name: "a"}, Verb: plan.VerbRestart,
-		Attrs: []plan.AttrChange{{Path: "command", Before: jsonOf([]string{"a"}), After: jsonOf([]string{"b"}), Verb: plan.VerbRestart}},
+		Attrs: []*plan.AttrChange{{Path: "command", Before: jsonOf([]string{"a"}), After: jsonOf([]string{"b"}), Verb: plan.VerbRestart}},
 	}
 	var one, all bytes.Buffer
 	if err := render.Change(&one, &c, render.Options{Color: true}); err != nil {
@@ -132,7 +132,7 @@ func TestWriteErrorsAreReported(t *testing.T) {
 func TestJSONRefusesWhatIsNone(t *testing.T) {
 	p := &plan.Plan{Changes: []plan.Change{{
 		Addr:  schema.Address{Kind: schema.KindJob, Name: "a"},
-		Attrs: []plan.AttrChange{{Path: "command", After: []byte("{")}},
+		Attrs: []*plan.AttrChange{{Path: "command", After: []byte("{")}},
 	}}}
 	if err := render.JSON(&bytes.Buffer{}, p, meta()); err == nil {
 		t.Error("got no error for a value that is no JSON")

@@ -10,7 +10,7 @@ import (
 // budget of money, and has those of it that want some wait for that. With action hold, what has
 // begun goes on: it is tried again where it was interrupted.
 func (d *Placer) holdsForMoney(u *capacity.Unit) bool {
-	if !u.Fresh {
+	if !u.Fresh || len(d.Money) == 0 {
 		return false
 	}
 	begun := false

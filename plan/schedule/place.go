@@ -35,16 +35,25 @@ func (d *Placer) Place(jobs []*schema.Job) {
 	if len(fresh) == 0 {
 		return
 	}
-	q := d.queueUp(fresh)
+	q, done := d.queueUp(fresh), 0
+	actions, waits := len(d.Plan.Actions), len(d.Waits)
 	for d.turn = q.next(); d.turn != nil; d.turn = q.next() {
 		d.placeUnit(d.turn.Jobs)
+		if done++; done == len(fresh)/8 && done > fewUnits {
+			// Of a million jobs the lists would be copied again and again as they grow.
+			d.Plan.Actions = slices.Grow(d.MutableActions(), 8*(len(d.Plan.Actions)-actions))
+			d.Waits = slices.Grow(d.Waits, 8*(len(d.Waits)-waits))
+		}
 	}
 }
+
+// fewUnits are so few that lists of what becomes of them may grow as they like.
+const fewUnits = 100
 
 // isHeld reports whether some of a unit without slices waits for what it depends on.
 func (d *Placer) isHeld(u *capacity.Unit) bool {
 	return slices.ContainsFunc(u.Jobs, func(want *schema.Job) bool {
-		return d.Placeable(want) && len(d.Next.Jobs[want.Addr].Slices) == 0 && !d.Unmet(want, u.Jobs).None()
+		return len(want.DependsOn)+len(want.Uses) > 0 && d.Placeable(want) && len(d.Next.Jobs[want.Addr].Slices) == 0 && !d.Unmet(want, u.Jobs).None()
 	})
 }
 
@@ -65,6 +74,7 @@ func (d *Placer) placeUnit(unit []*schema.Job) bool {
 		}
 	}
 	var blocked []plan.Reason
+	var own []schema.SliceSpec
 	if why := d.giveUpRejectedUnit(unit); !why.None() {
 		for _, want := range fresh {
 			d.Wait(want.Addr, why)
@@ -79,13 +89,16 @@ func (d *Placer) placeUnit(unit []*schema.Job) bool {
 		defer d.TakeAllReserved()
 	}
 	if len(fresh) > 0 {
-		if blocked = d.reasonsAgainst(fresh, unit); len(blocked) > 0 {
+		if own, blocked = d.reasonsAgainst(fresh, unit); len(blocked) > 0 {
 			d.Unclaim(fresh)
 		}
 	}
 	for _, want := range fresh {
 		if len(blocked) == 0 {
-			d.recordSlices(want)
+			if len(fresh) > 1 { // slices of another may have been recorded since
+				own = nil
+			}
+			d.recordSlices(want, own)
 			d.placed = append(d.placed, want.Addr)
 		} else {
 			d.Wait(want.Addr, blocked...)
@@ -101,25 +114,25 @@ func (d *Placer) placeUnit(unit []*schema.Job) bool {
 }
 
 // reasonsAgainst returns what keeps a unit's jobs from being given slices, for each place
-// where they could be, and else chooses their zones.
-func (d *Placer) reasonsAgainst(fresh, unit []*schema.Job) []plan.Reason {
+// where they could be, and else chooses their zones. own are the slices that they would be
+// given that are of no reservation.
+func (d *Placer) reasonsAgainst(fresh, unit []*schema.Job) (own []schema.SliceSpec, reasons []plan.Reason) {
 	for _, want := range fresh {
 		if j := d.Next.Jobs[want.Addr]; j.RetryAt.After(d.Now) {
-			return []plan.Reason{d.retry(j)}
+			return nil, []plan.Reason{d.retry(j)}
 		}
 		if why := d.Unmet(want, unit); !why.None() {
 			d.Held = append(d.Held, want)
-			return []plan.Reason{why}
+			return nil, []plan.Reason{why}
 		}
 	}
 	stay := d.Family(unit[0].Addr.GroupAddress())
 	stay = slices.DeleteFunc(slices.Clone(stay), func(want *schema.Job) bool { return slices.Contains(fresh, want) })
 	places, reasons := d.PlacesFor(fresh, stay)
 	if len(reasons) > 0 {
-		return reasons
+		return nil, reasons
 	}
 	d.Chosen = places
-	var own []schema.SliceSpec
 	var pooled, packed []*schema.Job
 	for _, want := range fresh {
 		if want.Resources.Packed {
@@ -130,7 +143,11 @@ func (d *Placer) reasonsAgainst(fresh, unit []*schema.Job) []plan.Reason {
 			pooled = append(pooled, want)
 			continue
 		}
-		own = append(own, d.FreshSlices(want)...)
+		if specs := d.FreshSlices(want); own == nil {
+			own = specs
+		} else {
+			own = append(own, specs...)
+		}
 	}
 	short, grown := d.Short(pooled)
 	if !short.None() {
@@ -140,13 +157,16 @@ func (d *Placer) reasonsAgainst(fresh, unit []*schema.Job) []plan.Reason {
 	if !short.None() {
 		reasons = append(reasons, short)
 	}
-	asked := slices.Concat(own, grown, more)
+	asked := own
+	if len(grown)+len(more) > 0 {
+		asked = slices.Concat(own, grown, more)
+	}
 	all := &capacity.Wants{
 		Claims: d.claims(fresh, asked, pooled), Hosts: d.Fittings(packed, pooled), Full: !short.None(),
 		Grows: len(own) == 0 && len(asked) > 0,
 	}
 	if reasons = append(reasons, d.contend(d.turn, all)...); len(reasons) > 0 {
-		return reasons
+		return own, reasons
 	}
 	if short := d.Lacks(asked); !short.None() { // there will be room when what idles has gone
 		d.Unchoose()
@@ -154,7 +174,7 @@ func (d *Placer) reasonsAgainst(fresh, unit []*schema.Job) []plan.Reason {
 		reasons = append(reasons, d.DismissFor(asked, short))
 		d.Idles = nil
 	}
-	return reasons
+	return own, reasons
 }
 
 // retry says why a job is tried again only later.
@@ -169,8 +189,8 @@ func (d *Placer) retry(j *state.Job) plan.Reason {
 	return plan.Reason{Kind: plan.WaitRetry, Text: fmt.Sprintf("attempt %d %s: %s", last.Number, plan.OutcomeWords(last.Outcome), last.Reason), Until: j.RetryAt}
 }
 
-// recordSlices records which slices a job is to run on.
-func (d *Placer) recordSlices(want *schema.Job) {
+// recordSlices records which slices a job is to run on: specs, where they are known.
+func (d *Placer) recordSlices(want *schema.Job, specs []schema.SliceSpec) {
 	if want.Resources.Packed {
 		names := d.SettlePacked(want)
 		d.Edit(want.Addr).Slices = names
@@ -182,7 +202,9 @@ func (d *Placer) recordSlices(want *schema.Job) {
 		d.Tally(want.Addr)
 		return
 	}
-	specs := d.FreshSlices(want)
+	if specs == nil {
+		specs = d.FreshSlices(want)
+	}
 	if slices.ContainsFunc(specs, func(spec schema.SliceSpec) bool { return d.IsKeptIdle(spec.Name) }) {
 		d.Idles = nil
 	}

@@ -177,6 +177,9 @@ func (q *queue) demoted(u *capacity.Unit) bool {
 	if u.Over != nil || u.Band == batch {
 		return false
 	}
+	if u.Space.Budget == 0 && u.User.Budget == 0 {
+		return false
+	}
 	chips := q.d.needs(u)
 	for _, a := range [2]*capacity.Account{u.Space, u.User} {
 		if a.OverBudget(u.Declared, chips) {

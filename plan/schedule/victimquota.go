@@ -16,7 +16,7 @@ import (
 
 // roomInQuota makes room for a unit that has been placed.
 func (d *Victims) roomInQuota(jobs []*schema.Job) {
-	needs := map[string]snapshot.Load{}
+	var needs map[string]snapshot.Load
 	for _, want := range jobs {
 		if !d.Placeable(want) {
 			continue
@@ -25,6 +25,9 @@ func (d *Victims) roomInQuota(jobs []*schema.Job) {
 			s := d.Next.Slices[name]
 			if _, listed := d.Listed[name]; s != nil && s.OverQuota && !listed {
 				place := capacity.QuotaPlace(&s.Spec)
+				if needs == nil {
+					needs = map[string]snapshot.Load{}
+				}
 				needs[place] = needs[place].Plus(snapshot.Load{Chips: max(1, d.SliceLoad(&s.Spec).Chips)}, 1)
 			}
 		}

@@ -21,7 +21,7 @@ type Input struct {
 	FamilyOf func(schema.Address) []*schema.Job
 	// Removed are the attributes that plans show of jobs that are deleted, as far as they
 	// were asked for. Plans of one stack may share the map; nil: it is not kept.
-	Removed map[*schema.Job][]plan.AttrChange
+	Removed map[*schema.Job][]*plan.AttrChange
 	// Rest is what the others hold where this is a part of a stack, nil: it is the whole.
 	Rest *Rest
 }

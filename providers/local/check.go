@@ -54,7 +54,11 @@ type checker struct {
 	provider *Provider
 	busy     map[int]bool    // ports by number, as far as they were checked
 	programs map[string]bool // whether a file is one that can be run, likewise
+	last     sought          // that was found
 }
+
+// sought is a program that is looked for on a path, in which relative places are below dir.
+type sought struct{ name, path, dir string }
 
 func (c *checker) job(job *schema.Job) []providers.Problem {
 	found := c.ports(job)
@@ -101,9 +105,13 @@ func (c *checker) command(job *schema.Job) []providers.Problem {
 	var summary, detail string
 	switch {
 	case !strings.Contains(name, "/"):
+		if c.last == (sought{name, path, dir}) {
+			return nil
+		}
 		if slices.ContainsFunc(filepath.SplitList(path), func(place string) bool {
 			return c.isProgram(inside(dir, filepath.Join(place, name)))
 		}) {
+			c.last = sought{name, path, dir}
 			return nil
 		}
 		summary = "Command not found"
