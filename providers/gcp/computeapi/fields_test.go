@@ -39,7 +39,10 @@ func TestFieldsAreThoseOfGooglesClient(t *testing.T) {
 
 func compare(t *testing.T, ours reflect.Type, theirs protoreflect.MessageDescriptor) {
 	t.Helper()
-	for field := range ours.Fields() {
+	for _, field := range reflect.VisibleFields(ours) {
+		if field.Anonymous {
+			continue
+		}
 		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
 		their := theirs.Fields().ByJSONName(name)
 		if their == nil {

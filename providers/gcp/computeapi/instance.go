@@ -1,32 +1,22 @@
 package computeapi
 
-// Instance is a machine.
+// Instance is a machine. Its types are links, or "zones/Z/machineTypes/T".
 type Instance struct {
-	Kind                string              `json:"kind,omitempty"`
-	ID                  uint64              `json:"id,omitzero,string"`
-	Name                string              `json:"name,omitempty"`
-	Description         string              `json:"description,omitempty"`
-	Zone                string              `json:"zone,omitempty"` // a link
-	SelfLink            string              `json:"selfLink,omitempty"`
-	MachineType         string              `json:"machineType,omitempty"` // a link, or "zones/Z/machineTypes/T"
-	Status              string              `json:"status,omitempty"`      // "RUNNING"
-	StatusMessage       string              `json:"statusMessage,omitempty"`
-	CreationTimestamp   string              `json:"creationTimestamp,omitempty"`
-	LastStartTimestamp  string              `json:"lastStartTimestamp,omitempty"`
-	LastStopTimestamp   string              `json:"lastStopTimestamp,omitempty"`
-	Fingerprint         string              `json:"fingerprint,omitempty"`
-	Labels              map[string]string   `json:"labels,omitempty"`
-	LabelFingerprint    string              `json:"labelFingerprint,omitempty"`
-	Metadata            Metadata            `json:"metadata,omitzero"`
-	Tags                Tags                `json:"tags,omitzero"`
-	Disks               []AttachedDisk      `json:"disks,omitempty"`
-	NetworkInterfaces   []NetworkInterface  `json:"networkInterfaces,omitempty"`
-	GuestAccelerators   []AcceleratorConfig `json:"guestAccelerators,omitempty"`
-	Scheduling          Scheduling          `json:"scheduling,omitzero"`
-	ReservationAffinity ReservationAffinity `json:"reservationAffinity,omitzero"`
-	ServiceAccounts     []ServiceAccount    `json:"serviceAccounts,omitempty"`
-	ResourcePolicies    []string            `json:"resourcePolicies,omitempty"`
-	Params              InstanceParams      `json:"params,omitzero"`
+	InstanceProperties
+
+	Kind               string         `json:"kind,omitempty"`
+	ID                 uint64         `json:"id,omitzero,string"`
+	Name               string         `json:"name,omitempty"`
+	Zone               string         `json:"zone,omitempty"` // a link
+	SelfLink           string         `json:"selfLink,omitempty"`
+	Status             string         `json:"status,omitempty"` // "RUNNING"
+	StatusMessage      string         `json:"statusMessage,omitempty"`
+	CreationTimestamp  string         `json:"creationTimestamp,omitempty"`
+	LastStartTimestamp string         `json:"lastStartTimestamp,omitempty"`
+	LastStopTimestamp  string         `json:"lastStopTimestamp,omitempty"`
+	Fingerprint        string         `json:"fingerprint,omitempty"`
+	LabelFingerprint   string         `json:"labelFingerprint,omitempty"`
+	Params             InstanceParams `json:"params,omitzero"`
 }
 
 // InstanceParams are options of the creation of an instance, which it does not show.

@@ -12,7 +12,8 @@ type InstanceTemplate struct {
 	Properties        InstanceProperties `json:"properties,omitzero"`
 }
 
-// InstanceProperties are an instance's, which names types without a zone.
+// InstanceProperties are what an instance is made with. Those of a template name types
+// without a zone.
 type InstanceProperties struct {
 	Description         string              `json:"description,omitempty"`
 	Labels              map[string]string   `json:"labels,omitempty"`

@@ -61,7 +61,7 @@ func (g *api) managedMachines(ctx context.Context, f *machineGroup, at engine.Pl
 		for _, managed := range page.ManagedInstances {
 			if managed.InstanceStatus != "" { // else it is not there, or not yet
 				machines = append(machines, &computeapi.Instance{
-					Name: managed.Name, Status: managed.InstanceStatus, Scheduling: f.template.Properties.Scheduling,
+					Name: managed.Name, Status: managed.InstanceStatus, InstanceProperties: computeapi.InstanceProperties{Scheduling: f.template.Properties.Scheduling},
 				})
 			}
 		}

@@ -54,12 +54,8 @@ func (g *api) instance(r engine.Order) (*computeapi.Instance, error) {
 		return nil, err
 	}
 	zone := "zones/" + r.Spec.Zone + "/"
-	machine := &computeapi.Instance{
-		Name: r.Spec.Name, Labels: p.Labels, MachineType: zone + "machineTypes/" + p.MachineType,
-		Metadata: p.Metadata, Disks: p.Disks, NetworkInterfaces: p.NetworkInterfaces,
-		Scheduling: p.Scheduling, ReservationAffinity: p.ReservationAffinity,
-		ServiceAccounts: p.ServiceAccounts, Tags: p.Tags, GuestAccelerators: p.GuestAccelerators,
-	}
+	machine := &computeapi.Instance{Name: r.Spec.Name, InstanceProperties: *p}
+	machine.MachineType = zone + "machineTypes/" + p.MachineType
 	for i := range machine.GuestAccelerators { // templates name types without a zone, too
 		card := &machine.GuestAccelerators[i]
 		card.AcceleratorType = zone + "acceleratorTypes/" + card.AcceleratorType

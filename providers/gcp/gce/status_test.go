@@ -38,7 +38,7 @@ func TestInstanceStatesAsPhases(t *testing.T) {
 		{"TERMINATED", "FLEX_START", schema.SliceDead, schema.ErrorPreempted},
 	} {
 		t.Run(test.status+" "+test.model, func(t *testing.T) {
-			machine := &computeapi.Instance{Status: test.status, Scheduling: computeapi.Scheduling{ProvisioningModel: test.model}}
+			machine := &computeapi.Instance{Status: test.status, InstanceProperties: computeapi.InstanceProperties{Scheduling: computeapi.Scheduling{ProvisioningModel: test.model}}}
 			got := machineStatus(gcetest.Spec("one"), machine, false)
 			if got.Phase != test.phase || got.Cause != test.cause {
 				t.Errorf("phase %s, cause %q; want %s, %q", got.Phase, got.Cause, test.phase, test.cause)
@@ -81,7 +81,7 @@ func (g grouped) group() *machineGroup {
 		}
 	}
 	for _, state := range g.states {
-		f.machines = append(f.machines, &computeapi.Instance{Status: state, Scheduling: computeapi.Scheduling{ProvisioningModel: "SPOT"}})
+		f.machines = append(f.machines, &computeapi.Instance{Status: state, InstanceProperties: computeapi.InstanceProperties{Scheduling: computeapi.Scheduling{ProvisioningModel: "SPOT"}}})
 	}
 	return f
 }

@@ -237,10 +237,5 @@ func checkLabels(labels map[string]string, where string) error {
 
 // asInstance is an instance of a template's properties.
 func asInstance(p computeapi.InstanceProperties) *computeapi.Instance {
-	return &computeapi.Instance{
-		Labels: p.Labels, MachineType: p.MachineType, Metadata: p.Metadata, Disks: p.Disks,
-		NetworkInterfaces: p.NetworkInterfaces, Scheduling: p.Scheduling, ServiceAccounts: p.ServiceAccounts,
-		Tags: p.Tags, ReservationAffinity: p.ReservationAffinity, ResourcePolicies: p.ResourcePolicies,
-		GuestAccelerators: p.GuestAccelerators, Description: p.Description,
-	}
+	return &computeapi.Instance{InstanceProperties: p}
 }

@@ -50,8 +50,14 @@ func fingerprintNumber(text string) uint64 {
 // fieldOf is the field of a resource that has a name in JSON; invalid where there is none.
 func fieldOf(resource reflect.Value, name string) reflect.Value {
 	for i := range resource.NumField() {
-		if tag, _, _ := strings.Cut(resource.Type().Field(i).Tag.Get("json"), ","); tag == name {
+		field := resource.Type().Field(i)
+		if tag, _, _ := strings.Cut(field.Tag.Get("json"), ","); tag == name {
 			return resource.Field(i)
+		}
+		if field.Anonymous {
+			if found := fieldOf(resource.Field(i), name); found.IsValid() {
+				return found
+			}
 		}
 	}
 	return reflect.Value{}
