@@ -19,7 +19,11 @@ import (
 // with what is used in their place.
 func slowToStart() map[string]string {
 	return map[string]string{
-		"cloud.google.com/go/compute/apiv1": "providers/gcp/computeapi",
+		"cloud.google.com/go/compute/apiv1":          "providers/gcp/computeapi",
+		"cloud.google.com/go/storage":                "google.golang.org/api/storage/v1",
+		"github.com/envoyproxy/go-control-plane":     "a client without xDS",
+		"google.golang.org/grpc/stats/opentelemetry": "a client without it",
+		"cloud.google.com/go/monitoring":             "controller/telemetry",
 	}
 }
 
