@@ -99,7 +99,7 @@ type header struct {
 func headerOf(answer *http.Response) (header, error) {
 	generation, err := strconv.ParseInt(answer.Header.Get("X-Goog-Generation"), 10, 64)
 	if err != nil {
-		return header{}, fmt.Errorf("read its generation: %w", err)
+		return header{}, fmt.Errorf("read which version it is: %w", err)
 	}
 	h := header{generation: store.Generation(generation)}
 	if text := answer.Header.Get("Last-Modified"); text != "" {

@@ -62,7 +62,7 @@ func (s *stream) request() error {
 	switch {
 	case err != nil:
 	case s.opened && is.generation != s.is.generation:
-		err = fmt.Errorf("the service answers with the generation %d for %d", is.generation, s.is.generation)
+		err = fmt.Errorf("the service answers with version %d for %d", is.generation, s.is.generation)
 	case s.seen > 0 && answer.StatusCode != http.StatusPartialContent:
 		err = errors.New("the service answers with the whole for a part")
 	}
