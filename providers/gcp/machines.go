@@ -8,9 +8,8 @@ import (
 	"maps"
 	"time"
 
-	"github.com/fray-ml/fray/providers/gcp/computeapi"
-
 	"github.com/fray-ml/fray/providers/gcp/apierror"
+	"github.com/fray-ml/fray/providers/gcp/computeapi"
 	"github.com/fray-ml/fray/providers/gcp/gce"
 	"github.com/fray-ml/fray/providers/gcp/tpu"
 	"github.com/fray-ml/fray/providers/gcp/tpuapi"

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -74,9 +75,7 @@ type Change struct {
 // Begin asks for a change and returns the operation that makes it.
 func (c *Client) Begin(ctx context.Context, change Change) (*Operation, error) {
 	query := Query{"requestId": change.RequestID}
-	for key, value := range change.Query {
-		query[key] = value
-	}
+	maps.Copy(query, change.Query)
 	return call[Operation](ctx, c, change.Method, change.Path, query, change.Body)
 }
 

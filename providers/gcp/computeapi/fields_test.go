@@ -83,19 +83,9 @@ func compare(t *testing.T, ours reflect.Type, theirs protoreflect.MessageDescrip
 }
 
 func wanted(is protoreflect.Kind) reflect.Kind {
-	switch is {
-	case protoreflect.BoolKind:
-		return reflect.Bool
-	case protoreflect.Int32Kind:
-		return reflect.Int32
-	case protoreflect.Int64Kind:
-		return reflect.Int64
-	case protoreflect.Uint64Kind:
-		return reflect.Uint64
-	case protoreflect.DoubleKind:
-		return reflect.Float64
-	case protoreflect.StringKind, protoreflect.EnumKind:
-		return reflect.String
-	}
-	return reflect.Invalid
+	return map[protoreflect.Kind]reflect.Kind{
+		protoreflect.BoolKind: reflect.Bool, protoreflect.Int32Kind: reflect.Int32, protoreflect.Int64Kind: reflect.Int64,
+		protoreflect.Uint64Kind: reflect.Uint64, protoreflect.DoubleKind: reflect.Float64,
+		protoreflect.StringKind: reflect.String, protoreflect.EnumKind: reflect.String,
+	}[is]
 }

@@ -7,7 +7,7 @@ type Warning struct {
 	Data    []WarningData `json:"data,omitempty"`
 }
 
-// The code of a scope of which a page has nothing.
+// WarningNoResults is the code of a scope of which a page has nothing.
 const WarningNoResults = "NO_RESULTS_ON_PAGE"
 
 // WarningData is a detail: "scope", "zones/us-west4-a".

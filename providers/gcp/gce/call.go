@@ -118,8 +118,7 @@ func (g *api) operation(ctx context.Context, spec schema.SliceSpec, s stage, nam
 	return op, nil
 }
 
-// isOver reports whether an operation is over, and with which error. That stands in
-// the operation; what the library makes of it has no code to go by.
+// isOver reports whether an operation is over, and with which error.
 func isOver(op *computeapi.Operation) (bool, error) {
 	if failures := op.Error.Errors; len(failures) > 0 {
 		return true, failureOf(failures)

@@ -6,9 +6,8 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/fray-ml/fray/providers/gcp/computeapi"
-
 	"github.com/fray-ml/fray/providers/gcp/apierror"
+	"github.com/fray-ml/fray/providers/gcp/computeapi"
 	"github.com/fray-ml/fray/providers/gcp/engine"
 	"github.com/fray-ml/fray/providers/gcp/mark"
 	"github.com/fray-ml/fray/schema"

@@ -5,7 +5,6 @@ import (
 	"maps"
 
 	"github.com/fray-ml/fray/providers/gcp/computeapi"
-
 	"github.com/fray-ml/fray/providers/gcp/machinetype"
 	"github.com/fray-ml/fray/providers/gcp/mark"
 	"github.com/fray-ml/fray/schema"

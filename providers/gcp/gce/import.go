@@ -4,9 +4,8 @@ import (
 	"context"
 	"maps"
 
-	"github.com/fray-ml/fray/providers/gcp/computeapi"
-
 	"github.com/fray-ml/fray/providers/gcp/apierror"
+	"github.com/fray-ml/fray/providers/gcp/computeapi"
 	"github.com/fray-ml/fray/providers/gcp/engine"
 	"github.com/fray-ml/fray/providers/gcp/machinetype"
 	"github.com/fray-ml/fray/schema"

@@ -9,9 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fray-ml/fray/providers/gcp/computeapi"
-
 	"github.com/fray-ml/fray/accelerators"
+	"github.com/fray-ml/fray/providers/gcp/computeapi"
 	"github.com/fray-ml/fray/providers/gcp/engine"
 	"github.com/fray-ml/fray/providers/gcp/machinetype"
 	"github.com/fray-ml/fray/providers/gcp/mark"

@@ -8,9 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fray-ml/fray/providers/gcp/computeapi"
-
 	"github.com/fray-ml/fray/providers/gcp/apierror"
+	"github.com/fray-ml/fray/providers/gcp/computeapi"
 	"github.com/fray-ml/fray/providers/gcp/engine"
 	"github.com/fray-ml/fray/schema"
 )

@@ -40,7 +40,7 @@ func TestDamagedListsAreErrors(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer e.Close()
+			defer func() { _ = e.Close() }()
 			if listed, err := e.List(t.Context(), "stack-a"); (err == nil) != (test.path == "") {
 				t.Errorf("listed %+v, %v", listed, err)
 			}

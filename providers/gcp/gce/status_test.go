@@ -6,9 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fray-ml/fray/providers/gcp/computeapi"
-
 	"github.com/fray-ml/fray/providers/gcp/apierror"
+	"github.com/fray-ml/fray/providers/gcp/computeapi"
 	"github.com/fray-ml/fray/providers/gcp/gce/gcetest"
 	"github.com/fray-ml/fray/schema"
 )

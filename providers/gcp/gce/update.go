@@ -7,10 +7,10 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/fray-ml/fray/providers/gcp/computeapi"
 	"github.com/google/uuid"
 
 	"github.com/fray-ml/fray/providers/gcp/apierror"
+	"github.com/fray-ml/fray/providers/gcp/computeapi"
 	"github.com/fray-ml/fray/providers/gcp/engine"
 	"github.com/fray-ml/fray/providers/gcp/mark"
 	"github.com/fray-ml/fray/schema"

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/fray-ml/fray/providers/gcp/computeapi"
-
 	"github.com/fray-ml/fray/providers/gcp/emulator/cloud"
 )
 

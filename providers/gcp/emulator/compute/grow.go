@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/providers/gcp/computeapi"
-
 	"github.com/fray-ml/fray/providers/gcp/emulator/cloud"
 )
 

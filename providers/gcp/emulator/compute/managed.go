@@ -2,7 +2,6 @@ package compute
 
 import (
 	"github.com/fray-ml/fray/providers/gcp/computeapi"
-
 	"github.com/fray-ml/fray/providers/gcp/emulator/cloud"
 )
 

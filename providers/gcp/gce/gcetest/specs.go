@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/providers/gcp/computeapi"
-
 	"github.com/fray-ml/fray/schema"
 )
 
