@@ -53,15 +53,12 @@ type sink struct {
 // add adds a file, whose secrets are masked before it is cut.
 func (s *sink) add(name string, data []byte) { s.addTail(name, data, maxFile) }
 
-// room is what records of agents have in reserve.
-var room = regexp.MustCompile(`[\x00 ]{200,}`)
-
 // addTail adds the end of a file, from the beginning of a line on.
 func (s *sink) addTail(name string, data []byte, most int) {
 	f := file{Name: safeName(s.redact.text(name))}
 	whole := len(data)
 	data = data[max(0, whole-most-margin):]
-	f.data, f.Masked = s.redact.bytes(room.ReplaceAll(data, nil))
+	f.data, f.Masked = s.redact.bytes(regexp.MustCompile(`[\x00 ]{200,}`).ReplaceAll(data, nil))
 	if over := len(f.data) - most; over > 0 {
 		f.Note = fmt.Sprintf("the last %s of %s", size(most), size(whole))
 		f.data = f.data[over:]

@@ -19,16 +19,14 @@ import (
 	"github.com/fray-ml/fray/state"
 )
 
-// sealedValue is how documents of the store have a secret.
-var sealedValue = regexp.MustCompile(`"sealed"\s*:\s*"(v1:[^"]+)"`)
-
 // unseal returns the secrets that a document has sealed, as far as they can be opened.
 func unseal(document []byte, sealer schema.Sealer) []string {
 	if sealer == nil {
 		return nil
 	}
 	var found []string
-	for _, match := range sealedValue.FindAllSubmatch(document, -1) {
+	sealed := regexp.MustCompile(`"sealed"\s*:\s*"(v1:[^"]+)"`) // as documents of the store have a secret
+	for _, match := range sealed.FindAllSubmatch(document, -1) {
 		if secret, err := sealer.Open(string(match[1])); err == nil {
 			found = append(found, secret)
 			found = append(found, leaves(secret)...)
@@ -74,9 +72,6 @@ func keyTexts(keys state.Secrets) []string {
 	return found
 }
 
-// secretName is a name of an environment variable whose value is likely to be secret.
-var secretName = regexp.MustCompile(`(?i)(TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|AUTH|WEBHOOK|IDENTITY)`)
-
 // leastOfEnvironment is the length below which a value of the environment is not masked: "true" and "1" of a variable
 // such as DISABLE_AUTH would garble all texts.
 const leastOfEnvironment = 8
@@ -84,9 +79,10 @@ const leastOfEnvironment = 8
 // environmentSecrets are the values of this process's variables that are likely to be secret. Paths are none.
 func environmentSecrets(environ []string) []string {
 	var found []string
+	secret := regexp.MustCompile(`(?i)(TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|AUTH|WEBHOOK|IDENTITY)`)
 	for _, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")
-		if secretName.MatchString(name) && len(value) >= leastOfEnvironment && !strings.HasPrefix(value, "/") {
+		if secret.MatchString(name) && len(value) >= leastOfEnvironment && !strings.HasPrefix(value, "/") {
 			found = append(found, value)
 		}
 	}

@@ -29,10 +29,6 @@ func explainArguments(cmd *cobra.Command) {
 	}
 }
 
-// placeholder is one argument in the usage of a command, with its brackets where it may be
-// left out.
-var placeholder = regexp.MustCompile(`\[[^\]]*\]|\S+`)
-
 // Hint is an error about arguments that says more than how many there are.
 type Hint string
 
@@ -43,6 +39,8 @@ func ArgumentsError(cmd *cobra.Command, args []string, cause error) error {
 	form := []string{cmd.CommandPath()}
 	var required []string
 	most := 0
+	// One argument in the usage of a command, with its brackets where it may be left out.
+	placeholder := regexp.MustCompile(`\[[^\]]*\]|\S+`)
 	for _, p := range placeholder.FindAllString(cmd.Use, -1)[1:] {
 		if p == "[flags]" {
 			continue

@@ -6,12 +6,10 @@ import (
 	"strings"
 )
 
-// hunk matches the head of a part of a unified diff; its groups are the first line of the
-// new file and how many there are.
-var hunk = regexp.MustCompile(`^@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@`)
-
 // LinesOf are the lines of the new file that a unified diff shows, its context included.
 func LinesOf(patch string) []Lines {
+	// The head of a part; its groups are the first line of the new file and how many there are.
+	hunk := regexp.MustCompile(`^@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@`)
 	var shown []Lines
 	for line := range strings.SplitSeq(patch, "\n") {
 		found := hunk.FindStringSubmatch(line)

@@ -85,9 +85,8 @@ func ShownURL(repo string) string {
 	return u.String()
 }
 
-var userinfo = regexp.MustCompile(`(https?://)[^/@\s']+@`)
-
 // WithoutCredentials is what git prints, without user names and passwords of URLs.
 func WithoutCredentials(text, repo string) string {
+	userinfo := regexp.MustCompile(`(https?://)[^/@\s']+@`)
 	return userinfo.ReplaceAllString(strings.ReplaceAll(text, repo, ShownURL(repo)), "$1")
 }

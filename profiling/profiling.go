@@ -41,7 +41,7 @@ const maxStored = 16 << 20
 
 // Address divides JOB.TASK into the address of the job and the task, which is -1 without one.
 func Address(text string) (job string, task int) {
-	found := taskSuffix.FindStringSubmatch(text)
+	found := regexp.MustCompile(`^(.+)\.([0-9]+)$`).FindStringSubmatch(text)
 	if found == nil {
 		return text, -1
 	}
@@ -51,8 +51,6 @@ func Address(text string) (job string, task int) {
 	}
 	return found[1], n
 }
-
-var taskSuffix = regexp.MustCompile(`^(.+)\.([0-9]+)$`)
 
 // check rejects options before anything is measured: a long measurement must not end with a typo.
 func (o Options) check() error {

@@ -84,11 +84,9 @@ func choose(found []candidate, pid int) (candidate, error) {
 
 func procFile(pid int, name string) string { return "/proc/" + strconv.Itoa(pid) + "/" + name }
 
-// pythonProgram is a name of the interpreter: python3.12, python.
-var pythonProgram = regexp.MustCompile(`^(python|pypy)[0-9.]*[dt]?$`)
-
 func languageOf(pid int, program string) language {
-	if pythonProgram.MatchString(program) || loadsPython(pid) {
+	interpreter := regexp.MustCompile(`^(python|pypy)[0-9.]*[dt]?$`)
+	if interpreter.MatchString(program) || loadsPython(pid) {
 		return python
 	}
 	if _, err := buildinfo.ReadFile(procFile(pid, "exe")); err == nil {

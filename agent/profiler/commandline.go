@@ -9,9 +9,6 @@ import (
 
 // py-spy names processes by their command lines, which may have secrets: profiles are kept and shown.
 
-// processFrame is the name of a frame that stands for a process: process 12:"python train.py".
-var processFrame = regexp.MustCompile(`(?s)^(process [0-9]+):.*$`)
-
 // withoutCommandLines is a speedscope profile whose processes have numbers only.
 func withoutCommandLines(data []byte) ([]byte, error) {
 	var document map[string]json.RawMessage
@@ -24,9 +21,10 @@ func withoutCommandLines(data []byte) ([]byte, error) {
 	if err := json.Unmarshal(document["shared"], &shared); err != nil {
 		return nil, fmt.Errorf("read what py-spy wrote: %w", err)
 	}
+	process := regexp.MustCompile(`(?s)^(process [0-9]+):.*$`) // process 12:"python train.py"
 	for _, frame := range shared.Frames {
 		if name, ok := frame["name"].(string); ok {
-			frame["name"] = processFrame.ReplaceAllString(name, "$1")
+			frame["name"] = process.ReplaceAllString(name, "$1")
 		}
 	}
 	frames, err := json.Marshal(shared)

@@ -26,18 +26,12 @@ const completionPatience = 3 * time.Second
 type completer = cobra.CompletionFunc
 
 // registerCompletions has the shell offer addresses, workspaces and the values of flags.
-func registerCompletions(cmd *cobra.Command) {
-	for _, c := range cmd.Commands() {
-		registerCompletions(c)
-	}
+func registerCompletions(root *cobra.Command) {
 	arguments := map[string]completer{
 		"fray status": addressesOrFiles, "fray logs": addresses, "fray exec": firstOnly(addresses), "fray profile": firstOnly(addresses), "fray events": addresses, "fray stop": addresses,
 		"fray import": firstOnly(addresses), "fray output": firstOnly(outputs),
 		"fray state show": firstOnly(addresses), "fray state rm": addresses, "fray state mv": firstOnly(addresses), "fray state import": firstOnly(addresses),
 		"fray workspace select": firstOnly(workspaces), "fray workspace delete": firstOnly(workspaces),
-	}
-	if f := arguments[cmd.CommandPath()]; f != nil {
-		cmd.ValidArgsFunction = f
 	}
 	flags := map[string]completer{
 		"target": addresses, "replace": addresses, "workspace": workspaces, "chdir": directories,
@@ -46,6 +40,17 @@ func registerCompletions(cmd *cobra.Command) {
 		"kind":     values(events.EventKinds()...),
 		"type":     values("cpu", "memory", "stacks"),
 		"lockfile": values("readonly"), "scenario": valuesOrFiles(rehearse.Scenarios()...),
+	}
+	registerEach(root, arguments, flags)
+}
+
+// registerEach registers, by a command's path and a flag's name, for a command and those below.
+func registerEach(cmd *cobra.Command, arguments, flags map[string]completer) {
+	for _, c := range cmd.Commands() {
+		registerEach(c, arguments, flags)
+	}
+	if f := arguments[cmd.CommandPath()]; f != nil {
+		cmd.ValidArgsFunction = f
 	}
 	for name, f := range flags {
 		if cmd.Flags().Lookup(name) != nil {

@@ -60,7 +60,7 @@ func TestComputeLateErrorIsReturnedOnce(t *testing.T) {
 			s.do(func() { // it comes and goes
 				clear(s.instances)
 				for _, op := range s.operations {
-					op.Status, op.Error = computepb.Operation_DONE.Enum(), gcetest.FailedOperation(test.code, "the words").Error
+					op.Status, op.Error = computepb.Operation_DONE.Enum(), failedWith(test.code, "the words")
 				}
 			})
 			if _, listed := inventoryOf(t, p)["one"]; listed {
@@ -119,7 +119,7 @@ func TestComputeGroupFailsAtAnyStage(t *testing.T) {
 					s.do(func() {
 						for _, op := range s.operations {
 							if op.GetStatus() != computepb.Operation_DONE {
-								op.Status, op.Error = computepb.Operation_DONE.Enum(), gcetest.FailedOperation("QUOTA_EXCEEDED", "Quota 'X' exceeded.").Error
+								op.Status, op.Error = computepb.Operation_DONE.Enum(), failedWith("QUOTA_EXCEEDED", "Quota 'X' exceeded.")
 							}
 						}
 						switch method { // what has failed is not there

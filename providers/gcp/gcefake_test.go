@@ -174,6 +174,11 @@ func (s *computeService) begun(r *http.Request) *computepb.Operation {
 	return op
 }
 
+// failedWith is what an operation has failed with.
+func failedWith(code, message string) *computepb.Error {
+	return &computepb.Error{Errors: []*computepb.Errors{{Code: &code, Message: &message}}}
+}
+
 // repeated is the operation of a request that was made before.
 func (s *computeService) repeated(r *http.Request) (*computepb.Operation, bool) {
 	op, ok := s.operations[s.byID[r.URL.Query().Get("requestId")]]

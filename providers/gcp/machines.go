@@ -8,9 +8,8 @@ import (
 	"maps"
 	"time"
 
-	"cloud.google.com/go/compute/apiv1/computepb"
-
 	"github.com/fray-ml/fray/providers/gcp/apierror"
+	"github.com/fray-ml/fray/providers/gcp/computeapi"
 	"github.com/fray-ml/fray/providers/gcp/gce"
 	"github.com/fray-ml/fray/providers/gcp/tpu"
 	"github.com/fray-ml/fray/providers/gcp/tpuapi"
@@ -55,7 +54,7 @@ func openMachines(ctx context.Context, config Config) (*Machines, error) {
 	if err != nil {
 		return nil, err
 	}
-	instances, err := gce.NewInstances(ctx, config.engine())
+	instances, err := gce.New(ctx, config.engine())
 	if err != nil {
 		return nil, errors.Join(err, nodes.Close())
 	}
@@ -96,11 +95,11 @@ func (m *Machines) list(ctx context.Context) (MachineList, error) {
 	return found, nil
 }
 
-func instanceMachine(zone string, i *computepb.Instance) Machine {
-	created, _ := time.Parse(time.RFC3339, i.GetCreationTimestamp())
-	m := Machine{Name: i.GetName(), Zone: zone, Labels: maps.Clone(i.GetLabels()), Created: created}
-	if nets := i.GetNetworkInterfaces(); len(nets) > 0 {
-		m.Address = cmp.Or(nets[0].GetNetworkIP(), nets[0].GetIpv6Address())
+func instanceMachine(zone string, i *computeapi.Instance) Machine {
+	created, _ := time.Parse(time.RFC3339, i.CreationTimestamp)
+	m := Machine{Name: i.Name, Zone: zone, Labels: maps.Clone(i.Labels), Created: created}
+	if nets := i.NetworkInterfaces; len(nets) > 0 {
+		m.Address = cmp.Or(nets[0].NetworkIP, nets[0].IPv6Address)
 	}
 	return m
 }

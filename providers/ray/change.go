@@ -117,7 +117,7 @@ func (p *Provider) Delete(ctx context.Context, spec schema.SliceSpec) error {
 }
 
 func (p *Provider) delete(ctx context.Context, spec schema.SliceSpec) error {
-	if !namePattern.MatchString(spec.Name) {
+	if !isName(spec.Name) {
 		return failf(schema.ErrorInvalid, "%q is no slice's name", spec.Name)
 	}
 	for range maxRaces {

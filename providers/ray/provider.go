@@ -146,7 +146,7 @@ func (p *Provider) Get(ctx context.Context, spec schema.SliceSpec) (schema.Slice
 
 func (p *Provider) get(ctx context.Context, spec schema.SliceSpec) (schema.SliceStatus, bool, error) {
 	var none schema.SliceStatus
-	if !namePattern.MatchString(spec.Name) {
+	if !isName(spec.Name) {
 		return none, false, failf(schema.ErrorInvalid, "%q is no slice's name", spec.Name)
 	}
 	h, err := p.history(ctx, spec.Name)

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,12 +27,14 @@ const (
 	keyWithdraw = "fray-withdraw" // "true": a submission that only ends those before it
 )
 
-var namePattern = regexp.MustCompile(`^[a-z0-9-]{1,63}$`)
+func isName(text string) bool {
+	return text != "" && len(text) <= 63 && strings.Trim(text, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
+}
 
 // checkSpec rejects what cannot be a slice on Ray.
 func checkSpec(spec schema.SliceSpec) error {
 	switch {
-	case !namePattern.MatchString(spec.Name):
+	case !isName(spec.Name):
 		return failf(schema.ErrorInvalid, "%q is no slice's name: want 1 to 63 of a-z, 0-9 and -", spec.Name)
 	case spec.Stack == "":
 		return failf(schema.ErrorInvalid, "a slice needs a stack's mark")

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"cloud.google.com/go/storage"
 	"google.golang.org/api/option"
+	"google.golang.org/api/storage/v1"
 
 	"github.com/fray-ml/fray/providers/gcp/client"
 	"github.com/fray-ml/fray/state/store"
@@ -65,7 +65,7 @@ func (c Config) validate() error {
 // precondition does not hold, that mark shows whether it was this write itself
 // that won.
 type Bucket struct {
-	bucket   *storage.BucketHandle
+	service  *storage.Service
 	cfg      Config // Prefix is "" or ends in a slash
 	tempo    client.Pace
 	pacers   pacers
@@ -94,38 +94,50 @@ func open(ctx context.Context, cfg Config, t client.Pace) (*Bucket, error) {
 	}
 	transport, err := newTransport(context.WithoutCancel(ctx), cfg) // it also fetches tokens later
 	counted := &requests{next: transport}
-	var client *storage.Client
+	var service *storage.Service
 	if err == nil {
-		client, err = newClient(ctx, cfg, t, counted)
+		service, err = newService(ctx, cfg, t, counted)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open bucket gs://%s: %w", cfg.Bucket, err)
 	}
-	b := &Bucket{bucket: client.Bucket(cfg.Bucket), cfg: cfg, tempo: t, pacers: pacers{interval: t.Interval}, requests: counted}
+	b := &Bucket{service: service, cfg: cfg, tempo: t, pacers: pacers{interval: t.Interval}, requests: counted}
 	if err := b.check(ctx); err != nil {
 		return nil, fmt.Errorf("open bucket: %w", b.fail(opList, "", err))
 	}
 	return b, nil
 }
 
-// newClient makes a client whose requests are tried once: what may be tried
+// newService makes a client of the JSON API, whose requests are tried once: what may be tried
 // again, and what an error leaves open, is decided here.
-func newClient(ctx context.Context, cfg Config, t client.Pace, transport http.RoundTripper) (*storage.Client, error) {
-	ctx = context.WithoutCancel(ctx)
+//
+// It is what Google's storage library calls the API with. That library itself costs each
+// process of fray milliseconds before main begins, for protocols that are not used here.
+func newService(ctx context.Context, cfg Config, t client.Pace, transport http.RoundTripper) (*storage.Service, error) {
 	options := []option.ClientOption{
-		storage.WithJSONReads(),
 		option.WithoutAuthentication(), // that is the transport's
 		option.WithHTTPClient(client.New(transport, t.Stall)),
 	}
-	if cfg.Endpoint != "" {
-		options = append(options, option.WithEndpoint(cfg.Endpoint))
+	if endpoint := cmp.Or(cfg.Endpoint, emulatorEndpoint()); endpoint != "" {
+		options = append(options, option.WithEndpoint(endpoint))
 	}
-	client, err := storage.NewClient(ctx, options...)
+	service, err := storage.NewService(context.WithoutCancel(ctx), options...)
 	if err != nil {
 		return nil, fmt.Errorf("make storage client: %w", err)
 	}
-	client.SetRetry(storage.WithPolicy(storage.RetryNever))
-	return client, nil
+	return service, nil
+}
+
+// emulatorEndpoint is where STORAGE_EMULATOR_HOST leads, "" where it is not set.
+func emulatorEndpoint() string {
+	host := os.Getenv("STORAGE_EMULATOR_HOST")
+	if host == "" {
+		return ""
+	}
+	if !strings.Contains(host, "://") {
+		host = "http://" + host
+	}
+	return strings.TrimSuffix(host, "/") + "/storage/v1/"
 }
 
 func newTransport(ctx context.Context, cfg Config) (http.RoundTripper, error) {
@@ -135,7 +147,7 @@ func newTransport(ctx context.Context, cfg Config) (http.RoundTripper, error) {
 	if os.Getenv("STORAGE_EMULATOR_HOST") != "" {
 		return http.DefaultTransport, nil
 	}
-	return client.Authorized(ctx, client.API{Name: "storage", Path: "storage/v1/", Scope: storage.ScopeReadWrite}, cfg.Endpoint)
+	return client.Authorized(ctx, client.API{Name: "storage", Path: "storage/v1/", Scope: storage.DevstorageReadWriteScope}, cfg.Endpoint)
 }
 
 // WriteInterval is the time between two writes of one object, one second unless
@@ -151,14 +163,14 @@ func (b *Bucket) url(key string) string { return "gs://" + b.cfg.Bucket + "/" + 
 // maxName is the longest name of an object that the service takes, in bytes.
 const maxName = 1024
 
-// object returns the handle of a key that is fit to be one.
-func (b *Bucket) object(key string) (*storage.ObjectHandle, error) {
+// object returns the name of the object of a key that is fit to be one.
+func (b *Bucket) object(key string) (string, error) {
 	if err := store.CheckKey(key); err != nil {
-		return nil, err
+		return "", err
 	}
 	name := b.cfg.Prefix + key
 	if len(name) > maxName {
-		return nil, fmt.Errorf("the object's name is longer than %d bytes; choose a shorter prefix", maxName)
+		return "", fmt.Errorf("the object's name is longer than %d bytes; choose a shorter prefix", maxName)
 	}
-	return b.bucket.Object(name), nil
+	return name, nil
 }

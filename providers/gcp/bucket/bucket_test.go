@@ -98,7 +98,7 @@ func TestPrefixesAreApart(t *testing.T) {
 	put(t, other, "state.json", "other", store.Absent)
 	wantContent(t, math, "state.json", "math")
 	// A folder that the console made is not the store's.
-	if _, err := math.insert(t.Context(), &write{object: math.bucket.Object("rl/math/hosts/"), mark: "x"}, store.Absent); err != nil {
+	if _, err := math.insert(t.Context(), &write{object: "rl/math/hosts/", mark: "x"}, store.Absent); err != nil {
 		t.Fatal(err)
 	}
 	list, err := math.List(t.Context(), "")

@@ -11,7 +11,6 @@ import (
 	"regexp"
 	"strings"
 
-	"cloud.google.com/go/storage"
 	"google.golang.org/api/googleapi"
 
 	"github.com/fray-ml/fray/providers/gcp/apierror"
@@ -56,7 +55,7 @@ func (b *Bucket) fail(op operation, key string, err error) error {
 	if apierror.StatusOf(err) == http.StatusForbidden {
 		err = forbiddenError{err}
 	}
-	if do := b.remedy(op, err); do != "" && errors.Is(err, storage.ErrBucketNotExist) {
+	if do := b.remedy(op, err); do != "" && errors.Is(err, errNoBucket) {
 		return fmt.Errorf("%s %s: %s", op, b.url(key), do) // the service's text repeats it
 	} else if do != "" {
 		return fmt.Errorf("%s %s: %w; %s", op, b.url(key), err, do)
@@ -76,7 +75,7 @@ func (b *Bucket) remedy(op operation, err error) string {
 	if do := apierror.Remedy(err); do != "" {
 		return do
 	}
-	if errors.Is(err, storage.ErrBucketNotExist) {
+	if errors.Is(err, errNoBucket) {
 		return fmt.Sprintf("there is no bucket %s: create it (`gcloud storage buckets create gs://%[1]s`) or correct its name", b.cfg.Bucket)
 	}
 	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" && b.cfg.Endpoint != "" {
@@ -104,6 +103,17 @@ func (b *Bucket) forbidden(op operation, answer *googleapi.Error) string {
 	missing := cmp.Or(regexp.MustCompile(`storage\.[a-z]+\.[a-zA-Z]+`).FindString(said), op.permission())
 	return fmt.Sprintf("the permission %s on the bucket %s is missing: have its owner grant roles/storage.objectUser on it, or use other credentials",
 		missing, b.cfg.Bucket)
+}
+
+// errNoBucket marks the answer that the bucket is not there.
+var errNoBucket = errors.New("storage: bucket doesn't exist")
+
+// ofBucket marks an error of a request about the bucket as such.
+func ofBucket(err error) error {
+	if apierror.StatusOf(err) == http.StatusNotFound {
+		return fmt.Errorf("%w: %w", errNoBucket, err)
+	}
+	return err
 }
 
 // absent turns the answer that an object is not there into ErrNotFound, unless

@@ -106,12 +106,12 @@ func TestBucketThatIsNotThere(t *testing.T) {
 			t.Errorf("open: %v does not say %q", err, want)
 		}
 	}
-	client, err := newClient(t.Context(), cfg, clienttest.Quick(), cfg.HTTPClient.Transport)
+	service, err := newService(t.Context(), cfg, clienttest.Quick(), cfg.HTTPClient.Transport)
 	if err != nil {
 		t.Fatal(err)
 	}
 	b := opened(t, w, clienttest.Quick())
-	gone := &Bucket{bucket: client.Bucket("nope"), cfg: cfg, tempo: clienttest.Quick()}
+	gone := &Bucket{service: service, cfg: cfg, tempo: clienttest.Quick()}
 	for name, do := range operations() {
 		err := do(t.Context(), gone)
 		if err == nil || errors.Is(err, store.ErrNotFound) || !strings.Contains(err.Error(), "no bucket nope") {

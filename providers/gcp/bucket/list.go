@@ -2,20 +2,20 @@ package bucket
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
-	"cloud.google.com/go/storage"
-	"google.golang.org/api/iterator"
+	"google.golang.org/api/googleapi"
+	"google.golang.org/api/storage/v1"
 
 	"github.com/fray-ml/fray/state/store"
 )
 
 // pageSize is the most that the service returns at once.
-const pageSize = 1000
+const pageSize int64 = 1000
 
 // List returns the attributes of every object whose key starts with one of
 // prefixes, by key, with one request for every thousand. What is under the
@@ -48,17 +48,16 @@ func (b *Bucket) folders(ctx context.Context, prefix string) ([]string, error) {
 	prefix = b.cfg.Prefix + prefix
 	var names []string
 	for token := ""; ; {
-		page, next, err := b.page(ctx, storage.Query{Prefix: prefix, Delimiter: "/"}, token, pageSize)
+		page, err := b.page(ctx, query{prefix: prefix, delimiter: "/"}, token, pageSize)
 		if err != nil {
 			return nil, err
 		}
-		for _, attrs := range page {
-			name := strings.TrimSuffix(strings.TrimPrefix(attrs.Prefix, prefix), "/")
-			if attrs.Prefix != "" && store.CheckKey(name) == nil {
+		for _, folder := range page.Prefixes {
+			if name := strings.TrimSuffix(strings.TrimPrefix(folder, prefix), "/"); store.CheckKey(name) == nil {
 				names = append(names, name)
 			}
 		}
-		if token = next; token == "" {
+		if token = page.NextPageToken; token == "" {
 			slices.Sort(names)
 			return names, nil
 		}
@@ -83,23 +82,26 @@ func (b *Bucket) list(ctx context.Context, prefixes []string) ([]store.Attrs, er
 	var found []store.Attrs
 	token := ""
 	for len(prefixes) > 0 {
-		page, next, err := b.page(ctx, b.span(prefixes), token, pageSize)
+		page, err := b.page(ctx, b.span(prefixes), token, pageSize)
 		if err != nil {
 			return nil, err
 		}
-		for _, attrs := range page {
+		for _, attrs := range page.Items {
 			key := strings.TrimPrefix(attrs.Name, b.cfg.Prefix)
 			if store.CheckKey(key) == nil && startsWithAny(key, prefixes) {
-				found = append(found, attrsOf(key, attrs))
+				is, err := attrsOf(key, attrs)
+				if err != nil {
+					return nil, err
+				}
+				found = append(found, is)
 			}
 		}
-		if next == "" {
+		if token = page.NextPageToken; token == "" {
 			break
 		}
-		token = next
 		// Between two prefixes there may be any number of objects: of those,
 		// only the rest of a page is ever fetched.
-		last := strings.TrimPrefix(page[len(page)-1].Name, b.cfg.Prefix)
+		last := strings.TrimPrefix(page.Items[len(page.Items)-1].Name, b.cfg.Prefix)
 		if !startsWithAny(last, prefixes) {
 			prefixes, token = slices.DeleteFunc(prefixes, func(p string) bool { return p < last }), ""
 		}
@@ -107,8 +109,13 @@ func (b *Bucket) list(ctx context.Context, prefixes []string) ([]store.Attrs, er
 	return found, nil
 }
 
-func attrsOf(key string, attrs *storage.ObjectAttrs) store.Attrs {
-	return store.Attrs{Key: key, Generation: store.Generation(attrs.Generation), Size: attrs.Size, Updated: attrs.Updated}
+// attrsOf reads what a list states of an object.
+func attrsOf(key string, object *storage.Object) (store.Attrs, error) {
+	updated, err := time.Parse(time.RFC3339, object.Updated)
+	if err != nil {
+		return store.Attrs{}, fmt.Errorf("read when %s was written: %w", key, err)
+	}
+	return store.Attrs{Key: key, Generation: store.Generation(object.Generation), Size: int64(object.Size), Updated: updated}, nil
 }
 
 func startsWithAny(key string, prefixes []string) bool {
@@ -116,12 +123,12 @@ func startsWithAny(key string, prefixes []string) bool {
 }
 
 // span asks for the names from the first of sorted prefixes to the last.
-func (b *Bucket) span(prefixes []string) storage.Query {
+func (b *Bucket) span(prefixes []string) query {
 	first, last := b.cfg.Prefix+prefixes[0], b.cfg.Prefix+prefixes[len(prefixes)-1]
 	if first == last {
-		return storage.Query{Prefix: first}
+		return query{prefix: first}
 	}
-	return storage.Query{Prefix: b.cfg.Prefix, StartOffset: first, EndOffset: after(last)}
+	return query{prefix: b.cfg.Prefix, start: first, end: after(last)}
 }
 
 // after is the first name that follows all that begin with prefix; "" if there
@@ -139,35 +146,40 @@ func after(prefix string) string {
 	return ""
 }
 
-// page is one answer to a list, of at most size objects.
-func (b *Bucket) page(ctx context.Context, query storage.Query, token string, size int) (page []*storage.ObjectAttrs, next string, err error) {
-	query.Projection = storage.ProjectionNoACL
-	fields := []string{"Name", "Generation", "Size", "Updated"}
-	if query.Versions {
-		fields = append(fields, "Created")
-	}
-	if err := query.SetAttrSelection(fields); err != nil {
-		return nil, "", fmt.Errorf("select fields: %w", err)
-	}
-	err = b.retry(ctx, func() error {
-		page, next, err = answerOf(b.bucket.Objects(ctx, &query), token, size)
-		return err
-	})
-	return page, next, err
+// query is what a list asks for.
+type query struct {
+	prefix, delimiter string
+	start, end        string // names from start up to, not with, end; "": no bound
+	versions          bool   // old ones too
 }
 
-func answerOf(objects *storage.ObjectIterator, token string, size int) (page []*storage.ObjectAttrs, next string, err error) {
-	info := objects.PageInfo()
-	info.Token, info.MaxSize = token, size
-	for len(page) == 0 || info.Remaining() > 0 {
-		attrs, err := objects.Next()
-		if errors.Is(err, iterator.Done) {
-			break
+// page is one answer to a list, of at most size objects. Only the last is of nothing.
+func (b *Bucket) page(ctx context.Context, q query, token string, size int64) (page *storage.Objects, err error) {
+	for {
+		err = b.retry(ctx, func() error {
+			page, err = b.request(ctx, q, token, size)
+			return ofBucket(err)
+		})
+		if err != nil || len(page.Items)+len(page.Prefixes) > 0 || page.NextPageToken == "" {
+			return page, err
 		}
-		if err != nil {
-			return nil, "", err
-		}
-		page = append(page, attrs)
+		token = page.NextPageToken
 	}
-	return page, info.Token, nil
+}
+
+func (b *Bucket) request(ctx context.Context, q query, token string, size int64) (*storage.Objects, error) {
+	call := b.service.Objects.List(b.cfg.Bucket).Context(ctx).Projection("noAcl").MaxResults(size).Prefix(q.prefix)
+	call.Fields("nextPageToken", "prefixes", googleapi.Field("items(name,generation,size,updated,timeCreated)"))
+	for _, parameter := range []struct {
+		value string
+		set   func(string) *storage.ObjectsListCall
+	}{{token, call.PageToken}, {q.delimiter, call.Delimiter}, {q.start, call.StartOffset}, {q.end, call.EndOffset}} {
+		if parameter.value != "" {
+			parameter.set(parameter.value)
+		}
+	}
+	if q.versions {
+		call.Versions(true)
+	}
+	return call.Do()
 }

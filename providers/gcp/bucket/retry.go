@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"cloud.google.com/go/storage"
 	"github.com/googleapis/gax-go/v2"
 
 	"github.com/fray-ml/fray/providers/gcp/client"
@@ -21,20 +20,18 @@ type streak struct {
 
 func (s *streak) end() { s.began = time.Time{} }
 
-func (s *streak) goesOn(err error) bool {
-	if !client.IsTransient(err) {
-		return false
-	}
+// goesOn reports whether to try again after an error.
+func (s *streak) goesOn(err error) bool { return client.IsTransient(err) && s.lasts() }
+
+// lasts counts a failure, and reports whether there is patience for more.
+func (s *streak) lasts() bool {
 	if s.began.IsZero() {
 		s.began = time.Now()
 	}
 	return time.Since(s.began) < s.tempo.Patience
 }
 
-func (s *streak) retryer() []storage.RetryOption {
-	return []storage.RetryOption{
-		storage.WithPolicy(storage.RetryAlways),
-		storage.WithErrorFunc(s.goesOn),
-		storage.WithBackoff(gax.Backoff{Initial: s.tempo.Backoff, Max: client.MaxBackoff, Multiplier: 2}),
-	}
+// backoff is the pauses between tries.
+func (s *streak) backoff() gax.Backoff {
+	return gax.Backoff{Initial: s.tempo.Backoff, Max: client.MaxBackoff, Multiplier: 2}
 }

@@ -2,7 +2,6 @@ package bucket
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -14,7 +13,7 @@ import (
 	"path"
 	"strings"
 
-	"cloud.google.com/go/storage"
+	"google.golang.org/api/googleapi"
 
 	"github.com/fray-ml/fray/providers/gcp/apierror"
 	"github.com/fray-ml/fray/providers/gcp/client"
@@ -73,25 +72,31 @@ func existing(err error) error {
 
 // uploadChunks sends content in chunks, each as often as it takes. The last
 // one, which makes the object, goes out once verify has agreed.
-func (b *Bucket) uploadChunks(ctx context.Context, object *storage.ObjectHandle, content io.Reader, verify func() error) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+func (b *Bucket) uploadChunks(ctx context.Context, object string, content io.Reader, verify func() error) error {
 	failures := &streak{tempo: b.tempo}
-	out := object.If(conditions(store.Absent)).Retryer(failures.retryer()...).NewWriter(ctx)
-	out.ProgressFunc = func(int64) { failures.end() }
-	out.ChunkSize = b.tempo.Chunk
-	out.ChunkRetryDeadline = b.tempo.Patience
-	out.ContentType = "application/octet-stream"
-	out.KMSKeyName = b.cfg.KMSKey
-	out.Metadata = map[string]string{writeMark: rand.Text(), baseMark: "0"}
-	_, err := io.Copy(out, content)
-	if err == nil {
-		err = verify()
+	backoff := failures.backoff()
+	_, err := b.inserting(ctx, b.content(object, rand.Text(), store.Absent), store.Absent).
+		Media(&verifiedReader{content, verify}, googleapi.ChunkSize(b.tempo.Chunk), googleapi.ChunkRetryDeadline(b.tempo.Patience), googleapi.EnableAutoChecksum()).
+		ProgressUpdater(func(int64, int64) { failures.end() }).
+		WithRetry(&backoff, failures.goesOn).
+		Do()
+	return err
+}
+
+// verifiedReader ends with an error where its content is rejected.
+type verifiedReader struct {
+	r      io.Reader
+	verify func() error
+}
+
+func (v *verifiedReader) Read(p []byte) (int, error) {
+	n, err := v.r.Read(p)
+	if errors.Is(err, io.EOF) {
+		if rejected := v.verify(); rejected != nil {
+			return n, rejected
+		}
 	}
-	if err != nil {
-		cancel() // else closing would make an object of what was sent
-	}
-	return cmp.Or(err, out.Close())
+	return n, err
 }
 
 // contextReader ends a copy when its context does.

@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"slices"
 
-	"cloud.google.com/go/storage"
+	"google.golang.org/api/storage/v1"
 
 	"github.com/fray-ml/fray/providers/gcp/apierror"
 	"github.com/fray-ml/fray/state/store"
@@ -32,19 +32,22 @@ func (b *Bucket) versions(ctx context.Context, key string) ([]store.Attrs, error
 	}
 	var found []store.Attrs
 	for token, more := "", true; more; more = token != "" {
-		page, next, err := b.page(ctx, storage.Query{Prefix: object.ObjectName(), Versions: true}, token, pageSize)
+		page, err := b.page(ctx, query{prefix: object, versions: true}, token, pageSize)
 		if err != nil {
 			return nil, err
 		}
-		for _, attrs := range page {
-			if attrs.Name != object.ObjectName() {
+		for _, attrs := range page.Items {
+			if attrs.Name != object {
 				continue // it only begins with it
 			}
-			version := attrsOf(key, attrs)
-			version.Updated = attrs.Created // moving old ones to cheaper storage updates them
+			attrs.Updated = attrs.TimeCreated // moving old ones to cheaper storage updates them
+			version, err := attrsOf(key, attrs)
+			if err != nil {
+				return nil, err
+			}
 			found = append(found, version)
 		}
-		token = next
+		token = page.NextPageToken
 	}
 	slices.SortFunc(found, func(a, b store.Attrs) int { return cmp.Compare(b.Generation, a.Generation) })
 	switch len(found) {
@@ -58,10 +61,10 @@ func (b *Bucket) versions(ctx context.Context, key string) ([]store.Attrs, error
 
 // versioning returns nil if the bucket keeps old versions.
 func (b *Bucket) versioning(ctx context.Context) (err error) {
-	var attrs *storage.BucketAttrs
+	var attrs *storage.Bucket
 	err = b.retry(ctx, func() error {
-		attrs, err = b.bucket.Attrs(ctx)
-		return err
+		attrs, err = b.service.Buckets.Get(b.cfg.Bucket).Context(ctx).Projection("noAcl").Do()
+		return ofBucket(err)
 	})
 	turnOn := fmt.Sprintf("turn object versioning on: gcloud storage buckets update gs://%s --versioning", b.cfg.Bucket)
 	switch {
@@ -70,7 +73,7 @@ func (b *Bucket) versioning(ctx context.Context) (err error) {
 			store.ErrNoVersions, turnOn)
 	case err != nil:
 		return fmt.Errorf("check whether old versions are kept: %w", err)
-	case !attrs.VersioningEnabled:
+	case attrs.Versioning == nil || !attrs.Versioning.Enabled:
 		return fmt.Errorf("%w; %s", store.ErrNoVersions, turnOn)
 	}
 	return nil
@@ -85,7 +88,7 @@ func (b *Bucket) GetVersion(ctx context.Context, key string, gen store.Generatio
 	var got store.Object
 	if err == nil {
 		err = b.retry(ctx, func() error {
-			got, err = download(ctx, object.Generation(int64(gen)))
+			got, err = download(b.reading(ctx, object).Generation(int64(gen)))
 			return err
 		})
 	}

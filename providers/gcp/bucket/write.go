@@ -1,15 +1,19 @@
 package bucket
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
+	"encoding/base64"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"net/http"
 	"strconv"
 
-	"cloud.google.com/go/storage"
+	"google.golang.org/api/googleapi"
+	"google.golang.org/api/storage/v1"
 
 	"github.com/fray-ml/fray/providers/gcp/apierror"
 	"github.com/fray-ml/fray/providers/gcp/client"
@@ -25,7 +29,7 @@ const (
 // write is one Put.
 type write struct {
 	data   []byte
-	object *storage.ObjectHandle
+	object string // its name
 	mark   string
 	// doubtful: an earlier try may have happened.
 	doubtful bool
@@ -108,29 +112,35 @@ func (b *Bucket) swap(ctx context.Context, w *write, base store.Generation) (gen
 
 // insert is one request.
 func (b *Bucket) insert(ctx context.Context, w *write, base store.Generation) (store.Generation, error) {
-	ctx, cancel := context.WithCancel(ctx) // ends what a failed Write leaves behind
-	defer cancel()
-	out := w.object.If(conditions(base)).NewWriter(ctx)
-	out.ChunkSize = 0 // one request, without a buffer of its own
-	out.ContentType = "application/octet-stream"
-	out.KMSKeyName = b.cfg.KMSKey
-	out.CRC32C, out.SendCRC32C = crc32.Checksum(w.data, crc32.MakeTable(crc32.Castagnoli)), true
-	out.Metadata = map[string]string{writeMark: w.mark, baseMark: strconv.FormatInt(int64(base), 10)}
-	_, writeErr := out.Write(w.data)
-	if err := out.Close(); err != nil {
+	object := b.content(w.object, w.mark, base)
+	object.Crc32c = checksumText(crc32.Checksum(w.data, crc32.MakeTable(crc32.Castagnoli)))
+	made, err := b.inserting(ctx, object, base).Media(bytes.NewReader(w.data), googleapi.ChunkSize(0)).Do()
+	if err != nil {
 		return 0, err
 	}
-	if writeErr != nil {
-		return 0, writeErr
-	}
-	return store.Generation(out.Attrs().Generation), nil
+	return store.Generation(made.Generation), nil
 }
 
-func conditions(base store.Generation) storage.Conditions {
-	if base == store.Absent {
-		return storage.Conditions{DoesNotExist: true}
+// content describes an object as every write makes it.
+func (b *Bucket) content(name, mark string, base store.Generation) *storage.Object {
+	return &storage.Object{
+		Name: name, ContentType: "application/octet-stream",
+		Metadata: map[string]string{writeMark: mark, baseMark: strconv.FormatInt(int64(base), 10)},
 	}
-	return storage.Conditions{GenerationMatch: int64(base)}
+}
+
+// inserting is a write on condition that base is there.
+func (b *Bucket) inserting(ctx context.Context, object *storage.Object, base store.Generation) *storage.ObjectsInsertCall {
+	call := b.service.Objects.Insert(b.cfg.Bucket, object).Context(ctx).IfGenerationMatch(int64(base)) // 0: no object
+	if b.cfg.KMSKey != "" {
+		call.KmsKeyName(b.cfg.KMSKey)
+	}
+	return call
+}
+
+// checksumText is a CRC32C as the API writes it.
+func checksumText(sum uint32) string {
+	return base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32(nil, sum))
 }
 
 // settle finds out what a failed precondition means: another writer was faster,
@@ -160,9 +170,9 @@ func (b *Bucket) settle(ctx context.Context, w *write, base store.Generation) (s
 }
 
 // stat returns an object's attributes, or ErrNotFound.
-func (b *Bucket) stat(ctx context.Context, object *storage.ObjectHandle) (attrs *storage.ObjectAttrs, err error) {
+func (b *Bucket) stat(ctx context.Context, object string) (attrs *storage.Object, err error) {
 	err = b.retry(ctx, func() error {
-		attrs, err = object.Attrs(ctx)
+		attrs, err = b.reading(ctx, object).Do()
 		return err
 	})
 	return attrs, b.absent(ctx, err)
@@ -172,7 +182,7 @@ func (b *Bucket) stat(ctx context.Context, object *storage.ObjectHandle) (attrs 
 func (b *Bucket) Delete(ctx context.Context, key string) error {
 	object, err := b.object(key)
 	if err == nil {
-		err = b.retry(ctx, func() error { return object.Delete(ctx) })
+		err = b.retry(ctx, func() error { return b.service.Objects.Delete(b.cfg.Bucket, object).Context(ctx).Do() })
 	}
 	if err = b.absent(ctx, err); err != nil && !errors.Is(err, store.ErrNotFound) {
 		return b.fail(opDelete, key, err)

@@ -17,6 +17,13 @@ type API struct{ Name, Path, Scope string }
 // Authorized is a transport that adds application default credentials.
 // endpoint replaces the service's; "": its own.
 func Authorized(ctx context.Context, a API, endpoint string) (http.RoundTripper, error) {
+	transport, _, err := Dial(ctx, a, endpoint)
+	return transport, err
+}
+
+// Dial is Authorized and returns the endpoint too, which depends on the credentials: they
+// may be of another universe, or call for mutual TLS.
+func Dial(ctx context.Context, a API, endpoint string) (http.RoundTripper, string, error) {
 	options := []option.ClientOption{
 		option.WithScopes(a.Scope),
 		internaloption.EnableNewAuthLibrary(),
@@ -27,9 +34,20 @@ func Authorized(ctx context.Context, a API, endpoint string) (http.RoundTripper,
 	if endpoint != "" {
 		options = append(options, option.WithEndpoint(endpoint))
 	}
-	client, _, err := htransport.NewClient(ctx, options...)
+	client, endpoint, err := htransport.NewClient(ctx, options...)
 	if err != nil {
-		return nil, apierror.CredentialsError(err)
+		return nil, "", apierror.CredentialsError(err)
 	}
-	return client.Transport, nil
+	return client.Transport, endpoint, nil
+}
+
+// Unauthorized is a transport without credentials, to what stands in for a service.
+func Unauthorized() http.RoundTripper {
+	shared, ok := http.DefaultTransport.(*http.Transport)
+	if !ok {
+		return http.DefaultTransport
+	}
+	own := shared.Clone()
+	own.MaxIdleConnsPerHost = 100 // as the official clients have it
+	return own
 }

@@ -2,101 +2,66 @@ package gce
 
 import (
 	"context"
-	"errors"
 	"net/http"
 
-	compute "cloud.google.com/go/compute/apiv1"
-	"google.golang.org/api/option"
-
+	"github.com/fray-ml/fray/accelerators"
+	"github.com/fray-ml/fray/providers/gcp/client"
+	"github.com/fray-ml/fray/providers/gcp/computeapi"
 	"github.com/fray-ml/fray/providers/gcp/engine"
 )
 
 // api is the API of Compute Engine in one project: reads, lists and single changes.
 type api struct {
-	clients computeClients
+	client  *computeapi.Client
 	project string
 	reader  engine.Reader
 }
 
-// computeClients are the parts of Compute Engine's API that slices need.
-type computeClients struct {
-	instances *compute.InstancesClient
-	groups    *compute.InstanceGroupManagersClient
-	resizes   *compute.InstanceGroupManagerResizeRequestsClient
-	templates *compute.InstanceTemplatesClient
-	policies  *compute.ResourcePoliciesClient
-	global    *compute.GlobalOperationsClient
-	region    *compute.RegionOperationsClient
-	zone      *compute.ZoneOperationsClient
+// openAPI finds the credentials of the service, or what stands in for it.
+func openAPI(ctx context.Context, config engine.Config) (api, error) {
+	transport, endpoint, err := reach(ctx, config)
+	if err != nil {
+		return api{}, err
+	}
+	return api{
+		client: computeapi.NewClient(transport, endpoint, config.Project), project: config.Project, reader: engine.Reader{Backoff: config.Backoff},
+	}, nil
 }
 
-// computeOptions lead to the service, or to what stands in for it.
-func computeOptions(config engine.Config) []option.ClientOption {
-	if config.Local != nil {
-		return []option.ClientOption{option.WithEndpoint("http://compute.localhost"), option.WithHTTPClient(&http.Client{Transport: config.Local.REST})}
+// reach returns how the service is reached, and where.
+func reach(ctx context.Context, config engine.Config) (http.RoundTripper, string, error) {
+	switch {
+	case config.Local != nil:
+		return config.Local.REST, "http://compute.localhost", nil
+	case config.Endpoint != "":
+		return client.Unauthorized(), config.Endpoint, nil
 	}
-	if config.Endpoint == "" {
-		return nil
-	}
-	return []option.ClientOption{option.WithEndpoint(config.Endpoint), option.WithoutAuthentication()}
-}
-
-// dialCompute makes the clients, without their own retries, which go on for
-// minutes: the caller of a provider decides about those. The options are emptied
-// where they are, for the clients keep them in a second place.
-func dialCompute(ctx context.Context, options []option.ClientOption) (c computeClients, err error) {
-	if c.instances, err = compute.NewInstancesRESTClient(ctx, options...); err != nil {
-		return c, err
-	}
-	*c.instances.CallOptions = compute.InstancesCallOptions{}
-	if c.groups, err = compute.NewInstanceGroupManagersRESTClient(ctx, options...); err != nil {
-		return c, err
-	}
-	*c.groups.CallOptions = compute.InstanceGroupManagersCallOptions{}
-	if c.resizes, err = compute.NewInstanceGroupManagerResizeRequestsRESTClient(ctx, options...); err != nil {
-		return c, err
-	}
-	*c.resizes.CallOptions = compute.InstanceGroupManagerResizeRequestsCallOptions{}
-	if c.templates, err = compute.NewInstanceTemplatesRESTClient(ctx, options...); err != nil {
-		return c, err
-	}
-	*c.templates.CallOptions = compute.InstanceTemplatesCallOptions{}
-	if c.policies, err = compute.NewResourcePoliciesRESTClient(ctx, options...); err != nil {
-		return c, err
-	}
-	*c.policies.CallOptions = compute.ResourcePoliciesCallOptions{}
-	if c.global, err = compute.NewGlobalOperationsRESTClient(ctx, options...); err != nil {
-		return c, err
-	}
-	*c.global.CallOptions = compute.GlobalOperationsCallOptions{}
-	if c.region, err = compute.NewRegionOperationsRESTClient(ctx, options...); err != nil {
-		return c, err
-	}
-	*c.region.CallOptions = compute.RegionOperationsCallOptions{}
-	if c.zone, err = compute.NewZoneOperationsRESTClient(ctx, options...); err != nil {
-		return c, err
-	}
-	*c.zone.CallOptions = compute.ZoneOperationsCallOptions{}
-	return c, nil
+	return client.Dial(ctx, client.API{Name: "compute", Scope: "https://www.googleapis.com/auth/cloud-platform"}, "")
 }
 
 // Close ends the connections.
-func (g *api) Close() error { return g.clients.close() }
+func (g *api) Close() error {
+	g.client.Close()
+	return nil
+}
 
-// close ends the clients, as many as there are.
-func (c computeClients) close() error {
-	var errs []error
-	for _, each := range []struct {
-		made  bool
-		close func() error
-	}{
-		{c.instances != nil, c.instances.Close}, {c.groups != nil, c.groups.Close}, {c.resizes != nil, c.resizes.Close},
-		{c.templates != nil, c.templates.Close}, {c.policies != nil, c.policies.Close},
-		{c.global != nil, c.global.Close}, {c.region != nil, c.region.Close}, {c.zone != nil, c.zone.Close},
-	} {
-		if each.made {
-			errs = append(errs, each.close())
-		}
-	}
-	return errors.Join(errs...)
+func zonal(zone, collection string, rest ...string) computeapi.Path {
+	return append(computeapi.Path{"zones", zone, collection}, rest...)
+}
+
+func instancePath(zone string, rest ...string) computeapi.Path {
+	return zonal(zone, "instances", rest...)
+}
+
+func groupPath(zone string, rest ...string) computeapi.Path {
+	return zonal(zone, "instanceGroupManagers", rest...)
+}
+
+func templatePath(rest ...string) computeapi.Path {
+	return append(computeapi.Path{"global", "instanceTemplates"}, rest...)
+}
+
+// policyPath is one of the region that a zone is in.
+func policyPath(zone string, rest ...string) computeapi.Path {
+	return append(computeapi.Path{"regions", accelerators.RegionOf(zone), "resourcePolicies"}, rest...)
 }

@@ -8,10 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"cloud.google.com/go/compute/apiv1/computepb"
-
 	"github.com/fray-ml/fray/accelerators"
 	"github.com/fray-ml/fray/providers/gcp/apierror"
+	"github.com/fray-ml/fray/providers/gcp/computeapi"
 	"github.com/fray-ml/fray/providers/gcp/engine"
 	"github.com/fray-ml/fray/providers/gcp/mark"
 	"github.com/fray-ml/fray/schema"
@@ -34,11 +33,11 @@ func (g *Engine) Create(ctx context.Context, r engine.Order) (string, error) {
 		return "", err
 	}
 	if found {
-		return "", isTaken("instance template", other.GetName())
+		return "", isTaken("instance template", other.Name)
 	}
-	op, err := started(ask(ctx, "create instance", g.clients.instances.Insert, &computepb.InsertInstanceRequest{
-		Project: g.project, Zone: r.Spec.Zone, InstanceResource: machine, RequestId: requestID(r, stageInstance),
-	}))
+	op, err := g.order(ctx, "create instance", computeapi.Change{
+		Method: http.MethodPost, Path: instancePath(r.Spec.Zone), Body: machine, RequestID: requestID(r, stageInstance),
+	})
 	switch {
 	case apierror.StatusOf(err) == http.StatusConflict:
 		return "", g.adoptInstance(ctx, r.Spec, err)
@@ -153,7 +152,7 @@ func (g *Engine) createGroup(ctx context.Context, r engine.Order) (string, error
 		return "", err
 	}
 	if found {
-		return "", isTaken("instance", other.GetName())
+		return "", isTaken("instance", other.Name)
 	}
 	return g.groupFrom(ctx, r, stageTemplate)
 }
@@ -175,7 +174,7 @@ func (g *Engine) groupFrom(ctx context.Context, r engine.Order, s stage) (string
 		over, err := isOver(op)
 		if !over {
 			// Many are done by now; the others are asked for with the next call.
-			if op, err = g.operation(ctx, r.Spec, s, op.GetName()); err != nil {
+			if op, err = g.operation(ctx, r.Spec, s, op.Name); err != nil {
 				return last, nil
 			}
 			over, err = isOver(op)

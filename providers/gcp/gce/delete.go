@@ -6,10 +6,8 @@ import (
 	"net/http"
 	"time"
 
-	"cloud.google.com/go/compute/apiv1/computepb"
-
-	"github.com/fray-ml/fray/accelerators"
 	"github.com/fray-ml/fray/providers/gcp/apierror"
+	"github.com/fray-ml/fray/providers/gcp/computeapi"
 	"github.com/fray-ml/fray/providers/gcp/engine"
 	"github.com/fray-ml/fray/providers/gcp/mark"
 	"github.com/fray-ml/fray/schema"
@@ -30,8 +28,8 @@ func (g *Engine) Delete(ctx context.Context, stack string, at engine.Place) erro
 			return err
 		}
 		id := g.going(stack, at)
-		_, err := ask(ctx, "delete instance", g.clients.instances.Delete, &computepb.DeleteInstanceRequest{
-			Project: g.project, Zone: at.Zone, Instance: at.Name, RequestId: stagedID(id, stageInstance, at.Name),
+		_, err := g.order(ctx, "delete instance", computeapi.Change{
+			Method: http.MethodDelete, Path: instancePath(at.Zone, at.Name), RequestID: stagedID(id, stageInstance, at.Name),
 		})
 		return g.goes(at.Name, err)
 	}
@@ -64,8 +62,8 @@ func (g *Engine) deleteGroup(ctx context.Context, stack string, at engine.Place)
 	}
 	if found && ownGroup(group, at.Name) == nil {
 		id := g.going(stack, at)
-		_, err := ask(ctx, "delete instance group", g.clients.groups.Delete, &computepb.DeleteInstanceGroupManagerRequest{
-			Project: g.project, Zone: at.Zone, InstanceGroupManager: at.Name, RequestId: stagedID(id, stageGroup, at.Name),
+		_, err := g.order(ctx, "delete instance group", computeapi.Change{
+			Method: http.MethodDelete, Path: groupPath(at.Zone, at.Name), RequestID: stagedID(id, stageGroup, at.Name),
 		})
 		return g.goes(at.Name, err)
 	}
@@ -83,19 +81,21 @@ func (g *Engine) sweep(ctx context.Context, at engine.Place) error {
 		return err
 	}
 	id := g.deleteID(at.Name)
-	if found && describedAs(policy.GetDescription(), at.Name) {
-		op, err := started(ask(ctx, "delete workload policy", g.clients.policies.Delete, &computepb.DeleteResourcePolicyRequest{
-			Project: g.project, Region: accelerators.RegionOf(at.Zone), ResourcePolicy: at.Name, RequestId: stagedID(id, stagePolicy, at.Name),
-		}))
+	if found && describedAs(policy.Description, at.Name) {
+		op, err := g.order(ctx, "delete workload policy", computeapi.Change{
+			Method: http.MethodDelete, Path: policyPath(at.Zone, at.Name), RequestID: stagedID(id, stagePolicy, at.Name),
+		})
 		if err != nil && apierror.StatusOf(err) != http.StatusNotFound {
 			return err
 		}
-		if over, failure := isOver(op); failure != nil || err == nil && !over {
-			return failure
+		if err == nil {
+			if over, failure := isOver(op); failure != nil || !over {
+				return failure
+			}
 		}
 	}
-	_, err = ask(ctx, "delete instance template", g.clients.templates.Delete, &computepb.DeleteInstanceTemplateRequest{
-		Project: g.project, InstanceTemplate: at.Name, RequestId: stagedID(id, stageTemplate, at.Name),
+	_, err = g.order(ctx, "delete instance template", computeapi.Change{
+		Method: http.MethodDelete, Path: templatePath(at.Name), RequestID: stagedID(id, stageTemplate, at.Name),
 	})
 	return err
 }

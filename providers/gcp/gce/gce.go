@@ -2,9 +2,6 @@ package gce
 
 import (
 	"context"
-	"errors"
-
-	compute "cloud.google.com/go/compute/apiv1"
 
 	"github.com/fray-ml/fray/providers/gcp/apierror"
 	"github.com/fray-ml/fray/providers/gcp/engine"
@@ -29,24 +26,11 @@ type Engine struct {
 
 // New finds the credentials, and makes no call.
 func New(ctx context.Context, config engine.Config) (*Engine, error) {
-	clients, err := dialCompute(ctx, computeOptions(config))
-	if err != nil {
-		return nil, errors.Join(err, clients.close())
-	}
-	return &Engine{
-		api:      api{clients: clients, project: config.Project, reader: engine.Reader{Backoff: config.Backoff}},
-		progress: progress{now: config.Now, notes: map[string]*note{}},
-	}, nil
-}
-
-// NewInstances is New for listing instances only.
-func NewInstances(ctx context.Context, config engine.Config) (*Engine, error) {
-	instances, err := compute.NewInstancesRESTClient(ctx, computeOptions(config)...)
+	opened, err := openAPI(ctx, config)
 	if err != nil {
 		return nil, err
 	}
-	*instances.CallOptions = compute.InstancesCallOptions{}
-	return &Engine{api: api{clients: computeClients{instances: instances}, project: config.Project, reader: engine.Reader{Backoff: config.Backoff}}}, nil
+	return &Engine{api: opened, progress: progress{now: config.Now, notes: map[string]*note{}}}, nil
 }
 
 func invalid(err error) error { return &apierror.Error{Kind: schema.ErrorInvalid, Err: err} }

@@ -2,14 +2,11 @@ package gce
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 
-	"cloud.google.com/go/compute/apiv1/computepb"
-	"google.golang.org/api/iterator"
-
 	"github.com/fray-ml/fray/providers/gcp/apierror"
+	"github.com/fray-ml/fray/providers/gcp/computeapi"
 	"github.com/fray-ml/fray/providers/gcp/engine"
 	"github.com/fray-ml/fray/providers/gcp/mark"
 	"github.com/fray-ml/fray/schema"
@@ -36,7 +33,7 @@ func (g *Engine) Get(ctx context.Context, stack string, at engine.Place) (*schem
 	}
 	f := machineGroup{template: template}
 	if there && ownGroup(group, at.Name) == nil {
-		f.group, f.age = group, g.now().Sub(createdAt(group.GetCreationTimestamp()))
+		f.group, f.age = group, g.now().Sub(createdAt(group.CreationTimestamp))
 	}
 	if f.machines, err = g.managedMachines(ctx, &f, at); err != nil {
 		return nil, err
@@ -49,35 +46,34 @@ func (g *Engine) Get(ctx context.Context, stack string, at engine.Place) (*schem
 
 // managedMachines are the machines that a group states it has, as far as their state
 // goes; none where there is no group.
-func (g *api) managedMachines(ctx context.Context, f *machineGroup, at engine.Place) ([]*computepb.Instance, error) {
+func (g *api) managedMachines(ctx context.Context, f *machineGroup, at engine.Place) ([]*computeapi.Instance, error) {
 	if f.group == nil {
 		return nil, nil
 	}
-	bounded, cancel := context.WithTimeout(ctx, engine.CallLimit)
-	defer cancel()
-	it := g.clients.groups.ListManagedInstances(bounded, &computepb.ListManagedInstancesInstanceGroupManagersRequest{
-		Project: g.project, Zone: at.Zone, InstanceGroupManager: at.Name,
-	})
-	var machines []*computepb.Instance
-	for {
-		managed, err := it.Next()
-		if errors.Is(err, iterator.Done) {
-			return machines, nil
-		}
-		if apierror.StatusOf(err) == http.StatusNotFound { // it has gone since it was read
-			f.group = nil
-			return nil, nil
-		}
+	path := groupPath(at.Zone, at.Name, "listManagedInstances")
+	var machines []*computeapi.Instance
+	err := everyPage(ctx, func(ctx context.Context, token string) (string, error) {
+		page, err := computeapi.Post[computeapi.ManagedInstanceList](ctx, g.client, path, computeapi.Query{"pageToken": token})
 		if err != nil {
-			return nil, fmt.Errorf("list managed instances: %w", apierror.Interrupted(ctx, err))
+			return "", err
 		}
-		if managed.InstanceStatus == nil {
-			continue // it is not there, or not yet
+		for _, managed := range page.ManagedInstances {
+			if managed.InstanceStatus != "" { // else it is not there, or not yet
+				machines = append(machines, &computeapi.Instance{
+					Name: managed.Name, Status: managed.InstanceStatus, InstanceProperties: computeapi.InstanceProperties{Scheduling: f.template.Properties.Scheduling},
+				})
+			}
 		}
-		machines = append(machines, &computepb.Instance{
-			Name: managed.Name, Status: managed.InstanceStatus, Scheduling: f.template.GetProperties().GetScheduling(),
-		})
+		return page.NextPageToken, nil
+	})
+	if apierror.StatusOf(err) == http.StatusNotFound { // it has gone since it was read
+		f.group = nil
+		return nil, nil
 	}
+	if err != nil {
+		return nil, fmt.Errorf("list managed instances: %w", apierror.Interrupted(ctx, err))
+	}
+	return machines, nil
 }
 
 // groupRead is how a group stands that was read directly: to see once that machines
@@ -90,7 +86,7 @@ func (g *Engine) groupRead(f *machineGroup) schema.SliceStatus {
 	if status, ok := groupStatus(f, g.now()); ok {
 		return status
 	}
-	return schema.SliceStatus{Spec: f.spec, Phase: schema.SliceCreating, CreatedAt: createdAt(f.template.GetCreationTimestamp())}
+	return schema.SliceStatus{Spec: f.spec, Phase: schema.SliceCreating, CreatedAt: createdAt(f.template.CreationTimestamp)}
 }
 
 // getMachine is the status of what carries these marks, nil where they are another's.

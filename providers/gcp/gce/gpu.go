@@ -4,8 +4,7 @@ import (
 	"fmt"
 	"maps"
 
-	"cloud.google.com/go/compute/apiv1/computepb"
-
+	"github.com/fray-ml/fray/providers/gcp/computeapi"
 	"github.com/fray-ml/fray/providers/gcp/machinetype"
 	"github.com/fray-ml/fray/providers/gcp/mark"
 	"github.com/fray-ml/fray/schema"
@@ -13,20 +12,20 @@ import (
 
 // attachedGPUs are the GPUs that a request attaches; nil for machines that come with
 // theirs, or have none.
-func attachedGPUs(spec schema.SliceSpec) []*computepb.AcceleratorConfig {
+func attachedGPUs(spec schema.SliceSpec) []computeapi.AcceleratorConfig {
 	gpus, ok := machinetype.GPUs(spec)
 	if !ok || !gpus.Attached {
 		return nil
 	}
-	return []*computepb.AcceleratorConfig{{AcceleratorType: &gpus.Accelerator, AcceleratorCount: new(int32(gpus.Count))}}
+	return []computeapi.AcceleratorConfig{{AcceleratorType: gpus.Accelerator, AcceleratorCount: int32(gpus.Count)}}
 }
 
 // cardsOf are attached GPUs as people read them: "2 nvidia-tesla-t4"; "" for none.
-func cardsOf(cards []*computepb.AcceleratorConfig) string {
+func cardsOf(cards []computeapi.AcceleratorConfig) string {
 	if len(cards) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d %s", cards[0].GetAcceleratorCount(), baseOf(cards[0].GetAcceleratorType()))
+	return fmt.Sprintf("%d %s", cards[0].AcceleratorCount, baseOf(cards[0].AcceleratorType))
 }
 
 // withDriver adds to the metadata of machines with GPUs which image is to have their

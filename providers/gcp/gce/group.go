@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
-	"cloud.google.com/go/compute/apiv1/computepb"
-
 	"github.com/fray-ml/fray/accelerators"
 	"github.com/fray-ml/fray/providers/gcp/apierror"
+	"github.com/fray-ml/fray/providers/gcp/computeapi"
 	"github.com/fray-ml/fray/providers/gcp/engine"
 	"github.com/fray-ml/fray/providers/gcp/mark"
 	"github.com/fray-ml/fray/schema"
@@ -18,7 +18,7 @@ import (
 
 // begin asks for one part of a group. The operation is nil where there is nothing
 // to do: the part is there already, or this slice needs none.
-func (g *Engine) begin(ctx context.Context, r engine.Order, s stage) (*computepb.Operation, error) {
+func (g *Engine) begin(ctx context.Context, r engine.Order, s stage) (*computeapi.Operation, error) {
 	switch s {
 	case stageTemplate:
 		return g.beginTemplate(ctx, r)
@@ -33,14 +33,14 @@ func (g *Engine) begin(ctx context.Context, r engine.Order, s stage) (*computepb
 	return nil, fmt.Errorf("%q is no part of a group", s)
 }
 
-func (g *api) beginTemplate(ctx context.Context, r engine.Order) (*computepb.Operation, error) {
+func (g *api) beginTemplate(ctx context.Context, r engine.Order) (*computeapi.Operation, error) {
 	template, err := g.template(r)
 	if err != nil {
 		return nil, err
 	}
-	op, err := started(ask(ctx, "create instance template", g.clients.templates.Insert, &computepb.InsertInstanceTemplateRequest{
-		Project: g.project, InstanceTemplateResource: template, RequestId: requestID(r, stageTemplate),
-	}))
+	op, err := g.order(ctx, "create instance template", computeapi.Change{
+		Method: http.MethodPost, Path: templatePath(), Body: template, RequestID: requestID(r, stageTemplate),
+	})
 	if apierror.StatusOf(err) != http.StatusConflict {
 		return op, err
 	}
@@ -54,15 +54,14 @@ func (g *api) beginTemplate(ctx context.Context, r engine.Order) (*computepb.Ope
 	return nil, sameSlice(templateMarks(there), r.Spec)
 }
 
-func (g *api) beginPolicy(ctx context.Context, r engine.Order) (*computepb.Operation, error) {
+func (g *api) beginPolicy(ctx context.Context, r engine.Order) (*computeapi.Operation, error) {
 	topology := topologyOf(r.Spec)
 	if topology == "" {
 		return nil, nil
 	}
-	op, err := started(ask(ctx, "create workload policy", g.clients.policies.Insert, &computepb.InsertResourcePolicyRequest{
-		Project: g.project, Region: accelerators.RegionOf(r.Spec.Zone), ResourcePolicyResource: workloadPolicy(r.Spec, topology),
-		RequestId: requestID(r, stagePolicy),
-	}))
+	op, err := g.order(ctx, "create workload policy", computeapi.Change{
+		Method: http.MethodPost, Path: policyPath(r.Spec.Zone), Body: workloadPolicy(r.Spec, topology), RequestID: requestID(r, stagePolicy),
+	})
 	if apierror.StatusOf(err) != http.StatusConflict {
 		return op, err
 	}
@@ -70,16 +69,16 @@ func (g *api) beginPolicy(ctx context.Context, r engine.Order) (*computepb.Opera
 	if err != nil || !found {
 		return nil, err // the next stage will report that it is missing
 	}
-	if there.GetDescription() != groupDescription(r.Spec) {
+	if there.Description != groupDescription(r.Spec) {
 		return nil, apierror.Errorf(schema.ErrorConflict, "a resource policy that is not this slice's has the name %s in %s", r.Spec.Name, accelerators.RegionOf(r.Spec.Zone))
 	}
 	return nil, nil
 }
 
-func (g *api) beginGroup(ctx context.Context, r engine.Order) (*computepb.Operation, error) {
-	op, err := started(ask(ctx, "create instance group", g.clients.groups.Insert, &computepb.InsertInstanceGroupManagerRequest{
-		Project: g.project, Zone: r.Spec.Zone, InstanceGroupManagerResource: g.group(r.Spec), RequestId: requestID(r, stageGroup),
-	}))
+func (g *api) beginGroup(ctx context.Context, r engine.Order) (*computeapi.Operation, error) {
+	op, err := g.order(ctx, "create instance group", computeapi.Change{
+		Method: http.MethodPost, Path: groupPath(r.Spec.Zone), Body: g.group(r.Spec), RequestID: requestID(r, stageGroup),
+	})
 	if apierror.StatusOf(err) != http.StatusConflict {
 		return op, err
 	}
@@ -92,29 +91,28 @@ func (g *api) beginGroup(ctx context.Context, r engine.Order) (*computepb.Operat
 
 // ownGroup checks that a group is of the template of its name. Whose that is, is
 // known by then, and what has no labels is known by it.
-func ownGroup(group *computepb.InstanceGroupManager, name string) error {
-	if baseOf(group.GetInstanceTemplate()) != name {
+func ownGroup(group *computeapi.InstanceGroupManager, name string) error {
+	if baseOf(group.InstanceTemplate) != name {
 		return apierror.Errorf(schema.ErrorConflict, "an instance group that is not this slice's has the name %s", name)
 	}
 	return nil
 }
 
 // beginResize asks for the machines of a flex-start group.
-func (g *Engine) beginResize(ctx context.Context, r engine.Order) (*computepb.Operation, error) {
+func (g *Engine) beginResize(ctx context.Context, r engine.Order) (*computeapi.Operation, error) {
 	if !byResize(r.Spec) {
 		return nil, nil
 	}
-	op, err := started(ask(ctx, "request machines", g.clients.resizes.Insert, &computepb.InsertInstanceGroupManagerResizeRequestRequest{
-		Project: g.project, Zone: r.Spec.Zone, InstanceGroupManager: r.Spec.Name,
-		InstanceGroupManagerResizeRequestResource: resize(r.Spec), RequestId: requestID(r, stageResize),
-	}))
+	op, err := g.order(ctx, "request machines", computeapi.Change{
+		Method: http.MethodPost, Path: groupPath(r.Spec.Zone, r.Spec.Name, "resizeRequests"), Body: resize(r.Spec), RequestID: requestID(r, stageResize),
+	})
 	if rejectsResizeRequests(err) {
 		// The machines are of the flex-start model by their template and wait for
 		// capacity together, so that the group may simply be resized.
-		op, err = started(ask(ctx, "resize instance group", g.clients.groups.Resize, &computepb.ResizeInstanceGroupManagerRequest{
-			Project: g.project, Zone: r.Spec.Zone, InstanceGroupManager: r.Spec.Name, Size: int32(r.Spec.Hosts),
-			RequestId: requestID(r, stageResize),
-		}))
+		op, err = g.order(ctx, "resize instance group", computeapi.Change{
+			Method: http.MethodPost, Path: groupPath(r.Spec.Zone, r.Spec.Name, "resize"), Query: computeapi.Query{"size": strconv.Itoa(r.Spec.Hosts)},
+			RequestID: requestID(r, stageResize),
+		})
 	}
 	if apierror.StatusOf(err) == http.StatusConflict {
 		op, err = nil, nil // its name states that it is the same
@@ -132,43 +130,39 @@ func rejectsResizeRequests(err error) bool {
 	return apierror.StatusOf(err) == http.StatusBadRequest && strings.Contains(err.Error(), "resize requests") && strings.Contains(err.Error(), "not allowed")
 }
 
-func (g *api) findInstance(ctx context.Context, zone, name string) (*computepb.Instance, bool, error) {
-	return lookup(ctx, g.reader, "read instance", g.clients.instances.Get,
-		&computepb.GetInstanceRequest{Project: g.project, Zone: zone, Instance: name})
+func (g *api) findInstance(ctx context.Context, zone, name string) (*computeapi.Instance, bool, error) {
+	return lookup[computeapi.Instance](ctx, g, "read instance", instancePath(zone, name))
 }
 
-func (g *api) findTemplate(ctx context.Context, name string) (*computepb.InstanceTemplate, bool, error) {
-	return lookup(ctx, g.reader, "read instance template", g.clients.templates.Get,
-		&computepb.GetInstanceTemplateRequest{Project: g.project, InstanceTemplate: name})
+func (g *api) findTemplate(ctx context.Context, name string) (*computeapi.InstanceTemplate, bool, error) {
+	return lookup[computeapi.InstanceTemplate](ctx, g, "read instance template", templatePath(name))
 }
 
-func (g *api) findPolicy(ctx context.Context, spec schema.SliceSpec) (*computepb.ResourcePolicy, bool, error) {
-	return lookup(ctx, g.reader, "read workload policy", g.clients.policies.Get,
-		&computepb.GetResourcePolicyRequest{Project: g.project, Region: accelerators.RegionOf(spec.Zone), ResourcePolicy: spec.Name})
+func (g *api) findPolicy(ctx context.Context, spec schema.SliceSpec) (*computeapi.ResourcePolicy, bool, error) {
+	return lookup[computeapi.ResourcePolicy](ctx, g, "read workload policy", policyPath(spec.Zone, spec.Name))
 }
 
-func (g *api) findGroup(ctx context.Context, zone, name string) (*computepb.InstanceGroupManager, bool, error) {
-	return lookup(ctx, g.reader, "read instance group", g.clients.groups.Get,
-		&computepb.GetInstanceGroupManagerRequest{Project: g.project, Zone: zone, InstanceGroupManager: name})
+func (g *api) findGroup(ctx context.Context, zone, name string) (*computeapi.InstanceGroupManager, bool, error) {
+	return lookup[computeapi.InstanceGroupManager](ctx, g, "read instance group", groupPath(zone, name))
 }
 
 // instanceMarks are the marks of an instance; one of a group has
 // another name than the slice.
-func instanceMarks(i *computepb.Instance) mark.Marks {
-	return mark.Marks{Name: i.GetName(), Zone: baseOf(i.GetZone()), Labels: i.GetLabels(), Text: metadataText(i.GetMetadata(), mark.KeySpec)}
+func instanceMarks(i *computeapi.Instance) mark.Marks {
+	return mark.Marks{Name: i.Name, Zone: baseOf(i.Zone), Labels: i.Labels, Text: metadataText(i.Metadata, mark.KeySpec)}
 }
 
-func templateMarks(t *computepb.InstanceTemplate) mark.Marks {
+func templateMarks(t *computeapi.InstanceTemplate) mark.Marks {
 	return mark.Marks{
-		Name: t.GetName(), Zone: describedZone(t.GetDescription()), Labels: t.GetProperties().GetLabels(),
-		Text: metadataText(t.GetProperties().GetMetadata(), mark.KeySpec),
+		Name: t.Name, Zone: describedZone(t.Description), Labels: t.Properties.Labels,
+		Text: metadataText(t.Properties.Metadata, mark.KeySpec),
 	}
 }
 
-func metadataText(m *computepb.Metadata, key string) string {
-	for _, item := range m.GetItems() {
-		if item.GetKey() == key {
-			return item.GetValue()
+func metadataText(m computeapi.Metadata, key string) string {
+	for _, item := range m.Items {
+		if item.Key == key {
+			return item.Value
 		}
 	}
 	return ""

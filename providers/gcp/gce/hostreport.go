@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"net/http"
 
-	"cloud.google.com/go/compute/apiv1/computepb"
-
 	"github.com/fray-ml/fray/providers/gcp/apierror"
+	"github.com/fray-ml/fray/providers/gcp/computeapi"
 	"github.com/fray-ml/fray/providers/gcp/engine"
 )
 
@@ -35,7 +34,7 @@ func (g *Engine) HostReports(ctx context.Context, at engine.Place, _ []int) ([]e
 	}
 	var reports []engine.HostReport
 	for _, m := range machines[:min(len(machines), engine.MostHostReports)] {
-		more, err := g.hostReport(ctx, at, m.GetName(), engine.HostReport{Machine: m.GetName()})
+		more, err := g.hostReport(ctx, at, m.Name, engine.HostReport{Machine: m.Name})
 		if err != nil {
 			return reports, err
 		}
@@ -48,10 +47,8 @@ func (g *Engine) HostReports(ctx context.Context, at engine.Place, _ []int) ([]e
 func (g *api) hostReport(ctx context.Context, at engine.Place, machine string, from engine.HostReport) ([]engine.HostReport, error) {
 	bounded, cancel := context.WithTimeout(ctx, engine.CallLimit)
 	defer cancel()
-	path := engine.HostStatusAttribute
-	found, err := g.clients.instances.GetGuestAttributes(bounded, &computepb.GetGuestAttributesInstanceRequest{
-		Project: g.project, Zone: at.Zone, Instance: machine, QueryPath: &path,
-	})
+	path := instancePath(at.Zone, machine, "getGuestAttributes")
+	found, err := computeapi.Get[computeapi.GuestAttributes](bounded, g.client, path, computeapi.Query{"queryPath": engine.HostStatusAttribute})
 	if apierror.StatusOf(err) == http.StatusNotFound {
 		return nil, nil
 	}
@@ -59,8 +56,8 @@ func (g *api) hostReport(ctx context.Context, at engine.Place, machine string, f
 		return nil, fmt.Errorf("get guest attributes: %w", apierror.Interrupted(ctx, err))
 	}
 	var reports []engine.HostReport
-	for _, entry := range found.GetQueryValue().GetItems() {
-		from.Status = entry.GetValue()
+	for _, entry := range found.QueryValue.Items {
+		from.Status = entry.Value
 		reports = append(reports, from)
 	}
 	return reports, nil

@@ -4,10 +4,8 @@ import (
 	"context"
 	"maps"
 
-	"cloud.google.com/go/compute/apiv1/computepb"
-	"github.com/google/uuid"
-
 	"github.com/fray-ml/fray/providers/gcp/apierror"
+	"github.com/fray-ml/fray/providers/gcp/computeapi"
 	"github.com/fray-ml/fray/providers/gcp/engine"
 	"github.com/fray-ml/fray/providers/gcp/machinetype"
 	"github.com/fray-ml/fray/schema"
@@ -27,14 +25,14 @@ func (g *Engine) Candidate(ctx context.Context, to engine.Target, spec schema.Sl
 		return nil, apierror.Errorf(schema.ErrorInvalid, "there is no instance %s in %s", to.Name, to.Zone)
 	}
 	metadata := map[string]string{}
-	for _, item := range m.GetMetadata().GetItems() {
-		metadata[item.GetKey()] = item.GetValue()
+	for _, item := range m.Metadata.Items {
+		metadata[item.Key] = item.Value
 	}
-	external := len(m.GetNetworkInterfaces()) > 0 && len(m.GetNetworkInterfaces()[0].GetAccessConfigs()) > 0
+	external := len(m.NetworkInterfaces) > 0 && len(m.NetworkInterfaces[0].AccessConfigs) > 0
 	f := &engine.Found{
 		Marks:    instanceMarks(m),
 		Status:   machineStatus(schema.SliceSpec{}, m, false),
-		Live:     engine.LiveOf(spec.Cloud.Live, m.GetLabels(), m.GetTags().GetItems(), external),
+		Live:     engine.LiveOf(spec.Cloud.Live, m.Labels, m.Tags.Items, external),
 		Metadata: metadata,
 		Mark: func(ctx context.Context, labels, metadata map[string]string) error {
 			return g.mark(ctx, m, labels, metadata)
@@ -44,62 +42,57 @@ func (g *Engine) Candidate(ctx context.Context, to engine.Target, spec schema.Sl
 }
 
 // compareMachine finds the differences between an instance and what is declared.
-func compareMachine(f *engine.Found, m *computepb.Instance, spec schema.SliceSpec) error {
+func compareMachine(f *engine.Found, m *computeapi.Instance, spec schema.SliceSpec) error {
 	declared, err := machinetype.Of(spec)
 	if err != nil {
 		return invalid(err)
 	}
-	scheduling := m.GetScheduling()
+	scheduling := m.Scheduling
 	if gpus, ok := machinetype.GPUs(spec); !ok || gpus.Attached { // else they come with the machine type
-		f.Differs("GPU", cardsOf(m.GetGuestAccelerators()), cardsOf(attachedGPUs(spec)))
+		f.Differs("GPU", cardsOf(m.GuestAccelerators), cardsOf(attachedGPUs(spec)))
 	}
-	f.Differs("machine type", baseOf(m.GetMachineType()), declared)
-	f.Differs("provisioning", engine.TierOf(scheduling.GetProvisioningModel() == "SPOT" || scheduling.GetPreemptible()), engine.TierOf(spec.Preemptible))
-	account, network := "", &computepb.NetworkInterface{}
-	if len(m.GetServiceAccounts()) > 0 {
-		account = m.GetServiceAccounts()[0].GetEmail()
+	f.Differs("machine type", baseOf(m.MachineType), declared)
+	f.Differs("provisioning", engine.TierOf(scheduling.ProvisioningModel == "SPOT" || scheduling.Preemptible), engine.TierOf(spec.Preemptible))
+	account, network := "", computeapi.NetworkInterface{}
+	if len(m.ServiceAccounts) > 0 {
+		account = m.ServiceAccounts[0].Email
 	}
-	if len(m.GetNetworkInterfaces()) > 0 {
-		network = m.GetNetworkInterfaces()[0]
+	if len(m.NetworkInterfaces) > 0 {
+		network = m.NetworkInterfaces[0]
 	}
-	f.DiffersIfStated("network", network.GetNetwork(), spec.Cloud.Network)
-	f.DiffersIfStated("subnetwork", network.GetSubnetwork(), spec.Cloud.Subnetwork)
+	f.DiffersIfStated("network", network.Network, spec.Cloud.Network)
+	f.DiffersIfStated("subnetwork", network.Subnetwork, spec.Cloud.Subnetwork)
 	f.DiffersIfStated("service account", account, spec.Cloud.ServiceAccount)
 	return nil
 }
 
 // mark gives an instance metadata and then labels, by which it is listed: what is
 // listed has a spec.
-func (g *api) mark(ctx context.Context, m *computepb.Instance, labels, metadata map[string]string) error {
-	at := schema.SliceSpec{Zone: baseOf(m.GetZone()), Name: m.GetName()}
+func (g *api) mark(ctx context.Context, m *computeapi.Instance, labels, metadata map[string]string) error {
+	at := schema.SliceSpec{Zone: baseOf(m.Zone), Name: m.Name}
 	items := map[string]string{}
-	for _, item := range m.GetMetadata().GetItems() {
-		items[item.GetKey()] = item.GetValue()
+	for _, item := range m.Metadata.Items {
+		items[item.Key] = item.Value
 	}
 	maps.Copy(items, metadata)
 	changed := metadataItems(items)
-	changed.Fingerprint = m.GetMetadata().Fingerprint
-	op, err := started(ask(ctx, "set metadata", g.clients.instances.SetMetadata, &computepb.SetMetadataInstanceRequest{
-		Project: g.project, Zone: at.Zone, Instance: at.Name, RequestId: new(uuid.NewString()), MetadataResource: changed,
-	}))
+	changed.Fingerprint = m.Metadata.Fingerprint
+	op, err := g.set(ctx, m, "set metadata", "setMetadata", changed)
 	if err := g.ended(ctx, at, op, err); err != nil {
 		return err
 	}
 	all := maps.Clone(labels)
-	for key, value := range m.GetLabels() {
+	for key, value := range m.Labels {
 		if _, ours := all[key]; !ours {
 			all[key] = value
 		}
 	}
-	op, err = started(ask(ctx, "set labels", g.clients.instances.SetLabels, &computepb.SetLabelsInstanceRequest{
-		Project: g.project, Zone: at.Zone, Instance: at.Name, RequestId: new(uuid.NewString()),
-		InstancesSetLabelsRequestResource: &computepb.InstancesSetLabelsRequest{Labels: all, LabelFingerprint: m.LabelFingerprint},
-	}))
+	op, err = g.set(ctx, m, "set labels", "setLabels", computeapi.LabelsRequest{Labels: all, LabelFingerprint: m.LabelFingerprint})
 	return g.ended(ctx, at, op, err)
 }
 
 // ended waits for an operation that a call has begun.
-func (g *api) ended(ctx context.Context, at schema.SliceSpec, op *computepb.Operation, err error) error {
+func (g *api) ended(ctx context.Context, at schema.SliceSpec, op *computeapi.Operation, err error) error {
 	if err != nil {
 		return err
 	}
@@ -108,7 +101,7 @@ func (g *api) ended(ctx context.Context, at schema.SliceSpec, op *computepb.Oper
 			return true, err
 		}
 		var err error
-		op, err = g.operation(ctx, at, stageUpdate, op.GetName())
+		op, err = g.operation(ctx, at, stageUpdate, op.Name)
 		if err != nil {
 			return false, err
 		}

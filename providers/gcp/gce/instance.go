@@ -9,9 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"cloud.google.com/go/compute/apiv1/computepb"
-
 	"github.com/fray-ml/fray/accelerators"
+	"github.com/fray-ml/fray/providers/gcp/computeapi"
 	"github.com/fray-ml/fray/providers/gcp/engine"
 	"github.com/fray-ml/fray/providers/gcp/machinetype"
 	"github.com/fray-ml/fray/providers/gcp/mark"
@@ -20,7 +19,7 @@ import (
 
 // machineProperties are what the instances of a slice are made with, as an
 // instance template has them.
-func (g *api) machineProperties(r engine.Order) (*computepb.InstanceProperties, error) {
+func (g *api) machineProperties(r engine.Order) (*computeapi.InstanceProperties, error) {
 	kind, err := machinetype.Of(r.Spec)
 	if err != nil {
 		return nil, invalid(err)
@@ -29,100 +28,97 @@ func (g *api) machineProperties(r engine.Order) (*computepb.InstanceProperties, 
 	if err != nil {
 		return nil, invalid(err)
 	}
-	return &computepb.InstanceProperties{
+	return &computeapi.InstanceProperties{
 		Labels:              mark.Labels(r.Spec),
-		MachineType:         &kind,
+		MachineType:         kind,
 		GuestAccelerators:   attachedGPUs(r.Spec),
 		Metadata:            metadataItems(withDriver(r.Metadata, r.Spec)),
 		Disks:               g.machineDisks(r.Spec),
-		NetworkInterfaces:   []*computepb.NetworkInterface{g.machineNetwork(r.Spec)},
+		NetworkInterfaces:   []computeapi.NetworkInterface{g.machineNetwork(r.Spec)},
 		Scheduling:          scheduling,
 		ReservationAffinity: reservationAffinity(r.Spec),
-		ServiceAccounts: []*computepb.ServiceAccount{{
-			Email: new(cmp.Or(r.Spec.Cloud.ServiceAccount, "default")),
+		ServiceAccounts: []computeapi.ServiceAccount{{
+			Email: cmp.Or(r.Spec.Cloud.ServiceAccount, "default"),
 			// Roles bound it, scopes would only hide which one is missing.
 			Scopes: []string{"https://www.googleapis.com/auth/cloud-platform"},
 		}},
-		Tags: &computepb.Tags{Items: mark.SplitList(r.Spec.Cloud.Live.Tags)},
+		Tags: computeapi.Tags{Items: mark.SplitList(r.Spec.Cloud.Live.Tags)},
 	}, nil
 }
 
 // instance is the one machine of a slice of one host.
-func (g *api) instance(r engine.Order) (*computepb.Instance, error) {
+func (g *api) instance(r engine.Order) (*computeapi.Instance, error) {
 	p, err := g.machineProperties(r)
 	if err != nil {
 		return nil, err
 	}
 	zone := "zones/" + r.Spec.Zone + "/"
-	machine := &computepb.Instance{
-		Name: &r.Spec.Name, Labels: p.GetLabels(), MachineType: new(zone + "machineTypes/" + p.GetMachineType()),
-		Metadata: p.GetMetadata(), Disks: p.GetDisks(), NetworkInterfaces: p.GetNetworkInterfaces(),
-		Scheduling: p.GetScheduling(), ReservationAffinity: p.GetReservationAffinity(),
-		ServiceAccounts: p.GetServiceAccounts(), Tags: p.GetTags(), GuestAccelerators: p.GetGuestAccelerators(),
+	machine := &computeapi.Instance{Name: r.Spec.Name, InstanceProperties: *p}
+	machine.MachineType = zone + "machineTypes/" + p.MachineType
+	for i := range machine.GuestAccelerators { // templates name types without a zone, too
+		card := &machine.GuestAccelerators[i]
+		card.AcceleratorType = zone + "acceleratorTypes/" + card.AcceleratorType
 	}
-	for _, card := range machine.GetGuestAccelerators() { // templates name types without a zone, too
-		card.AcceleratorType = new(zone + "acceleratorTypes/" + card.GetAcceleratorType())
-	}
-	for _, disk := range machine.GetDisks() { // templates name types without a zone
-		if start := disk.GetInitializeParams(); start != nil && start.DiskType != nil {
-			start.DiskType = new(zone + "diskTypes/" + start.GetDiskType())
+	for _, disk := range machine.Disks { // templates name types without a zone
+		if start := disk.InitializeParams; start != nil && start.DiskType != "" {
+			start.DiskType = zone + "diskTypes/" + start.DiskType
 		}
 	}
 	if r.Spec.Cloud.Provisioning == schema.ProvisioningFlexStart && r.Spec.Cloud.ValidUntil > 0 {
-		machine.Params = &computepb.InstanceParams{RequestValidForDuration: seconds(r.Spec.Cloud.ValidUntil)}
+		machine.Params = computeapi.InstanceParams{RequestValidForDuration: seconds(r.Spec.Cloud.ValidUntil)}
 	}
 	return machine, nil
 }
 
 // template is what the machines of a slice of several hosts are made from.
-func (g *api) template(r engine.Order) (*computepb.InstanceTemplate, error) {
+func (g *api) template(r engine.Order) (*computeapi.InstanceTemplate, error) {
 	p, err := g.machineProperties(r)
 	if err != nil {
 		return nil, err
 	}
-	return &computepb.InstanceTemplate{Name: &r.Spec.Name, Description: new(groupDescription(r.Spec)), Properties: p}, nil
+	return &computeapi.InstanceTemplate{Name: r.Spec.Name, Description: groupDescription(r.Spec), Properties: *p}, nil
 }
 
 // workloadPolicy makes the machines of a group one TPU slice: those of one block
 // whose chips are wired in this topology.
-func workloadPolicy(spec schema.SliceSpec, topology string) *computepb.ResourcePolicy {
-	return &computepb.ResourcePolicy{
-		Name:        &spec.Name,
-		Description: new(groupDescription(spec)),
-		WorkloadPolicy: &computepb.ResourcePolicyWorkloadPolicy{
-			Type: new("HIGH_THROUGHPUT"), AcceleratorTopology: &topology, AcceleratorTopologyMode: new("AUTO_CONNECT"),
+func workloadPolicy(spec schema.SliceSpec, topology string) *computeapi.ResourcePolicy {
+	return &computeapi.ResourcePolicy{
+		Name:        spec.Name,
+		Description: groupDescription(spec),
+		WorkloadPolicy: &computeapi.WorkloadPolicy{
+			Type: "HIGH_THROUGHPUT", AcceleratorTopology: topology, AcceleratorTopologyMode: "AUTO_CONNECT",
 		},
 	}
 }
 
 // group is the managed instance group of a slice of several hosts.
-func (g *api) group(spec schema.SliceSpec) *computepb.InstanceGroupManager {
-	group := &computepb.InstanceGroupManager{
-		Name:             &spec.Name,
-		Description:      new(groupDescription(spec)),
-		BaseInstanceName: new(baseName(spec.Name)),
-		InstanceTemplate: new(g.templatePath(spec.Name)),
+func (g *api) group(spec schema.SliceSpec) *computeapi.InstanceGroupManager {
+	group := &computeapi.InstanceGroupManager{
+		Name:             spec.Name,
+		Description:      groupDescription(spec),
+		BaseInstanceName: baseName(spec.Name),
+		InstanceTemplate: g.templatePath(spec.Name),
 		TargetSize:       new(int32(spec.Hosts)),
 		// A machine that is lost takes the slice with it: who made the slice
 		// makes all of it anew, maybe elsewhere.
-		InstanceLifecyclePolicy: &computepb.InstanceGroupManagerInstanceLifecyclePolicy{DefaultActionOnFailure: new("DO_NOTHING")},
+		InstanceLifecyclePolicy: computeapi.LifecyclePolicy{DefaultActionOnFailure: "DO_NOTHING"},
 		// What is changed of the group must not restart its machines.
-		UpdatePolicy: &computepb.InstanceGroupManagerUpdatePolicy{Type: new("OPPORTUNISTIC")},
+		UpdatePolicy: computeapi.UpdatePolicy{Type: "OPPORTUNISTIC"},
 	}
 	if byResize(spec) {
 		group.TargetSize = new(int32(0))
 	}
 	if topologyOf(spec) != "" {
-		group.TargetSizePolicy = &computepb.InstanceGroupManagerTargetSizePolicy{Mode: new("BULK")}
-		group.ResourcePolicies = &computepb.InstanceGroupManagerResourcePolicies{WorkloadPolicy: new(g.policyPath(spec))}
+		group.TargetSizePolicy = computeapi.TargetSizePolicy{Mode: "BULK"}
+		group.ResourcePolicies = computeapi.GroupResourcePolicies{WorkloadPolicy: g.policyPath(spec)}
 	}
 	return group
 }
 
 // resize asks for all machines of a flex-start group at once, whenever there is
 // capacity for them.
-func resize(spec schema.SliceSpec) *computepb.InstanceGroupManagerResizeRequest {
-	request := &computepb.InstanceGroupManagerResizeRequest{Name: &spec.Name, ResizeBy: new(int32(spec.Hosts))}
+func resize(spec schema.SliceSpec) *computeapi.ResizeRequest {
+	request := &computeapi.ResizeRequest{Name: spec.Name, ResizeBy: int32(spec.Hosts)}
 	if spec.Cloud.MaxRun > 0 {
 		request.RequestedRunDuration = seconds(spec.Cloud.MaxRun)
 	}
@@ -141,15 +137,15 @@ func byResize(spec schema.SliceSpec) bool {
 // stopped can still be listed as preempted, what is deleted is merely gone. It
 // costs its disk until it is deleted. Those of a group are deleted, since the
 // group remains to show it. So are flex-start ones, which may not be stopped.
-func machineScheduling(spec schema.SliceSpec) (*computepb.Scheduling, error) {
-	s := &computepb.Scheduling{ProvisioningModel: new("STANDARD")}
+func machineScheduling(spec schema.SliceSpec) (computeapi.Scheduling, error) {
+	s := computeapi.Scheduling{ProvisioningModel: "STANDARD"}
 	gpus, hasGPUs := machinetype.GPUs(spec)
 	if spec.TPU != "" || hasGPUs {
-		s.OnHostMaintenance = new("TERMINATE") // a machine with accelerators cannot move
+		s.OnHostMaintenance = "TERMINATE" // a machine with accelerators cannot move
 	}
 	ends := func(model, action string) {
-		s.ProvisioningModel, s.InstanceTerminationAction = &model, &action
-		s.OnHostMaintenance, s.AutomaticRestart = new("TERMINATE"), new(false)
+		s.ProvisioningModel, s.InstanceTerminationAction = model, action
+		s.OnHostMaintenance, s.AutomaticRestart = "TERMINATE", new(false)
 	}
 	switch spec.Cloud.Provisioning {
 	case "":
@@ -165,83 +161,83 @@ func machineScheduling(spec schema.SliceSpec) (*computepb.Scheduling, error) {
 		}
 	case schema.ProvisioningFlexStart:
 		if spec.Cloud.MaxRun <= 0 {
-			return nil, fmt.Errorf("flex-start needs max_run, how long the slice runs at most")
+			return s, fmt.Errorf("flex-start needs max_run, how long the slice runs at most")
 		}
 		ends("FLEX_START", "DELETE")
 		s.MaxRunDuration = seconds(spec.Cloud.MaxRun)
 	case schema.ProvisioningQueued:
-		return nil, fmt.Errorf("no queue on Compute Engine; use flex-start, or engine = \"tpu\"")
+		return s, fmt.Errorf("no queue on Compute Engine; use flex-start, or engine = \"tpu\"")
 	default:
-		return nil, fmt.Errorf("there is no provisioning %q on Compute Engine", spec.Cloud.Provisioning)
+		return s, fmt.Errorf("there is no provisioning %q on Compute Engine", spec.Cloud.Provisioning)
 	}
 	return s, nil
 }
 
 // reservationAffinity returns which of the project's reservations a slice draws from.
-func reservationAffinity(spec schema.SliceSpec) *computepb.ReservationAffinity {
+func reservationAffinity(spec schema.SliceSpec) computeapi.ReservationAffinity {
 	switch {
 	case spec.Cloud.Provisioning == schema.ProvisioningFlexStart:
-		return &computepb.ReservationAffinity{ConsumeReservationType: new("NO_RESERVATION")}
+		return computeapi.ReservationAffinity{ConsumeReservationType: "NO_RESERVATION"}
 	case spec.Cloud.Provisioning != schema.ProvisioningReserved:
-		return nil // the service's choice
+		return computeapi.ReservationAffinity{} // the service's choice
 	case spec.Cloud.ReservedIn == "":
-		return &computepb.ReservationAffinity{ConsumeReservationType: new("ANY_RESERVATION")}
+		return computeapi.ReservationAffinity{ConsumeReservationType: "ANY_RESERVATION"}
 	}
-	return &computepb.ReservationAffinity{
-		ConsumeReservationType: new("SPECIFIC_RESERVATION"),
-		Key:                    new("compute.googleapis.com/reservation-name"),
+	return computeapi.ReservationAffinity{
+		ConsumeReservationType: "SPECIFIC_RESERVATION",
+		Key:                    "compute.googleapis.com/reservation-name",
 		Values:                 []string{spec.Cloud.ReservedIn},
 	}
 }
 
 // machineDisks are a boot disk of the machine's own and the existing ones.
-func (g *api) machineDisks(spec schema.SliceSpec) []*computepb.AttachedDisk {
+func (g *api) machineDisks(spec schema.SliceSpec) []computeapi.AttachedDisk {
 	size, diskType := machinetype.BootDisk(spec)
-	boot := &computepb.AttachedDiskInitializeParams{SourceImage: new(machinetype.BootImage(spec)), DiskSizeGb: &size}
+	boot := &computeapi.DiskParams{SourceImage: machinetype.BootImage(spec), DiskSizeGB: size}
 	if diskType != "" {
-		boot.DiskType = &diskType
+		boot.DiskType = diskType
 	}
-	disks := []*computepb.AttachedDisk{{Boot: new(true), AutoDelete: new(true), InitializeParams: boot}}
+	disks := []computeapi.AttachedDisk{{Boot: true, AutoDelete: true, InitializeParams: boot}}
 	for _, each := range mark.SplitList(spec.Cloud.Disks) {
 		name, mode, _ := strings.Cut(each, ":")
-		disk := &computepb.AttachedDisk{
-			Source: new(g.inProject(name, "zones/"+spec.Zone+"/disks/")), DeviceName: new(path.Base(name)),
-			AutoDelete: new(false), Mode: new("READ_WRITE"),
+		disk := computeapi.AttachedDisk{
+			Source: g.inProject(name, "zones/"+spec.Zone+"/disks/"), DeviceName: path.Base(name),
+			Mode: "READ_WRITE",
 		}
 		if mode == "ro" {
-			disk.Mode = new("READ_ONLY")
+			disk.Mode = "READ_ONLY"
 		}
 		disks = append(disks, disk)
 	}
 	return disks
 }
 
-func (g *api) machineNetwork(spec schema.SliceSpec) *computepb.NetworkInterface {
-	network := &computepb.NetworkInterface{}
+func (g *api) machineNetwork(spec schema.SliceSpec) computeapi.NetworkInterface {
+	network := computeapi.NetworkInterface{}
 	if spec.Cloud.Network != "" || spec.Cloud.Subnetwork == "" {
-		network.Network = new(g.inProject(cmp.Or(spec.Cloud.Network, "default"), "global/networks/"))
+		network.Network = g.inProject(cmp.Or(spec.Cloud.Network, "default"), "global/networks/")
 	}
 	if spec.Cloud.Subnetwork != "" {
-		network.Subnetwork = new(g.inProject(spec.Cloud.Subnetwork, "regions/"+accelerators.RegionOf(spec.Zone)+"/subnetworks/"))
+		network.Subnetwork = g.inProject(spec.Cloud.Subnetwork, "regions/"+accelerators.RegionOf(spec.Zone)+"/subnetworks/")
 	}
 	if gpus, ok := machinetype.GPUs(spec); ok && machinetype.NeedsGVNIC(gpus) {
-		network.NicType = new("GVNIC")
+		network.NICType = "GVNIC"
 	}
 	if !spec.Cloud.Live.InternalIPs {
-		network.AccessConfigs = []*computepb.AccessConfig{externalAccess()}
+		network.AccessConfigs = []computeapi.AccessConfig{externalAccess()}
 	}
 	return network
 }
 
 // externalAccess gives a machine an address that can be reached from outside.
-func externalAccess() *computepb.AccessConfig {
-	return &computepb.AccessConfig{Name: new("External NAT"), Type: new("ONE_TO_ONE_NAT")}
+func externalAccess() computeapi.AccessConfig {
+	return computeapi.AccessConfig{Name: "External NAT", Type: "ONE_TO_ONE_NAT"}
 }
 
-func metadataItems(values map[string]string) *computepb.Metadata {
-	m := &computepb.Metadata{}
+func metadataItems(values map[string]string) computeapi.Metadata {
+	m := computeapi.Metadata{}
 	for _, key := range slices.Sorted(maps.Keys(values)) {
-		m.Items = append(m.Items, &computepb.Items{Key: &key, Value: new(values[key])})
+		m.Items = append(m.Items, computeapi.MetadataItem{Key: key, Value: values[key]})
 	}
 	return m
 }
@@ -291,6 +287,6 @@ func describedZone(description string) string {
 	return description[strings.LastIndexByte(description, ' ')+1:]
 }
 
-func seconds(d schema.Duration) *computepb.Duration {
-	return &computepb.Duration{Seconds: new(int64(time.Duration(d) / time.Second))}
+func seconds(d schema.Duration) computeapi.Duration {
+	return computeapi.Duration{Seconds: int64(time.Duration(d) / time.Second)}
 }

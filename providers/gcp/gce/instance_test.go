@@ -1,11 +1,10 @@
 package gce
 
 import (
+	"encoding/json"
 	"testing"
 
-	"cloud.google.com/go/compute/apiv1/computepb"
 	"github.com/google/go-cmp/cmp"
-	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/fray-ml/fray/providers/gcp/gce/gcetest"
 	"github.com/fray-ml/fray/schema"
@@ -57,27 +56,34 @@ func TestComputeScheduling(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := &computepb.Scheduling{}
-			if err := protojson.Unmarshal([]byte(test.want), want); err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(want.String(), scheduling.String()); diff != "" {
+			if diff := cmp.Diff(decoded(t, test.want), encoded(t, scheduling)); diff != "" {
 				t.Errorf("scheduling (-want +got):\n%s", diff)
 			}
-			affinity := reservationAffinity(test.spec)
 			if test.affinity == "" {
-				if affinity != nil {
-					t.Errorf("affinity is %v", affinity)
-				}
-				return
+				test.affinity = "{}"
 			}
-			wanted := &computepb.ReservationAffinity{}
-			if err := protojson.Unmarshal([]byte(test.affinity), wanted); err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(wanted.String(), affinity.String()); diff != "" {
+			if diff := cmp.Diff(decoded(t, test.affinity), encoded(t, reservationAffinity(test.spec))); diff != "" {
 				t.Errorf("affinity (-want +got):\n%s", diff)
 			}
 		})
 	}
+}
+
+// encoded is a part of a request as the service reads it.
+func encoded(t *testing.T, part any) map[string]any {
+	t.Helper()
+	text, err := json.Marshal(part)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return decoded(t, string(text))
+}
+
+func decoded(t *testing.T, text string) map[string]any {
+	t.Helper()
+	var fields map[string]any
+	if err := json.Unmarshal([]byte(text), &fields); err != nil {
+		t.Fatal(err)
+	}
+	return fields
 }

@@ -3,15 +3,14 @@ package gce
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 
-	"cloud.google.com/go/compute/apiv1/computepb"
-	"google.golang.org/api/iterator"
-
 	"github.com/fray-ml/fray/providers/gcp/apierror"
+	"github.com/fray-ml/fray/providers/gcp/computeapi"
 	"github.com/fray-ml/fray/providers/gcp/engine"
 	"github.com/fray-ml/fray/providers/gcp/mark"
 	"github.com/fray-ml/fray/schema"
@@ -19,9 +18,9 @@ import (
 
 // finds is what one pass over a project has found.
 type finds struct {
-	machines  map[string][]*computepb.Instance // by zone and slice: labelled so
-	groups    map[string]*computepb.InstanceGroupManager
-	templates []*computepb.InstanceTemplate
+	machines  map[string][]*computeapi.Instance // by zone and slice: labelled so
+	groups    map[string]*computeapi.InstanceGroupManager
+	templates []*computeapi.InstanceTemplate
 	unlisted  map[string]string
 }
 
@@ -52,7 +51,7 @@ func (g *Engine) List(ctx context.Context, stack string) (engine.Listing, error)
 // that is just being made is not taken for one that has lost machines.
 func (g *api) find(ctx context.Context) (finds, error) {
 	finds := finds{
-		machines: map[string][]*computepb.Instance{}, groups: map[string]*computepb.InstanceGroupManager{}, unlisted: map[string]string{},
+		machines: map[string][]*computeapi.Instance{}, groups: map[string]*computeapi.InstanceGroupManager{}, unlisted: map[string]string{},
 	}
 	var first sync.WaitGroup
 	var templates, groups error
@@ -86,71 +85,90 @@ func (g *api) find(ctx context.Context) (finds, error) {
 
 // marked is a filter of the service for what carries any stack's mark: what is
 // another's is found here, so that it can be rejected by name.
-func marked(prefix string) *string { return new(prefix + "labels." + mark.StackLabel + ":*") }
+func marked(prefix string) string { return prefix + "labels." + mark.StackLabel + ":*" }
 
-func (g *api) listTemplates(ctx context.Context) ([]*computepb.InstanceTemplate, error) {
-	bounded, cancel := context.WithTimeout(ctx, engine.CallLimit)
-	defer cancel()
-	it := g.clients.templates.List(bounded, &computepb.ListInstanceTemplatesRequest{Project: g.project, Filter: marked("properties.")})
-	var templates []*computepb.InstanceTemplate
-	for {
-		template, err := it.Next()
-		if errors.Is(err, iterator.Done) {
-			return templates, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		if page, ok := it.Response.(*computepb.InstanceTemplateList); ok && isPartial(page.GetWarning()) {
-			return nil, apierror.Errorf(schema.ErrorUnavailable, "the list is not whole: %s", page.GetWarning().GetMessage())
-		}
-		templates = append(templates, template)
-	}
-}
-
-func (g *api) listGroups(ctx context.Context, groups map[string]*computepb.InstanceGroupManager, unlisted map[string]string) error {
-	request := &computepb.AggregatedListInstanceGroupManagersRequest{Project: g.project}
-	return everyPage(ctx, func(ctx context.Context, token string) (string, error) {
-		it := g.clients.groups.AggregatedList(ctx, request)
-		scopes, next, err := it.InternalFetch(0, token)
+func (g *api) listTemplates(ctx context.Context) ([]*computeapi.InstanceTemplate, error) {
+	var templates []*computeapi.InstanceTemplate
+	err := everyPage(ctx, func(ctx context.Context, token string) (string, error) {
+		query := computeapi.Query{"filter": marked("properties."), "pageToken": token}
+		page, err := computeapi.Get[computeapi.InstanceTemplateList](ctx, g.client, templatePath(), query)
 		if err != nil {
 			return "", err
 		}
-		page, _ := it.Response.(*computepb.InstanceGroupManagerAggregatedList)
-		for _, scope := range scopes {
-			notListed(scope.Key, scope.Value.GetWarning(), unlisted)
-			for _, group := range scope.Value.GetInstanceGroupManagers() {
-				groups[baseOf(group.GetZone())+"/"+group.GetName()] = group
+		if isPartial(page.Warning) {
+			return "", apierror.Errorf(schema.ErrorUnavailable, "the list is not whole: %s", cmp.Or(page.Warning.Message, page.Warning.Code))
+		}
+		for _, template := range page.Items {
+			if template == nil || template.Name == "" {
+				return "", errUnnamed("template")
+			}
+			templates = append(templates, template)
+		}
+		return page.NextPageToken, nil
+	})
+	return templates, err
+}
+
+// errUnnamed rejects a list that cannot be what the service answered: one part of it may be as
+// wrong as another.
+func errUnnamed(what string) error {
+	return apierror.Errorf(schema.ErrorUnavailable, "the list is damaged: it has an entry %q without a name", what)
+}
+
+func (g *api) listGroups(ctx context.Context, groups map[string]*computeapi.InstanceGroupManager, unlisted map[string]string) error {
+	path := computeapi.Path{"aggregated", "instanceGroupManagers"}
+	return everyPage(ctx, func(ctx context.Context, token string) (string, error) {
+		page, err := computeapi.Get[computeapi.InstanceGroupManagerAggregatedList](ctx, g.client, path, computeapi.Query{"pageToken": token})
+		if err != nil {
+			return "", err
+		}
+		for _, name := range slices.Sorted(maps.Keys(page.Items)) {
+			scope := page.Items[name]
+			if scope == nil {
+				return "", errUnnamed(name)
+			}
+			notListed(name, scope.Warning, unlisted)
+			for _, group := range scope.InstanceGroupManagers {
+				if group == nil || group.Name == "" {
+					return "", errUnnamed(name)
+				}
+				groups[baseOf(group.Zone)+"/"+group.Name] = group
 			}
 		}
-		return next, notWhole(page.GetUnreachables(), page.GetWarning(), unlisted)
+		return page.NextPageToken, notWhole(page.Unreachables, page.Warning, unlisted)
 	})
 }
 
 func (g *api) listMachines(ctx context.Context, finds finds) error {
-	return g.eachMachine(ctx, marked(""), finds.unlisted, func(machine *computepb.Instance) {
-		key := baseOf(machine.GetZone()) + "/" + machine.GetLabels()[mark.SliceLabel]
+	return g.eachMachine(ctx, marked(""), finds.unlisted, func(machine *computeapi.Instance) {
+		key := baseOf(machine.Zone) + "/" + machine.Labels[mark.SliceLabel]
 		finds.machines[key] = append(finds.machines[key], machine)
 	})
 }
 
 // eachMachine lists the instances of all zones, and notes those that are left out.
-func (g *api) eachMachine(ctx context.Context, filter *string, unlisted map[string]string, each func(*computepb.Instance)) error {
-	request := &computepb.AggregatedListInstancesRequest{Project: g.project, Filter: filter}
+func (g *api) eachMachine(ctx context.Context, filter string, unlisted map[string]string, each func(*computeapi.Instance)) error {
+	path := computeapi.Path{"aggregated", "instances"}
 	return everyPage(ctx, func(ctx context.Context, token string) (string, error) {
-		it := g.clients.instances.AggregatedList(ctx, request)
-		scopes, next, err := it.InternalFetch(0, token)
+		query := computeapi.Query{"filter": filter, "pageToken": token}
+		page, err := computeapi.Get[computeapi.InstanceAggregatedList](ctx, g.client, path, query)
 		if err != nil {
 			return "", err
 		}
-		page, _ := it.Response.(*computepb.InstanceAggregatedList)
-		for _, scope := range scopes {
-			notListed(scope.Key, scope.Value.GetWarning(), unlisted)
-			for _, machine := range scope.Value.GetInstances() {
+		for _, name := range slices.Sorted(maps.Keys(page.Items)) {
+			scope := page.Items[name]
+			if scope == nil {
+				return "", errUnnamed(name)
+			}
+			notListed(name, scope.Warning, unlisted)
+			for _, machine := range scope.Instances {
+				if machine == nil || machine.Name == "" {
+					return "", errUnnamed(name)
+				}
 				each(machine)
 			}
 		}
-		return next, notWhole(page.GetUnreachables(), page.GetWarning(), unlisted)
+		return page.NextPageToken, notWhole(page.Unreachables, page.Warning, unlisted)
 	})
 }
 
@@ -159,8 +177,8 @@ func (g *api) Running(ctx context.Context, unlisted map[string]string) ([]Instan
 	var found []Instance
 	err := again(ctx, g.reader, func() error {
 		found = nil
-		return g.eachMachine(ctx, new("status=RUNNING"), unlisted, func(i *computepb.Instance) {
-			found = append(found, Instance{Zone: baseOf(i.GetZone()), Instance: i})
+		return g.eachMachine(ctx, "status=RUNNING", unlisted, func(i *computeapi.Instance) {
+			found = append(found, Instance{Zone: baseOf(i.Zone), Instance: i})
 		})
 	})
 	if err != nil {
@@ -172,12 +190,11 @@ func (g *api) Running(ctx context.Context, unlisted map[string]string) ([]Instan
 // Instance is an instance that runs, and its zone.
 type Instance struct {
 	Zone     string
-	Instance *computepb.Instance
+	Instance *computeapi.Instance
 }
 
-// everyPage reads a list page by page, which the library's iterators do too; but
-// they go from an empty page to the next without notice, and it may report zones that
-// could not be reached.
+// everyPage reads a list page by page, also those of nothing: they too may report zones
+// that could not be reached.
 func everyPage(ctx context.Context, read func(ctx context.Context, token string) (next string, err error)) error {
 	for token := ""; ; {
 		bounded, cancel := context.WithTimeout(ctx, engine.CallLimit)
@@ -192,33 +209,33 @@ func everyPage(ctx context.Context, read func(ctx context.Context, token string)
 
 // isPartial reports whether a warning states that a list is not whole. A warning that
 // a zone has no results does not.
-func isPartial(w *computepb.Warning) bool {
-	return w != nil && w.GetCode() != computepb.Warning_NO_RESULTS_ON_PAGE.String() && w.GetCode() != ""
+func isPartial(w computeapi.Warning) bool {
+	return w.Code != "" && w.Code != computeapi.WarningNoResults
 }
 
 // notListed notes a zone whose part of a list has a warning.
-func notListed(scope string, w *computepb.Warning, unlisted map[string]string) {
+func notListed(scope string, w computeapi.Warning, unlisted map[string]string) {
 	if zone, ok := strings.CutPrefix(scope, "zones/"); ok && isPartial(w) {
-		unlisted[zone] = cmp.Or(w.GetMessage(), w.GetCode())
+		unlisted[zone] = cmp.Or(w.Message, w.Code)
 	}
 }
 
 // notWhole notes the zones that a page states could not be reached. Where it does not
 // name them, nothing is known of any zone, which is an error. Slices have no
 // parts in the regions of these lists.
-func notWhole(unreachable []string, w *computepb.Warning, unlisted map[string]string) error {
-	for _, each := range w.GetData() {
-		if isPartial(w) && strings.Contains(each.GetValue(), "zones/") {
-			unreachable = append(unreachable, each.GetValue())
+func notWhole(unreachable []string, w computeapi.Warning, unlisted map[string]string) error {
+	for _, each := range w.Data {
+		if isPartial(w) && strings.Contains(each.Value, "zones/") {
+			unreachable = append(unreachable, each.Value)
 		}
 	}
 	for _, each := range unreachable {
 		if !strings.HasPrefix(each, "regions/") && !strings.Contains(each, "/regions/") {
-			unlisted[baseOf(each)] = cmp.Or(w.GetMessage(), "the service could not reach it")
+			unlisted[baseOf(each)] = cmp.Or(w.Message, "the service could not reach it")
 		}
 	}
 	if isPartial(w) && len(unreachable) == 0 {
-		return apierror.Errorf(schema.ErrorUnavailable, "the list is not whole, and does not state what is missing: %s", cmp.Or(w.GetMessage(), w.GetCode()))
+		return apierror.Errorf(schema.ErrorUnavailable, "the list is not whole, and does not state what is missing: %s", cmp.Or(w.Message, w.Code))
 	}
 	return nil
 }

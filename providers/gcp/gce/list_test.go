@@ -5,23 +5,22 @@ import (
 	"slices"
 	"testing"
 
-	"cloud.google.com/go/compute/apiv1/computepb"
-	"google.golang.org/protobuf/proto"
+	"github.com/fray-ml/fray/providers/gcp/computeapi"
 )
 
 func TestWarningsOfListsSayWhatIsMissing(t *testing.T) {
-	unreachable := &computepb.Warning{Code: new("UNREACHABLE"), Message: new("down")}
-	named := proto.CloneOf(unreachable)
-	named.Data = []*computepb.Data{{Key: new("scope"), Value: new("zones/us-west4-a")}}
+	unreachable := computeapi.Warning{Code: "UNREACHABLE", Message: "down"}
+	named := unreachable
+	named.Data = []computeapi.WarningData{{Key: "scope", Value: "zones/us-west4-a"}}
 	for _, test := range []struct {
 		name    string
 		zones   []string
-		warning *computepb.Warning
+		warning computeapi.Warning
 		want    []string
 		fails   bool
 	}{
 		{name: "nothing"},
-		{name: "no results", warning: &computepb.Warning{Code: new("NO_RESULTS_ON_PAGE")}},
+		{name: "no results", warning: computeapi.Warning{Code: "NO_RESULTS_ON_PAGE"}},
 		{name: "zones", zones: []string{"zones/a-b1-c", "https://www.googleapis.com/compute/v1/projects/p/zones/d-e1-f"}, want: []string{"a-b1-c", "d-e1-f"}},
 		{name: "zones with a warning", zones: []string{"zones/a-b1-c"}, warning: unreachable, want: []string{"a-b1-c"}},
 		{name: "a region, in which no slice has parts of these kinds", zones: []string{"regions/a-b1"}, warning: unreachable},
@@ -43,9 +42,9 @@ func TestWarningsOfScopesNameTheirZone(t *testing.T) {
 	for scope, code := range map[string]string{
 		"zones/a-b1-c": "UNREACHABLE", "zones/d-e1-f": "NO_RESULTS_ON_PAGE", "zones/g-h1-i": "SOMETHING_NEW", "regions/j-k1": "UNREACHABLE",
 	} {
-		notListed(scope, &computepb.Warning{Code: &code, Message: new("said")}, unlisted)
+		notListed(scope, computeapi.Warning{Code: code, Message: "said"}, unlisted)
 	}
-	notListed("zones/l-m1-n", nil, unlisted)
+	notListed("zones/l-m1-n", computeapi.Warning{}, unlisted)
 	if want := map[string]string{"a-b1-c": "said", "g-h1-i": "said"}; !maps.Equal(unlisted, want) {
 		t.Errorf("unlisted %v, want %v", unlisted, want)
 	}

@@ -3,16 +3,13 @@ package gce
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
 
-	"cloud.google.com/go/compute/apiv1/computepb"
-	"google.golang.org/api/iterator"
-
 	"github.com/fray-ml/fray/providers/gcp/apierror"
+	"github.com/fray-ml/fray/providers/gcp/computeapi"
 	"github.com/fray-ml/fray/providers/gcp/engine"
 	"github.com/fray-ml/fray/schema"
 )
@@ -68,7 +65,7 @@ func (f *machineGroup) observe(n *note) {
 func (g *Engine) inspectGroup(ctx context.Context, f *machineGroup) {
 	var seen inspection
 	var err error
-	if byResize(f.spec) && f.group.GetTargetSize() == 0 {
+	if byResize(f.spec) && f.group.Size() == 0 {
 		seen, err = g.inspectResize(ctx, f.spec)
 	} else {
 		seen.problem, err = g.groupProblem(ctx, f.spec)
@@ -97,41 +94,35 @@ type inspection struct {
 
 // groupProblem is the latest error of a group's machines, nil for none.
 func (g *api) groupProblem(ctx context.Context, spec schema.SliceSpec) (error, error) {
-	bounded, cancel := context.WithTimeout(ctx, engine.CallLimit)
-	defer cancel()
-	it := g.clients.groups.ListErrors(bounded, &computepb.ListErrorsInstanceGroupManagersRequest{
-		Project: g.project, Zone: spec.Zone, InstanceGroupManager: spec.Name,
-	})
-	var latest *computepb.InstanceManagedByIgmError
-	for {
-		each, err := it.Next()
-		if errors.Is(err, iterator.Done) {
-			break
-		}
+	path := groupPath(spec.Zone, spec.Name, "listErrors")
+	var latest *computeapi.GroupError
+	err := everyPage(ctx, func(ctx context.Context, token string) (string, error) {
+		page, err := computeapi.Get[computeapi.GroupErrorList](ctx, g.client, path, computeapi.Query{"pageToken": token})
 		if err != nil {
-			return nil, err
+			return "", err
 		}
-		if latest == nil || createdAt(each.GetTimestamp()).After(createdAt(latest.GetTimestamp())) {
-			latest = each
+		for _, each := range page.Items {
+			if latest == nil || createdAt(each.Timestamp).After(createdAt(latest.Timestamp)) {
+				latest = &each
+			}
 		}
+		return page.NextPageToken, nil
+	})
+	if latest == nil || err != nil {
+		return nil, err
 	}
-	if latest == nil {
-		return nil, nil
-	}
-	return &apierror.OperationError{Code: latest.GetError().GetCode(), Message: latest.GetError().GetMessage()}, nil
+	return &apierror.OperationError{Code: latest.Error.Code, Message: latest.Error.Message}, nil
 }
 
 // inspectResize returns how the request for a group's machines stands.
 func (g *api) inspectResize(ctx context.Context, spec schema.SliceSpec) (inspection, error) {
-	request, found, err := lookup(ctx, g.reader, "read resize request", g.clients.resizes.Get, &computepb.GetInstanceGroupManagerResizeRequestRequest{
-		Project: g.project, Zone: spec.Zone, InstanceGroupManager: spec.Name, ResizeRequest: spec.Name,
-	})
+	request, found, err := lookup[computeapi.ResizeRequest](ctx, g, "read resize request", groupPath(spec.Zone, spec.Name, "resizeRequests", spec.Name))
 	if err != nil || !found {
 		return inspection{}, err
 	}
 	seen := inspection{resized: true}
-	failures := request.GetStatus().GetLastAttempt().GetError().GetErrors()
-	switch request.GetState() {
+	failures := request.Status.LastAttempt.Error.Errors
+	switch request.State {
 	case "SUCCEEDED":
 		seen.served = true
 		return seen, nil
@@ -139,11 +130,11 @@ func (g *api) inspectResize(ctx context.Context, spec schema.SliceSpec) (inspect
 		seen.problem = apierror.Errorf(schema.ErrorInvalid, "its resize request was cancelled")
 		return seen, nil
 	case "FAILED":
-		if why := request.GetStatus().GetError().GetErrors(); len(why) > 0 {
+		if why := request.Status.Error.Errors; len(why) > 0 {
 			failures = why
 		}
 		if len(failures) == 0 {
-			failures = []*computepb.Errors{{Message: new("the service states no reason")}}
+			failures = []computeapi.Error{{Message: "the service states no reason"}}
 		}
 		why := failureOf(failures)
 		kind := apierror.KindOf(why)

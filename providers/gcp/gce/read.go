@@ -3,8 +3,7 @@ package gce
 import (
 	"slices"
 
-	"cloud.google.com/go/compute/apiv1/computepb"
-
+	"github.com/fray-ml/fray/providers/gcp/computeapi"
 	"github.com/fray-ml/fray/providers/gcp/engine"
 	"github.com/fray-ml/fray/providers/gcp/mark"
 	"github.com/fray-ml/fray/schema"
@@ -34,29 +33,34 @@ func (g *Engine) readGroups(finds finds, records *mark.SpecReader, stack string,
 			listed.Skipped = append(listed.Skipped, mark.Skipped(marks, err))
 			continue
 		}
-		machines := slices.DeleteFunc(slices.Clone(finds.machines[at.Zone+"/"+at.Name]), func(m *computepb.Instance) bool {
-			return m.GetName() == at.Name
+		machines := slices.DeleteFunc(slices.Clone(finds.machines[at.Zone+"/"+at.Name]), func(m *computeapi.Instance) bool {
+			return m.Name == at.Name
 		})
-		groups = append(groups, machineGroup{
-			spec: spec, template: template, group: group, machines: machines, age: g.now().Sub(createdAt(group.GetCreationTimestamp())),
-		})
+		f := machineGroup{spec: spec, template: template, group: group, machines: machines}
+		if group != nil {
+			f.age = g.now().Sub(createdAt(group.CreationTimestamp))
+		}
+		groups = append(groups, f)
 	}
 	return groups
 }
 
 // groupMarks are those of a group: of its template, and what was changed since that
 // was made, which a template cannot be.
-func groupMarks(template *computepb.InstanceTemplate, group *computepb.InstanceGroupManager) mark.Marks {
+func groupMarks(template *computeapi.InstanceTemplate, group *computeapi.InstanceGroupManager) mark.Marks {
 	marks := templateMarks(template)
-	if text := group.GetAllInstancesConfig().GetProperties().GetMetadata()[mark.KeySpec]; text != "" {
+	if group == nil || group.AllInstancesConfig == nil {
+		return marks
+	}
+	if text := group.AllInstancesConfig.Properties.Metadata[mark.KeySpec]; text != "" {
 		marks.Text = text
 	}
 	return marks
 }
 
 // isOfGroup reports whether a managed instance group made a machine.
-func isOfGroup(machine *computepb.Instance) bool {
-	return metadataText(machine.GetMetadata(), "created-by") != ""
+func isOfGroup(machine *computeapi.Instance) bool {
+	return metadataText(machine.Metadata, "created-by") != ""
 }
 
 // readMachines lists the slices of one machine.
@@ -78,7 +82,7 @@ func (g *Engine) readMachines(finds finds, records *mark.SpecReader, stack strin
 				continue
 			}
 			spec, err := records.Read(marks)
-			if err != nil && machineStateOf(machine.GetStatus()) != machineEnded {
+			if err != nil && machineStateOf(machine.Status) != machineEnded {
 				listed.Skipped = append(listed.Skipped, mark.Skipped(marks, err))
 				continue
 			}
@@ -91,10 +95,10 @@ func (g *Engine) readMachines(finds finds, records *mark.SpecReader, stack strin
 }
 
 // guessedSpec is a spec as far as the cloud itself knows it. It has no owner.
-func guessedSpec(marks mark.Marks, machine *computepb.Instance) schema.SliceSpec {
+func guessedSpec(marks mark.Marks, machine *computeapi.Instance) schema.SliceSpec {
 	return schema.SliceSpec{
 		Name: marks.Name, Stack: marks.Labels[mark.StackLabel], Provider: schema.ProviderGCP, Zone: marks.Zone, Hosts: 1,
-		MachineType: baseOf(machine.GetMachineType()), Preemptible: machine.GetScheduling().GetProvisioningModel() == "SPOT",
+		MachineType: baseOf(machine.MachineType), Preemptible: machine.Scheduling.ProvisioningModel == "SPOT",
 		Cloud: schema.CloudSpec{Engine: schema.EngineGCE},
 	}
 }

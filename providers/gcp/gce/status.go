@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"cloud.google.com/go/compute/apiv1/computepb"
-
 	"github.com/fray-ml/fray/providers/gcp/apierror"
+	"github.com/fray-ml/fray/providers/gcp/computeapi"
 	"github.com/fray-ml/fray/providers/gcp/mark"
 	"github.com/fray-ml/fray/schema"
 )
@@ -35,19 +34,19 @@ func machineStateOf(status string) machineState {
 }
 
 // machineStatus is a slice of one machine as an inventory lists it.
-func machineStatus(spec schema.SliceSpec, machine *computepb.Instance, going bool) schema.SliceStatus {
-	status := schema.SliceStatus{Spec: spec, CreatedAt: createdAt(machine.GetCreationTimestamp())}
+func machineStatus(spec schema.SliceSpec, machine *computeapi.Instance, going bool) schema.SliceStatus {
+	status := schema.SliceStatus{Spec: spec, CreatedAt: createdAt(machine.CreationTimestamp)}
 	if going {
-		status.Phase, status.Reason = schema.SliceDeleting, "its instance is "+machine.GetStatus()
+		status.Phase, status.Reason = schema.SliceDeleting, "its instance is "+machine.Status
 		return status
 	}
-	switch machineStateOf(machine.GetStatus()) {
+	switch machineStateOf(machine.Status) {
 	case machineUp:
 		status.Phase = schema.SliceReady
-		status.Edited = mark.Edited(&spec, machine.GetLabels(), machine.GetTags().GetItems())
+		status.Edited = mark.Edited(&spec, machine.Labels, machine.Tags.Items)
 	case machineComing:
-		status.Phase, status.Reason = schema.SliceCreating, "its instance is "+machine.GetStatus()
-		status.Waiting = spec.Cloud.Provisioning == schema.ProvisioningFlexStart && machine.GetStatus() != "STAGING"
+		status.Phase, status.Reason = schema.SliceCreating, "its instance is "+machine.Status
+		status.Waiting = spec.Cloud.Provisioning == schema.ProvisioningFlexStart && machine.Status != "STAGING"
 	case machineEnded:
 		status.Phase = schema.SliceDead
 		status.Cause, status.Reason = whyEnded(machine)
@@ -58,14 +57,14 @@ func machineStatus(spec schema.SliceSpec, machine *computepb.Instance, going boo
 // whyEnded is why an instance ended. Only one that may be preempted is taken to
 // have been; a person or its operating system may have stopped it just as well, and then
 // too it is made anew.
-func whyEnded(machine *computepb.Instance) (schema.ErrorKind, string) {
-	model := machine.GetScheduling().GetProvisioningModel()
-	reason := "its instance is " + machine.GetStatus()
-	if message := machine.GetStatusMessage(); message != "" {
+func whyEnded(machine *computeapi.Instance) (schema.ErrorKind, string) {
+	model := machine.Scheduling.ProvisioningModel
+	reason := "its instance is " + machine.Status
+	if message := machine.StatusMessage; message != "" {
 		reason += ": " + message
 	}
 	switch {
-	case model == "SPOT" || machine.GetScheduling().GetPreemptible():
+	case model == "SPOT" || machine.Scheduling.Preemptible:
 		return schema.ErrorPreempted, reason + ": preempted"
 	case model == "FLEX_START":
 		return schema.ErrorPreempted, reason + ": it has had its time"
@@ -76,9 +75,9 @@ func whyEnded(machine *computepb.Instance) (schema.ErrorKind, string) {
 // machineGroup is a slice of several machines as it was found.
 type machineGroup struct {
 	spec     schema.SliceSpec
-	template *computepb.InstanceTemplate
-	group    *computepb.InstanceGroupManager // nil: not yet, or not any more
-	machines []*computepb.Instance
+	template *computeapi.InstanceTemplate
+	group    *computeapi.InstanceGroupManager // nil: not yet, or not any more
+	machines []*computeapi.Instance
 	age      time.Duration // of the group
 	note     note          // a copy of what is known besides
 }
@@ -88,9 +87,9 @@ const settling = 5 * time.Minute
 
 // count is how many of its machines are up, how many are there, and the first
 // that has ended.
-func (f *machineGroup) count() (up, there int, ended *computepb.Instance) {
+func (f *machineGroup) count() (up, there int, ended *computeapi.Instance) {
 	for _, machine := range f.machines {
-		switch machineStateOf(machine.GetStatus()) {
+		switch machineStateOf(machine.Status) {
 		case machineUp:
 			up++
 		case machineComing:
@@ -110,7 +109,7 @@ func (f *machineGroup) unfinished() string {
 	switch {
 	case f.group == nil:
 		return "its instance group was not asked for"
-	case byResize(f.spec) && !f.note.resized && f.group.GetTargetSize() == 0 && len(f.machines) == 0:
+	case byResize(f.spec) && !f.note.resized && f.group.Size() == 0 && len(f.machines) == 0:
 		return "its machines were not asked for"
 	}
 	return ""
@@ -123,7 +122,7 @@ const askPatience = 2 * time.Minute
 // groupStatus is a slice of several machines as an inventory lists it, false
 // while it is to be asked for again.
 func groupStatus(f *machineGroup, now time.Time) (schema.SliceStatus, bool) {
-	status := schema.SliceStatus{Spec: f.spec, Phase: schema.SliceCreating, CreatedAt: createdAt(f.template.GetCreationTimestamp())}
+	status := schema.SliceStatus{Spec: f.spec, Phase: schema.SliceCreating, CreatedAt: createdAt(f.template.CreationTimestamp)}
 	if f.note.isGoing(now) {
 		status.Phase, status.Reason = schema.SliceDeleting, "its parts are being deleted"
 		return status, true
@@ -189,29 +188,28 @@ func (f *machineGroup) isBroken(up, there int) bool {
 }
 
 func (f *machineGroup) lacks(up, there int) bool {
-	actions := f.group.GetCurrentActions()
-	repaired := actions.GetRecreating()+actions.GetRestarting() > 0
+	actions := f.group.CurrentActions
+	repaired := actions.Recreating+actions.Restarting > 0
 	switch {
 	case up >= f.spec.Hosts:
 		return false
 	case f.note.complete, repaired:
 		return there < f.spec.Hosts || repaired
 	}
-	return there < f.spec.Hosts && f.group.GetTargetSize() > 0 && f.isIdle() && (up > 0 || f.age > settling)
+	return there < f.spec.Hosts && f.group.Size() > 0 && f.isIdle() && (up > 0 || f.age > settling)
 }
 
 // isIdle reports that nothing is being done to get the group its machines.
 func (f *machineGroup) isIdle() bool {
-	status, actions := f.group.GetStatus(), f.group.GetCurrentActions()
-	bulk := status.GetBulkInstanceOperation()
-	return status.GetIsStable() || bulk != nil && !bulk.GetInProgress() && actions.GetCreating()+actions.GetCreatingWithoutRetries() == 0
+	status, actions := f.group.Status, f.group.CurrentActions
+	bulk := status.BulkInstanceOperation
+	return status.IsStable || bulk != nil && !bulk.InProgress && actions.Creating+actions.CreatingWithoutRetries == 0
 }
 
 // problem is the last error that the service had with a group's machines.
 func (f *machineGroup) problem() error {
-	bulk := f.group.GetStatus().GetBulkInstanceOperation().GetLastProgressCheck()
-	if failures := bulk.GetError().GetErrors(); len(failures) > 0 {
-		return failureOf(failures)
+	if bulk := f.group.Status.BulkInstanceOperation; bulk != nil && len(bulk.LastProgressCheck.Error.Errors) > 0 {
+		return failureOf(bulk.LastProgressCheck.Error.Errors)
 	}
 	return f.note.problem
 }

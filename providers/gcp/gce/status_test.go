@@ -6,9 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"cloud.google.com/go/compute/apiv1/computepb"
-
 	"github.com/fray-ml/fray/providers/gcp/apierror"
+	"github.com/fray-ml/fray/providers/gcp/computeapi"
 	"github.com/fray-ml/fray/providers/gcp/gce/gcetest"
 	"github.com/fray-ml/fray/schema"
 )
@@ -38,7 +37,7 @@ func TestInstanceStatesAsPhases(t *testing.T) {
 		{"TERMINATED", "FLEX_START", schema.SliceDead, schema.ErrorPreempted},
 	} {
 		t.Run(test.status+" "+test.model, func(t *testing.T) {
-			machine := &computepb.Instance{Status: &test.status, Scheduling: &computepb.Scheduling{ProvisioningModel: &test.model}}
+			machine := &computeapi.Instance{Status: test.status, InstanceProperties: computeapi.InstanceProperties{Scheduling: computeapi.Scheduling{ProvisioningModel: test.model}}}
 			got := machineStatus(gcetest.Spec("one"), machine, false)
 			if got.Phase != test.phase || got.Cause != test.cause {
 				t.Errorf("phase %s, cause %q; want %s, %q", got.Phase, got.Cause, test.phase, test.cause)
@@ -61,7 +60,7 @@ type grouped struct {
 	stable     bool
 	creating   int32
 	recreating int32
-	bulk       *computepb.InstanceGroupManagerStatusBulkInstanceOperation
+	bulk       *computeapi.BulkOperation
 	age        time.Duration
 	flex       bool
 	note       note
@@ -72,25 +71,25 @@ func (g grouped) group() *machineGroup {
 	if g.flex {
 		spec = gcetest.Spec("many", gcetest.OfTPU("v5p-32", 4), gcetest.FlexStart)
 	}
-	f := &machineGroup{spec: spec, template: &computepb.InstanceTemplate{}, age: g.age, note: g.note}
+	f := &machineGroup{spec: spec, template: &computeapi.InstanceTemplate{}, age: g.age, note: g.note}
 	if !g.template {
-		f.group = &computepb.InstanceGroupManager{
+		f.group = &computeapi.InstanceGroupManager{
 			TargetSize:     &g.target,
-			CurrentActions: &computepb.InstanceGroupManagerActionsSummary{Creating: &g.creating, Recreating: &g.recreating},
-			Status:         &computepb.InstanceGroupManagerStatus{IsStable: &g.stable, BulkInstanceOperation: g.bulk},
+			CurrentActions: computeapi.GroupActions{Creating: g.creating, Recreating: g.recreating},
+			Status:         computeapi.GroupStatus{IsStable: g.stable, BulkInstanceOperation: g.bulk},
 		}
 	}
 	for _, state := range g.states {
-		f.machines = append(f.machines, &computepb.Instance{Status: &state, Scheduling: &computepb.Scheduling{ProvisioningModel: new("SPOT")}})
+		f.machines = append(f.machines, &computeapi.Instance{Status: state, InstanceProperties: computeapi.InstanceProperties{Scheduling: computeapi.Scheduling{ProvisioningModel: "SPOT"}}})
 	}
 	return f
 }
 
-func bulkProblem(code, message string) *computepb.InstanceGroupManagerStatusBulkInstanceOperation {
-	return &computepb.InstanceGroupManagerStatusBulkInstanceOperation{
-		InProgress: new(true),
-		LastProgressCheck: &computepb.InstanceGroupManagerStatusBulkInstanceOperationLastProgressCheck{
-			Error: &computepb.Error{Errors: []*computepb.Errors{{Code: &code, Message: &message}}},
+func bulkProblem(code, message string) *computeapi.BulkOperation {
+	return &computeapi.BulkOperation{
+		InProgress: true,
+		LastProgressCheck: computeapi.ProgressCheck{
+			Error: computeapi.ErrorList{Errors: []computeapi.Error{{Code: code, Message: message}}},
 		},
 	}
 }
@@ -99,7 +98,7 @@ func TestGroupsAsPhases(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	up := []string{"RUNNING", "RUNNING", "RUNNING", "RUNNING"}
 	stockout := bulkProblem("ZONE_RESOURCE_POOL_EXHAUSTED", "no more capacity")
-	ended := &computepb.InstanceGroupManagerStatusBulkInstanceOperation{InProgress: new(false)}
+	ended := &computeapi.BulkOperation{InProgress: false}
 	for _, test := range []struct {
 		name   string
 		group  grouped
@@ -160,19 +159,19 @@ func TestGroupsAsPhases(t *testing.T) {
 func TestOperationErrorsAreReadFromTheOperation(t *testing.T) {
 	for _, test := range []struct {
 		name string
-		op   *computepb.Operation
+		op   *computeapi.Operation
 		over bool
 		kind schema.ErrorKind
 	}{
-		{"open", &computepb.Operation{Status: computepb.Operation_RUNNING.Enum()}, false, ""},
-		{"pending", &computepb.Operation{Status: computepb.Operation_PENDING.Enum()}, false, ""},
-		{"done", &computepb.Operation{Status: computepb.Operation_DONE.Enum()}, true, ""},
+		{"open", &computeapi.Operation{Status: computeapi.OperationRunning}, false, ""},
+		{"pending", &computeapi.Operation{Status: "PENDING"}, false, ""},
+		{"done", &computeapi.Operation{Status: computeapi.OperationDone}, true, ""},
 		{"stockout", gcetest.FailedOperation("ZONE_RESOURCE_POOL_EXHAUSTED", "The zone does not have enough resources"), true, schema.ErrorCapacity},
 		{"stockout with details", gcetest.FailedOperation("ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS", "…"), true, schema.ErrorCapacity},
 		{"quota", gcetest.FailedOperation("QUOTA_EXCEEDED", "Quota 'CPUS' exceeded.  Limit: 24.0 in region us-west4."), true, schema.ErrorQuota},
 		{"preempted on the way", gcetest.FailedOperation("UNSUPPORTED_OPERATION", "Instance was preempted"), true, schema.ErrorPreempted},
 		{"reservation", gcetest.FailedOperation("", "Insufficient reserved capacity"), true, schema.ErrorReservation},
-		{"status without words", &computepb.Operation{Status: computepb.Operation_DONE.Enum(), HttpErrorStatusCode: new(int32(503))}, true, schema.ErrorUnavailable},
+		{"status without words", &computeapi.Operation{Status: computeapi.OperationDone, HTTPErrorStatusCode: int32(503)}, true, schema.ErrorUnavailable},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			over, err := isOver(test.op)

@@ -1,17 +1,16 @@
 package gce
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"maps"
+	"net/http"
 	"slices"
 
-	"cloud.google.com/go/compute/apiv1/computepb"
 	"github.com/google/uuid"
-	"google.golang.org/api/iterator"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/fray-ml/fray/providers/gcp/apierror"
+	"github.com/fray-ml/fray/providers/gcp/computeapi"
 	"github.com/fray-ml/fray/providers/gcp/engine"
 	"github.com/fray-ml/fray/providers/gcp/mark"
 	"github.com/fray-ml/fray/schema"
@@ -72,12 +71,7 @@ func (g *Engine) updateGroup(ctx context.Context, spec schema.SliceSpec) (string
 	if !found || !there {
 		return "", apierror.Errorf(schema.ErrorUnavailable, "it is not there")
 	}
-	marks := templateMarks(template)
-	config := group.GetAllInstancesConfig().GetProperties()
-	if text := config.GetMetadata()[mark.KeySpec]; text != "" {
-		marks.Text = text
-	}
-	was, err := changeable(marks, spec)
+	was, err := changeable(groupMarks(template, group), spec)
 	if err != nil {
 		return "", err
 	}
@@ -85,7 +79,7 @@ func (g *Engine) updateGroup(ctx context.Context, spec schema.SliceSpec) (string
 	if err != nil {
 		return "", err
 	}
-	var last *computepb.Operation
+	var last *computeapi.Operation
 	for _, machine := range machines {
 		op, err := g.change(ctx, machine, was, spec)
 		if err != nil {
@@ -105,97 +99,97 @@ func (g *Engine) updateGroup(ctx context.Context, spec schema.SliceSpec) (string
 }
 
 // membersOf lists the machines of a group.
-func (g *api) membersOf(ctx context.Context, spec schema.SliceSpec) ([]*computepb.Instance, error) {
-	bounded, cancel := context.WithTimeout(ctx, engine.CallLimit)
-	defer cancel()
-	it := g.clients.instances.List(bounded, &computepb.ListInstancesRequest{
-		Project: g.project, Zone: spec.Zone, Filter: new("labels." + mark.SliceLabel + "=" + spec.Name),
-	})
-	var machines []*computepb.Instance
-	for {
-		machine, err := it.Next()
-		if errors.Is(err, iterator.Done) {
-			return machines, nil
-		}
+func (g *api) membersOf(ctx context.Context, spec schema.SliceSpec) ([]*computeapi.Instance, error) {
+	var machines []*computeapi.Instance
+	err := everyPage(ctx, func(ctx context.Context, token string) (string, error) {
+		query := computeapi.Query{"filter": "labels." + mark.SliceLabel + "=" + spec.Name, "pageToken": token}
+		page, err := computeapi.Get[computeapi.InstanceList](ctx, g.client, instancePath(spec.Zone), query)
 		if err != nil {
-			return nil, apierror.Interrupted(ctx, err)
+			return "", err
 		}
-		if marks := instanceMarks(machine); marks.Owned(spec.Stack) && marks.Labels[mark.SliceLabel] == spec.Name && marks.Name != spec.Name {
-			machines = append(machines, machine)
+		if isPartial(page.Warning) {
+			return "", apierror.Errorf(schema.ErrorUnavailable, "the list is not whole: %s", cmp.Or(page.Warning.Message, page.Warning.Code))
 		}
-	}
+		for _, machine := range page.Items {
+			if machine == nil || machine.Name == "" {
+				return "", errUnnamed("instance")
+			}
+			if marks := instanceMarks(machine); marks.Owned(spec.Stack) && marks.Labels[mark.SliceLabel] == spec.Name && marks.Name != spec.Name {
+				machines = append(machines, machine)
+			}
+		}
+		return page.NextPageToken, nil
+	})
+	return machines, apierror.Interrupted(ctx, err)
 }
 
 // change changes the first attribute of a machine that differs, nil if none does.
 // Labels and tags of other people's making stay.
-func (g *api) change(ctx context.Context, machine *computepb.Instance, was, spec schema.SliceSpec) (*computepb.Operation, error) {
+func (g *api) change(ctx context.Context, machine *computeapi.Instance, was, spec schema.SliceSpec) (*computeapi.Operation, error) {
 	text, err := mark.Encode(spec)
 	if err != nil {
 		return nil, err
 	}
-	id := new(uuid.NewString())
-	zone, name := spec.Zone, machine.GetName()
-	if labels := mark.Relabel(machine.GetLabels(), mark.Labels(was), mark.Labels(spec)); !maps.Equal(labels, machine.GetLabels()) {
-		return started(ask(ctx, "set labels", g.clients.instances.SetLabels, &computepb.SetLabelsInstanceRequest{
-			Project: g.project, Zone: zone, Instance: name, RequestId: id,
-			InstancesSetLabelsRequestResource: &computepb.InstancesSetLabelsRequest{Labels: labels, LabelFingerprint: machine.LabelFingerprint},
-		}))
+	if labels := mark.Relabel(machine.Labels, mark.Labels(was), mark.Labels(spec)); !maps.Equal(labels, machine.Labels) {
+		return g.set(ctx, machine, "set labels", "setLabels", computeapi.LabelsRequest{Labels: labels, LabelFingerprint: machine.LabelFingerprint})
 	}
-	if tags := mark.Retag(machine.GetTags().GetItems(), mark.SplitList(was.Cloud.Live.Tags), mark.SplitList(spec.Cloud.Live.Tags)); !slices.Equal(tags, machine.GetTags().GetItems()) {
-		return started(ask(ctx, "set tags", g.clients.instances.SetTags, &computepb.SetTagsInstanceRequest{
-			Project: g.project, Zone: zone, Instance: name, RequestId: id,
-			TagsResource: &computepb.Tags{Items: tags, Fingerprint: machine.GetTags().Fingerprint},
-		}))
+	if tags := mark.Retag(machine.Tags.Items, mark.SplitList(was.Cloud.Live.Tags), mark.SplitList(spec.Cloud.Live.Tags)); !slices.Equal(tags, machine.Tags.Items) {
+		return g.set(ctx, machine, "set tags", "setTags", computeapi.Tags{Items: tags, Fingerprint: machine.Tags.Fingerprint})
 	}
 	if op, err := g.changeAddress(ctx, machine, spec); op != nil || err != nil {
 		return op, err
 	}
-	if metadataText(machine.GetMetadata(), mark.KeySpec) == text {
+	if metadataText(machine.Metadata, mark.KeySpec) == text {
 		return nil, nil
 	}
-	return started(ask(ctx, "set metadata", g.clients.instances.SetMetadata, &computepb.SetMetadataInstanceRequest{
-		Project: g.project, Zone: zone, Instance: name, RequestId: id, MetadataResource: withSpec(machine.GetMetadata(), text),
-	}))
+	return g.set(ctx, machine, "set metadata", "setMetadata", withSpec(machine.Metadata, text))
+}
+
+// set changes something of a machine, by a method that replaces what it is given.
+func (g *api) set(ctx context.Context, machine *computeapi.Instance, what, method string, body any) (*computeapi.Operation, error) {
+	return g.order(ctx, what, computeapi.Change{
+		Method: http.MethodPost, Path: instancePath(baseOf(machine.Zone), machine.Name, method), Body: body, RequestID: uuid.NewString(),
+	})
 }
 
 // changeAddress gives a machine an external address, or takes it away.
-func (g *api) changeAddress(ctx context.Context, machine *computepb.Instance, spec schema.SliceSpec) (*computepb.Operation, error) {
-	if len(machine.GetNetworkInterfaces()) == 0 {
+func (g *api) changeAddress(ctx context.Context, machine *computeapi.Instance, spec schema.SliceSpec) (*computeapi.Operation, error) {
+	if len(machine.NetworkInterfaces) == 0 {
 		return nil, nil
 	}
-	nic := machine.GetNetworkInterfaces()[0]
-	access := nic.GetAccessConfigs()
+	nic := machine.NetworkInterfaces[0]
+	access := nic.AccessConfigs
 	switch {
 	case spec.Cloud.Live.InternalIPs && len(access) > 0:
-		return started(ask(ctx, "take external address away", g.clients.instances.DeleteAccessConfig, &computepb.DeleteAccessConfigInstanceRequest{
-			Project: g.project, Zone: spec.Zone, Instance: machine.GetName(), NetworkInterface: nic.GetName(), AccessConfig: access[0].GetName(),
-			RequestId: new(uuid.NewString()),
-		}))
+		return g.order(ctx, "take external address away", computeapi.Change{
+			Method: http.MethodPost, Path: instancePath(spec.Zone, machine.Name, "deleteAccessConfig"), RequestID: uuid.NewString(),
+			Query: computeapi.Query{"networkInterface": nic.Name, "accessConfig": access[0].Name},
+		})
 	case !spec.Cloud.Live.InternalIPs && len(access) == 0:
-		return started(ask(ctx, "add external address", g.clients.instances.AddAccessConfig, &computepb.AddAccessConfigInstanceRequest{
-			Project: g.project, Zone: spec.Zone, Instance: machine.GetName(), NetworkInterface: nic.GetName(), AccessConfigResource: externalAccess(),
-			RequestId: new(uuid.NewString()),
-		}))
+		return g.order(ctx, "add external address", computeapi.Change{
+			Method: http.MethodPost, Path: instancePath(spec.Zone, machine.Name, "addAccessConfig"), RequestID: uuid.NewString(),
+			Query: computeapi.Query{"networkInterface": nic.Name}, Body: externalAccess(),
+		})
 	}
 	return nil, nil
 }
 
 // withSpec is a machine's metadata with another record in it: they are written
 // whole, under the fingerprint of what was read.
-func withSpec(was *computepb.Metadata, text string) *computepb.Metadata {
-	m := proto.CloneOf(was)
-	for _, item := range m.GetItems() {
-		if item.GetKey() == mark.KeySpec {
-			item.Value = &text
-			return m
+func withSpec(was computeapi.Metadata, text string) computeapi.Metadata {
+	was.Items = slices.Clone(was.Items)
+	for i := range was.Items {
+		if was.Items[i].Key == mark.KeySpec {
+			was.Items[i].Value = text
+			return was
 		}
 	}
-	m.Items = append(m.Items, &computepb.Items{Key: new(mark.KeySpec), Value: &text})
-	return m
+	was.Items = append(was.Items, computeapi.MetadataItem{Key: mark.KeySpec, Value: text})
+	return was
 }
 
 // changeGroup records a spec on its group, whose machines have it already.
-func (g *api) changeGroup(ctx context.Context, group *computepb.InstanceGroupManager, was, spec schema.SliceSpec) (*computepb.Operation, error) {
+func (g *api) changeGroup(ctx context.Context, group *computeapi.InstanceGroupManager, was, spec schema.SliceSpec) (*computeapi.Operation, error) {
 	if was == spec {
 		return nil, nil
 	}
@@ -203,13 +197,13 @@ func (g *api) changeGroup(ctx context.Context, group *computepb.InstanceGroupMan
 	if err != nil {
 		return nil, err
 	}
-	return started(ask(ctx, "update instance group", g.clients.groups.Patch, &computepb.PatchInstanceGroupManagerRequest{
-		Project: g.project, Zone: spec.Zone, InstanceGroupManager: spec.Name, RequestId: new(uuid.NewString()),
-		InstanceGroupManagerResource: &computepb.InstanceGroupManager{
+	return g.order(ctx, "update instance group", computeapi.Change{
+		Method: http.MethodPatch, Path: groupPath(spec.Zone, spec.Name), RequestID: uuid.NewString(),
+		Body: computeapi.InstanceGroupManager{
 			Fingerprint: group.Fingerprint,
-			AllInstancesConfig: &computepb.InstanceGroupManagerAllInstancesConfig{Properties: &computepb.InstancePropertiesPatch{
+			AllInstancesConfig: &computeapi.AllInstancesConfig{Properties: computeapi.PropertiesPatch{
 				Labels: mark.Labels(spec), Metadata: map[string]string{mark.KeySpec: text},
 			}},
 		},
-	}))
+	})
 }

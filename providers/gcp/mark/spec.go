@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/fray-ml/fray/accelerators"
@@ -17,16 +16,38 @@ func EngineOf(spec schema.SliceSpec) schema.Engine {
 	return cmp.Or(spec.Cloud.Engine, accelerators.EngineOf(spec.TPU, spec.Zone, nil))
 }
 
-// The patterns are compiled once: every call to a provider asks for them.
-var (
-	namePattern  = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$`)
-	stackPattern = regexp.MustCompile(`^[a-z0-9_-]{1,63}$`)
-	zonePattern  = regexp.MustCompile(`^[a-z]+(-[a-z0-9]+)+$`)
+const (
+	letters = "abcdefghijklmnopqrstuvwxyz"
+	digits  = "0123456789"
 )
+
+// consistsOf reports whether a text has 1 to 63 characters, all of a set.
+func consistsOf(text, set string) bool {
+	return len(text) >= 1 && len(text) <= 63 && strings.Trim(text, set) == ""
+}
+
+// isName reports whether a text is fit to be the name of a resource.
+func isName(text string) bool {
+	return consistsOf(text, letters+digits+"-") && strings.Contains(letters, text[:1]) && !strings.HasSuffix(text, "-")
+}
+
+// isZone reports whether a text reads as a zone does, "us-west4-a".
+func isZone(text string) bool {
+	region, rest, ok := strings.Cut(text, "-")
+	if !ok || !consistsOf(region, letters) {
+		return false
+	}
+	for part := range strings.SplitSeq(rest, "-") {
+		if !consistsOf(part, letters+digits) {
+			return false
+		}
+	}
+	return true
+}
 
 // CheckName rejects what no slice may be named.
 func CheckName(name string) error {
-	if !namePattern.MatchString(name) {
+	if !isName(name) {
 		return apierror.Errorf(schema.ErrorInvalid, "%q is no slice's name: want 1 to 63 of a-z, 0-9 and -, a letter first and no - last", name)
 	}
 	return nil
@@ -38,11 +59,11 @@ func CheckSpec(spec schema.SliceSpec) error {
 		return err
 	}
 	switch {
-	case !stackPattern.MatchString(spec.Stack):
+	case !consistsOf(spec.Stack, letters+digits+"-_"):
 		return apierror.Errorf(schema.ErrorInvalid, "%q is no stack's mark: want 1 to 63 of a-z, 0-9, - and _", spec.Stack)
 	case spec.Hosts < 1:
 		return apierror.Errorf(schema.ErrorInvalid, "a slice needs at least one host, not %d", spec.Hosts)
-	case !zonePattern.MatchString(spec.Zone):
+	case !isZone(spec.Zone):
 		return apierror.Errorf(schema.ErrorInvalid, "%q is no zone; set zones in the provider block or in resources", spec.Zone)
 	}
 	return nil

@@ -3,19 +3,20 @@ package compute
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
-
-	"cloud.google.com/go/compute/apiv1/computepb"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/fray-ml/fray/providers/gcp/emulator/cloud"
 )
+
+// object is a resource that is only shown, as JSON.
+type object map[string]any
 
 // catalog is a collection of what is simply there.
 type catalog struct {
 	scope string // "", "zones/{zone}", "regions/{region}" or "global"
 	name  string // "machineTypes"
-	one   func(r *request) proto.Message
+	one   func(r *request) object
 	all   func(r *request) []string // names, without those that are there only when asked for
 }
 
@@ -69,7 +70,7 @@ func (s *catalogs) endpoints() map[string]endpoint {
 	return found
 }
 
-func getOne(one func(*request) proto.Message) func(*request) (any, error) {
+func getOne(one func(*request) object) func(*request) (any, error) {
 	return func(r *request) (any, error) {
 		found := one(r)
 		if found == nil {
@@ -80,32 +81,32 @@ func getOne(one func(*request) proto.Message) func(*request) (any, error) {
 }
 
 func (s *catalogs) getProject(r *request) (any, error) {
-	var quotas []*computepb.Quota
+	var quotas []object
 	for _, use := range s.cloud.QuotaUses(r.project, cloud.RegionGlobal) {
-		quotas = append(quotas, &computepb.Quota{
-			Metric: new(quotaMetric(use.Type, use.Tier)), Limit: new(float64(use.Limit)), Usage: new(float64(use.Used)),
+		quotas = append(quotas, object{
+			"metric": quotaMetric(use.Type, use.Tier), "limit": float64(use.Limit), "usage": float64(use.Used),
 		})
 	}
-	return &computepb.Project{
-		Quotas: quotas,
-		Kind:   new("compute#project"), Name: &r.project, Id: new(fingerprintNumber(r.project) >> 1),
-		SelfLink:              new(linkRoot + "projects/" + r.project),
-		DefaultServiceAccount: new("1-compute@developer.gserviceaccount.com"), DefaultNetworkTier: new("PREMIUM"),
-		CommonInstanceMetadata: showMetadata(nil),
+	return object{
+		"quotas": quotas,
+		"kind":   "compute#project", "name": &r.project, "id": strconv.FormatUint(fingerprintNumber(r.project)>>1, 10),
+		"selfLink":              linkRoot + "projects/" + r.project,
+		"defaultServiceAccount": "1-compute@developer.gserviceaccount.com", "defaultNetworkTier": "PREMIUM",
+		"commonInstanceMetadata": showMetadata(nil),
 	}, nil
 }
 
-func link(r *request, rest string) *string {
-	return new(linkRoot + "projects/" + r.project + "/" + rest)
+func link(r *request, rest string) string {
+	return linkRoot + "projects/" + r.project + "/" + rest
 }
 
-func (s *catalogs) oneZone(r *request) proto.Message {
+func (s *catalogs) oneZone(r *request) object {
 	if !s.cloud.HasZone(r.name) {
 		return nil
 	}
-	return &computepb.Zone{
-		Kind: new("compute#zone"), Name: &r.name, Status: new("UP"),
-		Region: link(r, "regions/"+cloud.RegionOf(r.name)), SelfLink: link(r, "zones/"+r.name),
+	return object{
+		"kind": "compute#zone", "name": r.name, "status": "UP",
+		"region": link(r, "regions/"+cloud.RegionOf(r.name)), "selfLink": link(r, "zones/"+r.name),
 	}
 }
 
@@ -118,18 +119,20 @@ func (s *catalogs) regions() []string {
 }
 
 // oneRegion has the quotas that the scenario limits.
-func (s *catalogs) oneRegion(r *request) proto.Message {
+func (s *catalogs) oneRegion(r *request) object {
 	if !slices.Contains(s.regions(), r.name) {
 		return nil
 	}
-	region := &computepb.Region{
-		Kind: new("compute#region"), Name: &r.name, Status: new("UP"), SelfLink: link(r, "regions/"+r.name),
+	region := object{
+		"kind": "compute#region", "name": r.name, "status": "UP", "selfLink": link(r, "regions/"+r.name),
 	}
+	var zones []string
 	for _, zone := range s.cloud.Zones() {
 		if cloud.RegionOf(zone) == r.name {
-			region.Zones = append(region.Zones, *link(r, "zones/"+zone))
+			zones = append(zones, link(r, "zones/"+zone))
 		}
 	}
+	var quotas []object
 	for _, use := range s.cloud.QuotaUses(r.project, r.name) {
 		metric := quotaMetric(use.Type, use.Tier)
 		if use.Tier == cloud.TierSpot && !cloud.IsGPU(use.Type) {
@@ -138,10 +141,11 @@ func (s *catalogs) oneRegion(r *request) proto.Message {
 		if countsByFamily(use.Type) && use.Tier != cloud.TierSpot {
 			continue // Cloud Quotas shows it
 		}
-		region.Quotas = append(region.Quotas, &computepb.Quota{
-			Metric: &metric, Limit: new(float64(use.Limit)), Usage: new(float64(use.Used)),
+		quotas = append(quotas, object{
+			"metric": metric, "limit": float64(use.Limit), "usage": float64(use.Used),
 		})
 	}
+	region["zones"], region["quotas"] = zones, quotas
 	return region
 }
 
@@ -164,32 +168,32 @@ func quotaMetric(kind string, tier cloud.Tier) string {
 }
 
 // oneMachineType has what follows from its name: 4 GB of memory for each core.
-func (s *catalogs) oneMachineType(r *request) proto.Message {
+func (s *catalogs) oneMachineType(r *request) object {
 	kind, ok := parseMachineType(r.name)
 	if !ok || !slices.Contains(s.cloud.Offered(r.zone), kind.kind) {
 		return nil
 	}
-	cores := int32(kind.units)
+	cores := kind.units
 	if kind.tpu {
 		const coresForChip = 28
 		cores *= coresForChip
 	}
 	memory := cores << 12
 	if with, ok := gpuMachineNamed(r.name); ok {
-		cores, memory = with.cores, with.memoryMB
+		cores, memory = int(with.cores), int(with.memoryMB)
 	}
-	m := &computepb.MachineType{
-		Kind: new("compute#machineType"), Name: &r.name, Zone: &r.zone, Id: new(fingerprintNumber(r.name) >> 1),
-		GuestCpus: &cores, MemoryMb: &memory, SelfLink: link(r, r.scope()+"/machineTypes/"+r.name),
+	m := object{
+		"kind": "compute#machineType", "name": r.name, "zone": r.zone, "id": strconv.FormatUint(fingerprintNumber(r.name)>>1, 10),
+		"guestCpus": cores, "memoryMb": memory, "selfLink": link(r, r.scope()+"/machineTypes/"+r.name),
 	}
 	if kind.gpu {
-		m.Accelerators = []*computepb.Accelerators{{
-			GuestAcceleratorType: new(acceleratorOf(kind.kind)), GuestAcceleratorCount: new(int32(kind.units)),
+		m["accelerators"] = []object{{
+			"guestAcceleratorType": acceleratorOf(kind.kind), "guestAcceleratorCount": kind.units,
 		}}
 	}
 	if kind.tpu {
-		m.Accelerators = []*computepb.Accelerators{{
-			GuestAcceleratorType: new(lastPart(kind.kind)), GuestAcceleratorCount: new(int32(kind.units)),
+		m["accelerators"] = []object{{
+			"guestAcceleratorType": lastPart(kind.kind), "guestAcceleratorCount": kind.units,
 		}}
 	}
 	return m
@@ -238,15 +242,15 @@ func (s *catalogs) acceleratorTypes(r *request) []string {
 	return names
 }
 
-func (s *catalogs) oneAcceleratorType(r *request) proto.Message {
+func (s *catalogs) oneAcceleratorType(r *request) object {
 	if !slices.Contains(s.acceleratorTypes(r), r.name) {
 		return nil
 	}
-	a := &computepb.AcceleratorType{
-		Kind: new("compute#acceleratorType"), Name: &r.name, Zone: &r.zone, SelfLink: link(r, r.scope()+"/acceleratorTypes/"+r.name),
+	a := object{
+		"kind": "compute#acceleratorType", "name": r.name, "zone": r.zone, "selfLink": link(r, r.scope()+"/acceleratorTypes/"+r.name),
 	}
 	if gpu, ok := cloud.GPUNamed(r.name); ok {
-		a.MaximumCardsPerInstance = new(int32(maxCards(gpu.Type)))
+		a["maximumCardsPerInstance"] = maxCards(gpu.Type)
 	}
 	return a
 }
@@ -263,34 +267,34 @@ func (s *catalogs) networks(*request) []string {
 	return names
 }
 
-func (s *catalogs) oneNetwork(r *request) proto.Message {
+func (s *catalogs) oneNetwork(r *request) object {
 	if !s.cloud.HasNetwork(r.name) {
 		return nil
 	}
-	return &computepb.Network{
-		Kind: new("compute#network"), Name: &r.name, AutoCreateSubnetworks: new(true), SelfLink: link(r, "global/networks/"+r.name),
+	return object{
+		"kind": "compute#network", "name": r.name, "autoCreateSubnetworks": true, "selfLink": link(r, "global/networks/"+r.name),
 	}
 }
 
 // oneSubnetwork is that of the network of its name: the model knows no others.
-func (s *catalogs) oneSubnetwork(r *request) proto.Message {
+func (s *catalogs) oneSubnetwork(r *request) object {
 	if !s.cloud.HasNetwork(r.name) || !slices.Contains(s.regions(), r.region) {
 		return nil
 	}
-	return &computepb.Subnetwork{
-		Kind: new("compute#subnetwork"), Name: &r.name, Region: link(r, "regions/"+r.region), IpCidrRange: new(networkRange),
-		Network: link(r, "global/networks/"+r.name), SelfLink: link(r, r.scope()+"/subnetworks/"+r.name),
-		PrivateIpGoogleAccess: new(!s.cloud.Network(r.name).NoGoogleAccess),
+	return object{
+		"kind": "compute#subnetwork", "name": r.name, "region": link(r, "regions/"+r.region), "ipCidrRange": networkRange,
+		"network": link(r, "global/networks/"+r.name), "selfLink": link(r, r.scope()+"/subnetworks/"+r.name),
+		"privateIpGoogleAccess": !s.cloud.Network(r.name).NoGoogleAccess,
 	}
 }
 
 // oneImage is there whatever its name, but for one named missing.
-func oneImage(r *request) proto.Message {
+func oneImage(r *request) object {
 	if strings.Contains(r.name, "missing") {
 		return nil
 	}
-	return &computepb.Image{
-		Kind: new("compute#image"), Name: &r.name, Status: new("READY"), DiskSizeGb: new(int64(10)),
-		SelfLink: link(r, "global/images/"+r.name),
+	return object{
+		"kind": "compute#image", "name": r.name, "status": "READY", "diskSizeGb": "10",
+		"selfLink": link(r, "global/images/"+r.name),
 	}
 }

@@ -7,8 +7,7 @@ import (
 	"net/http"
 	"strings"
 
-	"cloud.google.com/go/compute/apiv1/computepb"
-
+	"github.com/fray-ml/fray/providers/gcp/computeapi"
 	"github.com/fray-ml/fray/providers/gcp/emulator/cloud"
 )
 
@@ -128,7 +127,7 @@ type operationFailure struct {
 	phrase  string
 	code    string
 	message string
-	details []*computepb.ErrorDetails
+	details []computeapi.ErrorDetail
 }
 
 // failureOf is what an operation on a resource reports of an error.
@@ -170,17 +169,17 @@ func stockoutFailure(rejected *cloud.Error) operationFailure {
 		return f
 	}
 	f.code = "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS"
-	f.details = []*computepb.ErrorDetails{{ErrorInfo: &computepb.ErrorInfo{
-		Reason: new("resource_availability"), Domain: new("compute.googleapis.com"),
+	f.details = []computeapi.ErrorDetail{{ErrorInfo: computeapi.ErrorInfo{
+		Reason: "resource_availability", Domain: "compute.googleapis.com",
 		Metadatas: map[string]string{"zone": rejected.Zone, "vmType": rejected.Type, "zonesAvailable": "", "attachment": ""},
 	}}}
 	return f
 }
 
-func quotaDetails(rejected *cloud.Error) []*computepb.ErrorDetails {
-	info := &computepb.QuotaExceededInfo{
-		MetricName: new("compute.googleapis.com/" + rejected.Type), LimitName: new(quotaMetric(rejected.Type, rejected.Tier)),
-		Limit: new(float64(rejected.Limit)), Dimensions: map[string]string{"region": rejected.Region},
+func quotaDetails(rejected *cloud.Error) []computeapi.ErrorDetail {
+	info := computeapi.QuotaInfo{
+		MetricName: "compute.googleapis.com/" + rejected.Type, LimitName: quotaMetric(rejected.Type, rejected.Tier),
+		Limit: float64(rejected.Limit), Dimensions: map[string]string{"region": rejected.Region},
 	}
 	if cloud.IsGPU(rejected.Type) || rejected.Type == cloud.TypeGPU {
 		metric := quotaMetric(rejected.Type, rejected.Tier)
@@ -188,16 +187,16 @@ func quotaDetails(rejected *cloud.Error) []*computepb.ErrorDetails {
 		if rejected.Region == cloud.RegionGlobal {
 			place, info.Dimensions = "-per-project", map[string]string{"global": "global"}
 		}
-		info.MetricName = new("compute.googleapis.com/" + strings.ToLower(metric))
-		info.LimitName = new(strings.ReplaceAll(metric, "_", "-") + place)
+		info.MetricName = "compute.googleapis.com/" + strings.ToLower(metric)
+		info.LimitName = strings.ReplaceAll(metric, "_", "-") + place
 		if countsByFamily(rejected.Type) && rejected.Tier != cloud.TierSpot {
 			info.Dimensions["gpu_family"] = gpuFamily(rejected.Type)
 		}
 	}
-	return []*computepb.ErrorDetails{{QuotaInfo: info}}
+	return []computeapi.ErrorDetail{{QuotaInfo: info}}
 }
 
 // errorList is how all resources that hold an operation's errors do.
-func (f operationFailure) errorList() *computepb.Error {
-	return &computepb.Error{Errors: []*computepb.Errors{{Code: &f.code, Message: &f.message, ErrorDetails: f.details}}}
+func (f operationFailure) errorList() computeapi.ErrorList {
+	return computeapi.ErrorList{Errors: []computeapi.Error{{Code: f.code, Message: f.message, ErrorDetails: f.details}}}
 }

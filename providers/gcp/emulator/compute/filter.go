@@ -1,12 +1,11 @@
 package compute
 
 import (
+	"fmt"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
-
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
 // listFilter is what a list is filtered by: all of its terms hold.
@@ -72,12 +71,12 @@ func filterTokens(text string) ([]string, error) {
 	return tokens, nil
 }
 
-func (f listFilter) of(m proto.Message) bool {
-	return !slices.ContainsFunc(f, func(t filterTerm) bool { return !t.of(m) })
+func (f listFilter) of(resource any) bool {
+	return !slices.ContainsFunc(f, func(t filterTerm) bool { return !t.of(resource) })
 }
 
-func (t filterTerm) of(m proto.Message) bool {
-	values := valuesAt(m.ProtoReflect(), t.path)
+func (t filterTerm) of(resource any) bool {
+	values := valuesAt(reflect.ValueOf(resource), t.path)
 	switch t.op {
 	case filterIs:
 		return slices.Contains(values, t.value)
@@ -93,37 +92,32 @@ func (t filterTerm) of(m proto.Message) bool {
 	return false
 }
 
-// valuesAt are the values of the field that a path of JSON names leads to, of all
-// elements where a list is on the way.
-func valuesAt(m protoreflect.Message, path []string) []string {
-	field := m.Descriptor().Fields().ByJSONName(path[0])
-	if field == nil || !m.Has(field) {
+// valuesAt are the values that a path of JSON names leads to, of all elements where a
+// list is on the way.
+func valuesAt(v reflect.Value, path []string) []string {
+	switch v.Kind() {
+	case reflect.Invalid:
 		return nil
-	}
-	value, rest := m.Get(field), path[1:]
-	switch {
-	case field.IsMap():
-		entry := value.Map().Get(protoreflect.ValueOfString(strings.Join(rest, ".")).MapKey())
-		if !entry.IsValid() {
-			return nil
-		}
-		return []string{entry.String()}
-	case field.IsList():
+	case reflect.Pointer, reflect.Interface:
+		return valuesAt(v.Elem(), path)
+	case reflect.Slice:
 		var all []string
-		for i := range value.List().Len() {
-			all = append(all, valuesOf(field, value.List().Get(i), rest)...)
+		for i := range v.Len() {
+			all = append(all, valuesAt(v.Index(i), path)...)
 		}
 		return all
 	}
-	return valuesOf(field, value, rest)
-}
-
-func valuesOf(field protoreflect.FieldDescriptor, value protoreflect.Value, rest []string) []string {
 	switch {
-	case field.Message() != nil && len(rest) > 0:
-		return valuesAt(value.Message(), rest)
-	case field.Enum() != nil:
-		return []string{string(field.Enum().Values().ByNumber(value.Enum()).Name())}
+	case len(path) == 0:
+		return []string{fmt.Sprint(v.Interface())}
+	case v.Kind() == reflect.Struct:
+		if field := fieldOf(v, path[0]); field.IsValid() && !field.IsZero() {
+			return valuesAt(field, path[1:])
+		}
+	case v.Type() == reflect.TypeFor[object]():
+		return valuesAt(v.MapIndex(reflect.ValueOf(path[0])), path[1:])
+	case v.Kind() == reflect.Map:
+		return valuesAt(v.MapIndex(reflect.ValueOf(strings.Join(path, "."))), nil)
 	}
-	return []string{value.String()}
+	return nil
 }

@@ -8,8 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"cloud.google.com/go/compute/apiv1/computepb"
-
+	"github.com/fray-ml/fray/providers/gcp/computeapi"
 	"github.com/fray-ml/fray/providers/gcp/emulator/cloud"
 )
 
@@ -100,17 +99,17 @@ func maxCards(gpu string) int {
 }
 
 // machineKindOf is what an instance draws from: of a machine with attached GPUs these.
-func machineKindOf(instance *computepb.Instance) machineKind {
-	kind, _ := parseMachineType(instance.GetMachineType())
-	cards := instance.GetGuestAccelerators()
+func machineKindOf(instance *computeapi.Instance) machineKind {
+	kind, _ := parseMachineType(instance.MachineType)
+	cards := instance.GuestAccelerators
 	if kind.gpu || len(cards) == 0 {
 		return kind
 	}
-	attached, known := cloud.GPUNamed(lastPart(cards[0].GetAcceleratorType()))
+	attached, known := cloud.GPUNamed(lastPart(cards[0].AcceleratorType))
 	if !known {
 		return kind
 	}
-	kind.kind, kind.units, kind.gpu = attached.Type, int(cards[0].GetAcceleratorCount()), true
+	kind.kind, kind.units, kind.gpu = attached.Type, int(cards[0].AcceleratorCount), true
 	return kind
 }
 
@@ -121,17 +120,17 @@ func incompatible(features ...string) error {
 }
 
 // checkGPUs holds the GPUs of a machine to what the service takes.
-func checkGPUs(c *cloud.Cloud, r *request, instance *computepb.Instance, where string) error {
-	kind, _ := parseMachineType(instance.GetMachineType())
+func checkGPUs(c *cloud.Cloud, r *request, instance *computeapi.Instance, where string) error {
+	kind, _ := parseMachineType(instance.MachineType)
 	if err := checkCards(c, r, instance, where); err != nil {
 		return err
 	}
-	if !kind.gpu && len(instance.GetGuestAccelerators()) == 0 {
+	if !kind.gpu && len(instance.GuestAccelerators) == 0 {
 		return nil
 	}
-	scheduling := instance.GetScheduling()
-	model := scheduling.GetProvisioningModel()
-	terminates := scheduling.GetOnHostMaintenance() == "TERMINATE" || scheduling.OnHostMaintenance == nil && model == "SPOT"
+	scheduling := instance.Scheduling
+	model := scheduling.ProvisioningModel
+	terminates := scheduling.OnHostMaintenance == "TERMINATE" || scheduling.OnHostMaintenance == "" && model == "SPOT"
 	machine, _ := gpuMachineNamed(kind.name)
 	switch {
 	case !terminates:
@@ -142,9 +141,9 @@ func checkGPUs(c *cloud.Cloud, r *request, instance *computepb.Instance, where s
 			where, model, machine.name)
 	}
 	if machine.hyperdisk {
-		for _, disk := range instance.GetDisks() {
-			if start := disk.GetInitializeParams(); start != nil && !strings.HasPrefix(lastPart(start.GetDiskType()), "hyperdisk-") {
-				return incompatible(machine.name, cmp.Or(lastPart(start.GetDiskType()), "pd-standard"))
+		for _, disk := range instance.Disks {
+			if start := disk.InitializeParams; start != nil && !strings.HasPrefix(lastPart(start.DiskType), "hyperdisk-") {
+				return incompatible(machine.name, cmp.Or(lastPart(start.DiskType), "pd-standard"))
 			}
 		}
 	}
@@ -153,14 +152,14 @@ func checkGPUs(c *cloud.Cloud, r *request, instance *computepb.Instance, where s
 
 // checkCards checks the GPUs that a request attaches. Those that come with a machine
 // type may be stated, as they are.
-func checkCards(c *cloud.Cloud, r *request, instance *computepb.Instance, where string) error {
-	kind, _ := parseMachineType(instance.GetMachineType())
-	for i, card := range instance.GetGuestAccelerators() {
-		name, count := lastPart(card.GetAcceleratorType()), int(card.GetAcceleratorCount())
+func checkCards(c *cloud.Cloud, r *request, instance *computeapi.Instance, where string) error {
+	kind, _ := parseMachineType(instance.MachineType)
+	for i, card := range instance.GuestAccelerators {
+		name, count := lastPart(card.AcceleratorType), int(card.AcceleratorCount)
 		gpu, known := cloud.GPUNamed(name)
 		if !known || r.zone != "" && !slices.Contains(c.Offered(r.zone), gpu.Type) {
 			return invalid("Invalid value for field '%s.guestAccelerators[%d].acceleratorType': '%s'. "+
-				"The referenced acceleratorType resource cannot be found.", where, i, card.GetAcceleratorType())
+				"The referenced acceleratorType resource cannot be found.", where, i, card.AcceleratorType)
 		}
 		if kind.gpu {
 			if kind.kind != gpu.Type || kind.units != count {
@@ -177,14 +176,14 @@ func checkCards(c *cloud.Cloud, r *request, instance *computepb.Instance, where 
 }
 
 // showCards are the GPUs of a machine as the API shows them.
-func showCards(instance *computepb.Instance, scope string) []*computepb.AcceleratorConfig {
+func showCards(instance *computeapi.Instance, scope string) []computeapi.AcceleratorConfig {
 	kind := machineKindOf(instance)
 	if !kind.gpu {
 		return nil
 	}
-	return []*computepb.AcceleratorConfig{{
-		AcceleratorType:  new(linkRoot + scope + "/acceleratorTypes/" + acceleratorOf(kind.kind)),
-		AcceleratorCount: new(int32(kind.units)),
+	return []computeapi.AcceleratorConfig{{
+		AcceleratorType:  linkRoot + scope + "/acceleratorTypes/" + acceleratorOf(kind.kind),
+		AcceleratorCount: int32(kind.units),
 	}}
 }
 

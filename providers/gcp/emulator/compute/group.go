@@ -2,15 +2,14 @@ package compute
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
-	"cloud.google.com/go/compute/apiv1/computepb"
-	"google.golang.org/protobuf/proto"
-
+	"github.com/fray-ml/fray/providers/gcp/computeapi"
 	"github.com/fray-ml/fray/providers/gcp/emulator/cloud"
 )
 
@@ -21,7 +20,7 @@ type manager struct {
 	key     cloud.Key
 	id      uint64
 	created time.Time
-	asked   *computepb.InstanceGroupManager // never changed
+	asked   *computeapi.InstanceGroupManager // never changed
 	detail  *machineDetail
 	uses    []templateKey // its template and its policy
 
@@ -34,7 +33,7 @@ type manager struct {
 	failedAt time.Time
 	failures []creationFailure
 	deleting bool
-	config   *computepb.InstanceGroupManagerAllInstancesConfig // patched; nil: as asked for
+	config   *computeapi.AllInstancesConfig // patched; nil: as asked for
 	changes  int
 	resizes  []*resizeRequest // oldest first
 }
@@ -52,7 +51,7 @@ func (m *manager) path() string {
 
 // instances are the names that the group's machines get.
 func (m *manager) instances() []string {
-	base := m.asked.GetBaseInstanceName()
+	base := m.asked.BaseInstanceName
 	if base == "" {
 		base = m.key.Name
 	}
@@ -129,16 +128,16 @@ func (s *groups) manager(r *request) (*manager, error) {
 }
 
 func (s *groups) insertManager(r *request) (any, error) {
-	asked := &computepb.InstanceGroupManager{}
+	asked := &computeapi.InstanceGroupManager{}
 	if err := r.read(asked); err != nil {
 		return nil, err
 	}
-	r.name = asked.GetName()
+	r.name = asked.Name
 	if err := checkName(r.name); err != nil {
 		return nil, err
 	}
 	m := &manager{
-		key: r.key(cloud.KindGroup), created: s.cloud.Clock().Now(), asked: asked, size: int(asked.GetTargetSize()),
+		key: r.key(cloud.KindGroup), created: s.cloud.Clock().Now(), asked: asked, size: asked.Size(),
 	}
 	if err := s.equip(r, m); err != nil {
 		return nil, err
@@ -161,32 +160,32 @@ func (s *groups) insertManager(r *request) (any, error) {
 
 // equip finds a group's template and policy and sees whether they go together.
 func (s *groups) equip(r *request, m *manager) error {
-	link := m.asked.GetInstanceTemplate()
-	for _, version := range m.asked.GetVersions() {
-		link = version.GetInstanceTemplate()
+	link := m.asked.InstanceTemplate
+	for _, version := range m.asked.Versions {
+		link = version.InstanceTemplate
 	}
 	key, found := s.templates.find(r.project, link, "instanceTemplates")
-	template, ok := found.(*computepb.InstanceTemplate)
+	template, ok := found.(*computeapi.InstanceTemplate)
 	if !ok {
 		return invalid("Invalid value for field 'resource.instanceTemplate': '%s'. "+
 			"The referenced instance template resource cannot be found.", link)
 	}
 	m.uses = []templateKey{key}
-	instance := asInstance(template.GetProperties())
+	instance := asInstance(template.Properties)
 	if err := checkMachine(s.cloud, r, instance, "resource.instanceTemplate.properties"); err != nil {
 		return err
 	}
 	m.detail = &machineDetail{instance: instance}
-	mode := m.asked.GetTargetSizePolicy().GetMode()
+	mode := m.asked.TargetSizePolicy.Mode
 	if mode != "" && mode != "BULK" && mode != "INDIVIDUAL" {
 		return invalid("Invalid value for field 'resource.targetSizePolicy.mode': '%s'.", mode)
 	}
-	workload := m.asked.GetResourcePolicies().GetWorkloadPolicy()
+	workload := m.asked.ResourcePolicies.WorkloadPolicy
 	if workload == "" {
 		return nil
 	}
 	key, found = s.templates.find(r.project, workload, "resourcePolicies")
-	policy, ok := found.(*computepb.ResourcePolicy)
+	policy, ok := found.(*computeapi.ResourcePolicy)
 	if !ok {
 		return invalid("Invalid value for field 'resource.resourcePolicies.workloadPolicy': '%s'. "+
 			"The referenced resource policy resource cannot be found.", workload)
@@ -196,12 +195,12 @@ func (s *groups) equip(r *request, m *manager) error {
 			"It is not in the region of the zone '%s'.", workload, r.zone)
 	}
 	m.uses = append(m.uses, key)
-	return fits(m, policy.GetWorkloadPolicy().GetAcceleratorTopology(), m.size)
+	return fits(m, topologyOf(policy), m.size)
 }
 
 // fits is nil if so many machines have the chips of a topology.
 func fits(m *manager, topology string, size int) error {
-	kind, _ := parseMachineType(m.detail.instance.GetMachineType())
+	kind, _ := parseMachineType(m.detail.instance.MachineType)
 	if chips := topologyChips(topology); topology != "" && size > 0 && chips != size*kind.units {
 		return invalid("Invalid value for field 'resource.targetSize': '%d'. The accelerator topology '%s' has %d chips, "+
 			"not %d machines of %d.", size, topology, chips, size, kind.units)
@@ -245,18 +244,20 @@ func (s *groups) patchManager(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	asked := &computepb.InstanceGroupManager{}
+	asked := &computeapi.InstanceGroupManager{}
 	if err := r.read(asked); err != nil {
 		return nil, err
 	}
-	if !proto.Equal(asked, &computepb.InstanceGroupManager{Fingerprint: asked.Fingerprint, AllInstancesConfig: asked.AllInstancesConfig}) {
+	rest := *asked
+	rest.Fingerprint, rest.AllInstancesConfig = "", nil
+	if !reflect.ValueOf(rest).IsZero() {
 		return nil, invalid("The emulator of Compute Engine patches nothing but allInstancesConfig.")
 	}
-	if asked.Fingerprint != nil && asked.GetFingerprint() != s.showManager(m).GetFingerprint() {
+	if asked.Fingerprint != "" && asked.Fingerprint != s.showManager(m).Fingerprint {
 		return nil, stale("Fingerprint does not match the current fingerprint of the instance group manager.")
 	}
 	s.mu.Lock()
-	m.config = asked.GetAllInstancesConfig()
+	m.config = asked.AllInstancesConfig
 	m.changes++
 	s.mu.Unlock()
 	return s.operations.record(r), nil
@@ -318,9 +319,17 @@ func (s *groups) resizeManager(r *request) (any, error) {
 }
 
 func (s *groups) fitsPolicy(m *manager, size int) error {
-	_, found := s.templates.find(m.key.Project, m.asked.GetResourcePolicies().GetWorkloadPolicy(), "resourcePolicies")
-	policy, _ := found.(*computepb.ResourcePolicy)
-	return fits(m, policy.GetWorkloadPolicy().GetAcceleratorTopology(), size)
+	_, found := s.templates.find(m.key.Project, m.asked.ResourcePolicies.WorkloadPolicy, "resourcePolicies")
+	policy, _ := found.(*computeapi.ResourcePolicy)
+	return fits(m, topologyOf(policy), size)
+}
+
+// topologyOf is how the machines under a policy are wired, "" where it does not say.
+func topologyOf(policy *computeapi.ResourcePolicy) string {
+	if policy == nil || policy.WorkloadPolicy == nil {
+		return ""
+	}
+	return policy.WorkloadPolicy.AcceleratorTopology
 }
 
 // topologyChips is how many chips "2x2x4" has, 0 if it is no topology.

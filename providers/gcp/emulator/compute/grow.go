@@ -5,9 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	"cloud.google.com/go/compute/apiv1/computepb"
-	"google.golang.org/protobuf/proto"
-
+	"github.com/fray-ml/fray/providers/gcp/computeapi"
 	"github.com/fray-ml/fray/providers/gcp/emulator/cloud"
 )
 
@@ -126,25 +124,25 @@ func (m *manager) settled(g *cloud.Group) {
 }
 
 // showManager is a managed group as the API shows it.
-func (s *groups) showManager(m *manager) *computepb.InstanceGroupManager {
+func (s *groups) showManager(m *manager) *computeapi.InstanceGroupManager {
 	g, there := s.cloud.Group(m.key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v := proto.CloneOf(m.asked)
+	v := new(*m.asked)
 	root := linkRoot + "projects/" + m.key.Project
 	zone := root + "/zones/" + m.key.Zone
 	size := int32(m.size)
 	if m.waiting() {
 		size = 0
 	}
-	v.Kind, v.Id, v.TargetSize = new("compute#instanceGroupManager"), &m.id, &size
-	v.Zone, v.SelfLink = &zone, new(linkRoot+m.path())
-	v.InstanceGroup = new(zone + "/instanceGroups/" + m.key.Name)
-	v.CreationTimestamp = new(timestamp(m.created))
-	v.InstanceTemplate = new(linkRoot + m.uses[0].path())
-	v.Fingerprint = new(fingerprint(m.path(), strconv.Itoa(m.size), strconv.FormatBool(m.deleting), strconv.Itoa(m.changes)))
-	if v.BaseInstanceName == nil {
-		v.BaseInstanceName = &m.key.Name
+	v.Kind, v.ID, v.TargetSize = "compute#instanceGroupManager", m.id, &size
+	v.Zone, v.SelfLink = zone, linkRoot+m.path()
+	v.InstanceGroup = zone + "/instanceGroups/" + m.key.Name
+	v.CreationTimestamp = timestamp(m.created)
+	v.InstanceTemplate = linkRoot + m.uses[0].path()
+	v.Fingerprint = fingerprint(m.path(), strconv.Itoa(m.size), strconv.FormatBool(m.deleting), strconv.Itoa(m.changes))
+	if v.BaseInstanceName == "" {
+		v.BaseInstanceName = m.key.Name
 	}
 	creating, deleting, none := int32(0), int32(0), int32(0)
 	switch {
@@ -155,26 +153,25 @@ func (s *groups) showManager(m *manager) *computepb.InstanceGroupManager {
 	case !m.grown:
 		creating = size
 	}
-	v.CurrentActions = &computepb.InstanceGroupManagerActionsSummary{
-		Creating: &creating, Deleting: &deleting, None: &none, Abandoning: new(int32(0)), Recreating: new(int32(0)),
-		Refreshing: new(int32(0)), Restarting: new(int32(0)), CreatingWithoutRetries: new(int32(0)), Verifying: new(int32(0)),
+	v.CurrentActions = computeapi.GroupActions{
+		Creating: creating, Deleting: deleting, None: none,
 	}
 	if m.config != nil {
 		v.AllInstancesConfig = m.config
 	}
-	v.Status = &computepb.InstanceGroupManagerStatus{IsStable: new(creating == 0 && deleting == 0 && none == size)}
-	if v.GetTargetSizePolicy().GetMode() == "BULK" {
+	v.Status = computeapi.GroupStatus{IsStable: creating == 0 && deleting == 0 && none == size}
+	if v.TargetSizePolicy.Mode == "BULK" {
 		v.Status.BulkInstanceOperation = m.bulk(creating > 0)
 	}
 	return v
 }
 
 // bulk returns how making all machines at once goes. The lock is held.
-func (m *manager) bulk(going bool) *computepb.InstanceGroupManagerStatusBulkInstanceOperation {
-	b := &computepb.InstanceGroupManagerStatusBulkInstanceOperation{InProgress: &going}
+func (m *manager) bulk(going bool) *computeapi.BulkOperation {
+	b := &computeapi.BulkOperation{InProgress: going}
 	if going && m.failed != nil {
-		b.LastProgressCheck = &computepb.InstanceGroupManagerStatusBulkInstanceOperationLastProgressCheck{
-			Error: failureOf(m.failed, m.path()).errorList(), Timestamp: new(timestamp(m.failedAt)),
+		b.LastProgressCheck = computeapi.ProgressCheck{
+			Error: failureOf(m.failed, m.path()).errorList(), Timestamp: timestamp(m.failedAt),
 		}
 	}
 	return b
@@ -188,15 +185,15 @@ func (s *groups) managerErrors(r *request) (any, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	answer := &computepb.InstanceGroupManagersListErrorsResponse{}
+	answer := &computeapi.GroupErrorList{}
 	root := linkRoot + "projects/" + m.key.Project + "/zones/" + m.key.Zone + "/instances/"
 	for i := range m.failures {
 		t := m.failures[len(m.failures)-1-i]
-		answer.Items = append(answer.Items, &computepb.InstanceManagedByIgmError{
-			Error:     &computepb.InstanceManagedByIgmErrorManagedInstanceError{Code: &t.failure.code, Message: &t.failure.message},
-			Timestamp: new(timestamp(t.at)),
-			InstanceActionDetails: &computepb.InstanceManagedByIgmErrorInstanceActionDetails{
-				Action: new("CREATING"), Instance: new(root + t.instance),
+		answer.Items = append(answer.Items, computeapi.GroupError{
+			Error:     computeapi.CodedError{Code: t.failure.code, Message: t.failure.message},
+			Timestamp: timestamp(t.at),
+			InstanceActionDetails: computeapi.GroupActionDetails{
+				Action: "CREATING", Instance: root + t.instance,
 			},
 		})
 	}

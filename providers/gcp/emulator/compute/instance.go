@@ -8,9 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"cloud.google.com/go/compute/apiv1/computepb"
-	"google.golang.org/protobuf/proto"
-
+	"github.com/fray-ml/fray/providers/gcp/computeapi"
 	"github.com/fray-ml/fray/providers/gcp/emulator/cloud"
 )
 
@@ -64,11 +62,11 @@ func (s *instances) endpoints() map[string]endpoint {
 // about is an error at once, a quota or a stockout the operation's; but a quota of
 // zero is rejected at once: the service does both.
 func (s *instances) insertInstance(r *request) (any, error) {
-	instance := &computepb.Instance{}
+	instance := &computeapi.Instance{}
 	if err := r.read(instance); err != nil {
 		return nil, err
 	}
-	r.name = instance.GetName()
+	r.name = instance.Name
 	if err := checkName(r.name); err != nil {
 		return nil, err
 	}
@@ -115,12 +113,12 @@ func (s *instances) locate(r *request) (g *cloud.Group, worker int, ok bool) {
 }
 
 // shown is the machine as it was shown last.
-func (s *instances) shown(r *request) (*computepb.Instance, *cloud.Group, error) {
+func (s *instances) shown(r *request) (*computeapi.Instance, *cloud.Group, error) {
 	g, worker, ok := s.locate(r)
 	if !ok {
 		return nil, nil, missing(r.resource())
 	}
-	instance, _ := s.machines(g)[worker].message.(*computepb.Instance)
+	instance, _ := s.machines(g)[worker].message.(*computeapi.Instance)
 	return instance, g, nil
 }
 
@@ -145,7 +143,7 @@ func (s *instances) actOn(do func(cloud.Key) (cloud.Operation, error)) func(*req
 
 // change replaces the attributes of a machine, if it is still as the caller has
 // seen it.
-func (s *instances) change(r *request, stale func(*computepb.Instance) error, f func(*cloud.Spec, *computepb.Instance)) (any, error) {
+func (s *instances) change(r *request, stale func(*computeapi.Instance) error, f func(*cloud.Spec, *computeapi.Instance)) (any, error) {
 	shown, g, err := s.shown(r)
 	if err == nil {
 		err = stale(shown)
@@ -155,7 +153,7 @@ func (s *instances) change(r *request, stale func(*computepb.Instance) error, f 
 	}
 	op, err := s.cloud.Update(g.Key, func(spec *cloud.Spec) {
 		old, _ := spec.Detail.(*machineDetail)
-		next := proto.CloneOf(old.of(r.name))
+		next := copyInstance(old.of(r.name))
 		f(spec, next)
 		spec.Detail = old.with(r.name, next)
 	})
@@ -167,62 +165,62 @@ func (s *instances) change(r *request, stale func(*computepb.Instance) error, f 
 }
 
 func (s *instances) setLabels(r *request) (any, error) {
-	asked := &computepb.InstancesSetLabelsRequest{}
+	asked := &computeapi.LabelsRequest{}
 	if err := r.read(asked); err != nil {
 		return nil, err
 	}
-	if err := checkLabels(asked.GetLabels(), "resource"); err != nil {
+	if err := checkLabels(asked.Labels, "resource"); err != nil {
 		return nil, err
 	}
-	return s.change(r, func(shown *computepb.Instance) error {
-		if asked.GetLabelFingerprint() != shown.GetLabelFingerprint() {
+	return s.change(r, func(shown *computeapi.Instance) error {
+		if asked.LabelFingerprint != shown.LabelFingerprint {
 			return stale("Labels fingerprint either invalid or resource labels have changed")
 		}
 		return nil
-	}, func(spec *cloud.Spec, instance *computepb.Instance) {
-		spec.Labels, instance.Labels = maps.Clone(asked.GetLabels()), asked.GetLabels()
+	}, func(spec *cloud.Spec, instance *computeapi.Instance) {
+		spec.Labels, instance.Labels = maps.Clone(asked.Labels), asked.Labels
 	})
 }
 
 func (s *instances) setMetadata(r *request) (any, error) {
-	asked := &computepb.Metadata{}
-	if err := r.read(asked); err != nil {
+	asked := computeapi.Metadata{}
+	if err := r.read(&asked); err != nil {
 		return nil, err
 	}
-	return s.change(r, func(shown *computepb.Instance) error {
-		if asked.GetFingerprint() != shown.GetMetadata().GetFingerprint() {
+	return s.change(r, func(shown *computeapi.Instance) error {
+		if asked.Fingerprint != shown.Metadata.Fingerprint {
 			return stale("Supplied fingerprint does not match current metadata fingerprint.")
 		}
 		return nil
-	}, func(spec *cloud.Spec, instance *computepb.Instance) {
+	}, func(spec *cloud.Spec, instance *computeapi.Instance) {
 		spec.Metadata, instance.Metadata = metadataOf(asked), asked
 	})
 }
 
 func (s *instances) setTags(r *request) (any, error) {
-	asked := &computepb.Tags{}
-	if err := r.read(asked); err != nil {
+	asked := computeapi.Tags{}
+	if err := r.read(&asked); err != nil {
 		return nil, err
 	}
-	return s.change(r, func(shown *computepb.Instance) error {
-		if asked.GetFingerprint() != shown.GetTags().GetFingerprint() {
+	return s.change(r, func(shown *computeapi.Instance) error {
+		if asked.Fingerprint != shown.Tags.Fingerprint {
 			return stale("Supplied fingerprint does not match current tags fingerprint.")
 		}
 		return nil
-	}, func(_ *cloud.Spec, instance *computepb.Instance) { instance.Tags = asked })
+	}, func(_ *cloud.Spec, instance *computeapi.Instance) { instance.Tags = asked })
 }
 
 // setAccess gives the machine's interface an external address, or takes it.
 func (s *instances) setAccess(external bool) func(*request) (any, error) {
 	return func(r *request) (any, error) {
-		access := &computepb.AccessConfig{Name: new("External NAT"), Type: new("ONE_TO_ONE_NAT")}
+		access := computeapi.AccessConfig{Name: "External NAT", Type: "ONE_TO_ONE_NAT"}
 		if external {
-			if err := r.read(access); err != nil {
+			if err := r.read(&access); err != nil {
 				return nil, err
 			}
 		}
 		add := r.endpoint.method == "instances.addAccessConfig"
-		return s.change(r, func(shown *computepb.Instance) error {
+		return s.change(r, func(shown *computeapi.Instance) error {
 			switch has := externalOf(shown); {
 			case add && has:
 				return invalid("At most one access config currently supported.")
@@ -230,11 +228,11 @@ func (s *instances) setAccess(external bool) func(*request) (any, error) {
 				return invalid("Invalid value for field 'accessConfig': there is none.")
 			}
 			return nil
-		}, func(spec *cloud.Spec, instance *computepb.Instance) {
+		}, func(spec *cloud.Spec, instance *computeapi.Instance) {
 			spec.External = external
 			instance.NetworkInterfaces[0].AccessConfigs = nil
 			if external {
-				instance.NetworkInterfaces[0].AccessConfigs = []*computepb.AccessConfig{access}
+				instance.NetworkInterfaces[0].AccessConfigs = []computeapi.AccessConfig{access}
 			}
 		})
 	}
@@ -251,11 +249,11 @@ func (s *instances) guestAttributes(r *request) (any, error) {
 		return nil, missing(r.resource())
 	}
 	namespace, key, _ := strings.Cut(path, "/")
-	values := &computepb.GuestAttributesValue{}
+	values := computeapi.GuestAttributesValue{}
 	for at, value := range s.guestAttributesOf(g, worker) {
 		if (namespace == "" || at.Namespace == namespace) && (key == "" || at.Key == key) {
-			values.Items = append(values.Items, &computepb.GuestAttributesEntry{
-				Namespace: new(at.Namespace), Key: new(at.Key), Value: new(value),
+			values.Items = append(values.Items, computeapi.GuestAttribute{
+				Namespace: at.Namespace, Key: at.Key, Value: value,
 			})
 		}
 	}
@@ -263,7 +261,7 @@ func (s *instances) guestAttributes(r *request) (any, error) {
 		return nil, &apiError{status: http.StatusNotFound, reason: "notFound",
 			message: "The resource 'guestAttributes/" + path + "' of type 'Guest Attribute' was not found."}
 	}
-	return &computepb.GuestAttributes{Kind: new("compute#guestAttributes"), QueryPath: &path, QueryValue: values}, nil
+	return &computeapi.GuestAttributes{Kind: "compute#guestAttributes", QueryPath: path, QueryValue: values}, nil
 }
 
 func (s *instances) guestAttributesOf(g *cloud.Group, worker int) map[cloud.GuestAttributeKey]string {

@@ -6,10 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"cloud.google.com/go/compute/apiv1/computepb"
-	"google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/proto"
-
+	"github.com/fray-ml/fray/providers/gcp/computeapi"
 	"github.com/fray-ml/fray/providers/gcp/emulator/cloud"
 )
 
@@ -64,9 +61,9 @@ func (s *instances) machines(g *cloud.Group) []listItem {
 	made := renderedGroup{of: g, status: status}
 	for i := range count {
 		instance := showInstance(g, i, status)
-		item := listItem{scope: "zones/" + g.Zone, name: instance.GetName(), message: instance}
-		if encoded, err := protojson.Marshal(instance); err == nil {
-			item.encoded = json.RawMessage(encoded)
+		item := listItem{scope: "zones/" + g.Zone, name: instance.Name, message: instance}
+		if encoded, err := json.Marshal(instance); err == nil {
+			item.encoded = encoded
 		}
 		made.items = append(made.items, item)
 	}
@@ -77,42 +74,54 @@ func (s *instances) machines(g *cloud.Group) []listItem {
 }
 
 // showInstance is one machine of a group as the API shows it.
-func showInstance(g *cloud.Group, worker int, status string) *computepb.Instance {
+func showInstance(g *cloud.Group, worker int, status string) *computeapi.Instance {
 	detail, _ := g.Detail.(*machineDetail)
 	scope := "projects/" + g.Project + "/zones/" + g.Zone
 	name := g.Name
 	if g.Kind == cloud.KindGroup {
 		name = g.Hosts[worker].Instance
 	}
-	v := proto.CloneOf(detail.of(name))
-	v.Kind, v.Name, v.Status, v.Params = new("compute#instance"), &name, &status, nil
-	v.Id = new(machineID(g, worker))
-	v.Zone = new(linkRoot + scope)
-	v.SelfLink = new(linkRoot + scope + "/instances/" + name)
-	v.MachineType = new(linkRoot + scope + "/machineTypes/" + lastPart(v.GetMachineType()))
+	v := copyInstance(detail.of(name))
+	v.Kind, v.Name, v.Status, v.Params = "compute#instance", name, status, computeapi.InstanceParams{}
+	v.ID = machineID(g, worker)
+	v.Zone = linkRoot + scope
+	v.SelfLink = linkRoot + scope + "/instances/" + name
+	v.MachineType = linkRoot + scope + "/machineTypes/" + lastPart(v.MachineType)
 	v.GuestAccelerators = showCards(v, scope)
-	v.CreationTimestamp = new(timestamp(g.Created))
-	v.LabelFingerprint = new(labelFingerprint(v.GetLabels()))
-	v.Metadata = showMetadata(metadataOf(v.GetMetadata()))
+	v.CreationTimestamp = timestamp(g.Created)
+	v.LabelFingerprint = labelFingerprint(v.Labels)
+	v.Metadata = showMetadata(metadataOf(v.Metadata))
 	if detail.owner != 0 {
-		v.Metadata.Items = append(v.Metadata.Items, &computepb.Items{
-			Key: new("created-by"), Value: new(scope + "/instanceGroupManagers/" + g.Name),
+		v.Metadata.Items = append(v.Metadata.Items, computeapi.MetadataItem{
+			Key: "created-by", Value: scope + "/instanceGroupManagers/" + g.Name,
 		})
 	}
-	v.Tags = showTags(v.GetTags())
-	v.Scheduling = showScheduling(v.GetScheduling())
+	v.Tags = showTags(v.Tags)
+	v.Scheduling = showScheduling(v.Scheduling)
 	showNetwork(v, g, worker)
 	if !g.Ready.IsZero() {
-		v.LastStartTimestamp = new(timestamp(g.Ready))
+		v.LastStartTimestamp = timestamp(g.Ready)
 	}
 	if !g.Ended.IsZero() {
-		v.LastStopTimestamp = new(timestamp(g.Ended))
+		v.LastStopTimestamp = timestamp(g.Ended)
 	}
 	if g.Cause == cloud.CausePreempted {
-		v.StatusMessage = new("Instance was preempted.")
+		v.StatusMessage = "Instance was preempted."
 	}
-	v.Fingerprint = new(fingerprint(v.GetSelfLink(), status, v.GetLabelFingerprint(), v.GetMetadata().GetFingerprint()))
+	v.Fingerprint = fingerprint(v.SelfLink, status, v.LabelFingerprint, v.Metadata.Fingerprint)
 	return v
+}
+
+// copyInstance is an instance whose network interfaces may be changed. The rest of it is
+// shared, and only replaced as a whole.
+func copyInstance(i *computeapi.Instance) *computeapi.Instance {
+	copied := *i
+	copied.NetworkInterfaces = slices.Clone(i.NetworkInterfaces)
+	for n := range copied.NetworkInterfaces {
+		network := &copied.NetworkInterfaces[n]
+		network.AccessConfigs = slices.Clone(network.AccessConfigs)
+	}
+	return &copied
 }
 
 // machineID is a number unique for ever.
@@ -121,58 +130,56 @@ func machineID(g *cloud.Group, worker int) uint64 {
 	return 1<<61 + uint64(g.ID)*workers + uint64(worker)
 }
 
-func showMetadata(values map[string]string) *computepb.Metadata {
-	m := &computepb.Metadata{Kind: new("compute#metadata")}
+func showMetadata(values map[string]string) computeapi.Metadata {
+	m := computeapi.Metadata{Kind: "compute#metadata"}
 	parts := []string{}
 	for _, key := range slices.Sorted(maps.Keys(values)) {
-		m.Items = append(m.Items, &computepb.Items{Key: new(key), Value: new(values[key])})
+		m.Items = append(m.Items, computeapi.MetadataItem{Key: key, Value: values[key]})
 		parts = append(parts, key, values[key])
 	}
-	m.Fingerprint = new(fingerprint(parts...))
+	m.Fingerprint = fingerprint(parts...)
 	return m
 }
 
-func showTags(tags *computepb.Tags) *computepb.Tags {
-	items := slices.Clone(tags.GetItems())
-	return &computepb.Tags{Items: items, Fingerprint: new(fingerprint(items...))}
+func showTags(tags computeapi.Tags) computeapi.Tags {
+	items := slices.Clone(tags.Items)
+	return computeapi.Tags{Items: items, Fingerprint: fingerprint(items...)}
 }
 
-func showScheduling(asked *computepb.Scheduling) *computepb.Scheduling {
-	v := &computepb.Scheduling{}
-	if asked != nil {
-		v = proto.CloneOf(asked)
+func showScheduling(asked computeapi.Scheduling) computeapi.Scheduling {
+	v := asked
+	if v.ProvisioningModel == "" {
+		v.ProvisioningModel = "STANDARD"
 	}
-	if v.ProvisioningModel == nil {
-		v.ProvisioningModel = new("STANDARD")
-	}
-	spot := v.GetProvisioningModel() == "SPOT"
-	v.Preemptible = new(spot || v.GetPreemptible())
+	spot := v.ProvisioningModel == "SPOT"
+	v.Preemptible = spot || v.Preemptible
 	if v.AutomaticRestart == nil {
-		v.AutomaticRestart = new(v.GetProvisioningModel() == "STANDARD")
+		v.AutomaticRestart = new(v.ProvisioningModel == "STANDARD")
 	}
-	if v.OnHostMaintenance == nil {
-		v.OnHostMaintenance = new(map[bool]string{true: "TERMINATE", false: "MIGRATE"}[spot])
+	if v.OnHostMaintenance == "" {
+		v.OnHostMaintenance = map[bool]string{true: "TERMINATE", false: "MIGRATE"}[spot]
 	}
-	if v.InstanceTerminationAction == nil && spot {
-		v.InstanceTerminationAction = new("STOP")
+	if v.InstanceTerminationAction == "" && spot {
+		v.InstanceTerminationAction = "STOP"
 	}
 	return v
 }
 
-func showNetwork(v *computepb.Instance, g *cloud.Group, worker int) {
-	for i, network := range v.GetNetworkInterfaces() {
-		network.Name = new("nic" + string(rune('0'+i)))
-		network.Fingerprint = new(fingerprint(network.GetNetwork(), network.GetSubnetwork()))
+func showNetwork(v *computeapi.Instance, g *cloud.Group, worker int) {
+	for i := range v.NetworkInterfaces {
+		network := &v.NetworkInterfaces[i]
+		network.Name = "nic" + string(rune('0'+i))
+		network.Fingerprint = fingerprint(network.Network, network.Subnetwork)
 		var host cloud.Host
 		if worker < len(g.Hosts) {
 			host = g.Hosts[worker]
 		}
 		if host.Address != "" {
-			network.NetworkIP = new(host.Address)
+			network.NetworkIP = host.Address
 		}
-		for _, access := range network.GetAccessConfigs() {
+		for n := range network.AccessConfigs {
 			if host.External != "" {
-				access.NatIP = new(host.External)
+				network.AccessConfigs[n].NatIP = host.External
 			}
 		}
 	}

@@ -10,9 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/proto"
-
 	"github.com/fray-ml/fray/providers/gcp/emulator/cloud"
 	"github.com/fray-ml/fray/providers/gcp/emulator/listfault"
 )
@@ -21,7 +18,7 @@ import (
 type listItem struct {
 	scope   string // "zones/us-west4-a"
 	name    string
-	message proto.Message
+	message any             // a pointer to a resource, or an object
 	encoded json.RawMessage // of message; nil: not yet
 }
 
@@ -29,7 +26,7 @@ func (i listItem) json() (json.RawMessage, error) {
 	if i.encoded != nil {
 		return i.encoded, nil
 	}
-	return protojson.Marshal(i.message)
+	return json.Marshal(i.message)
 }
 
 // listPage is one page of a list.
@@ -80,7 +77,7 @@ func newLists(c *cloud.Cloud) *lists {
 }
 
 func copiedItem(i listItem) listItem {
-	copied := listItem{scope: i.scope, name: listfault.CopyName(i.name), message: proto.Clone(i.message)}
+	copied := listItem{scope: i.scope, name: listfault.CopyName(i.name), message: copyOf(i.message)}
 	setText(copied.message, "name", copied.name)
 	return copied
 }

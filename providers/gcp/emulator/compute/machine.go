@@ -8,8 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"cloud.google.com/go/compute/apiv1/computepb"
-
+	"github.com/fray-ml/fray/providers/gcp/computeapi"
 	"github.com/fray-ml/fray/providers/gcp/emulator/cloud"
 )
 
@@ -66,17 +65,17 @@ func (m machineKind) acceleratorType(hosts int) string {
 }
 
 // tierOf is the claim on capacity that scheduling makes.
-func tierOf(instance *computepb.Instance) cloud.Tier {
-	switch instance.GetScheduling().GetProvisioningModel() {
+func tierOf(instance *computeapi.Instance) cloud.Tier {
+	switch instance.Scheduling.ProvisioningModel {
 	case "SPOT":
 		return cloud.TierSpot
 	case "RESERVATION_BOUND":
 		return cloud.TierReserved
 	}
 	switch {
-	case instance.GetScheduling().GetPreemptible():
+	case instance.Scheduling.Preemptible:
 		return cloud.TierSpot
-	case instance.GetReservationAffinity().GetConsumeReservationType() == "SPECIFIC_RESERVATION":
+	case instance.ReservationAffinity.ConsumeReservationType == "SPECIFIC_RESERVATION":
 		return cloud.TierReserved
 	}
 	return cloud.TierOnDemand
@@ -85,14 +84,14 @@ func tierOf(instance *computepb.Instance) cloud.Tier {
 // machineDetail is what the API knows of the machines of a group of the model. It
 // never changes, but is replaced.
 type machineDetail struct {
-	instance *computepb.Instance // as asked for, one for all
-	owner    uint64              // ID of the managed group that made them; 0: none did
+	instance *computeapi.Instance // as asked for, one for all
+	owner    uint64               // ID of the managed group that made them; 0: none did
 	// changed are machines of a managed group that are no longer as the others.
-	changed map[string]*computepb.Instance
+	changed map[string]*computeapi.Instance
 }
 
 // of is what is asked of one machine.
-func (d *machineDetail) of(name string) *computepb.Instance {
+func (d *machineDetail) of(name string) *computeapi.Instance {
 	if changed := d.changed[name]; changed != nil {
 		return changed
 	}
@@ -100,13 +99,13 @@ func (d *machineDetail) of(name string) *computepb.Instance {
 }
 
 // with replaces what is asked of one machine.
-func (d *machineDetail) with(name string, instance *computepb.Instance) *machineDetail {
+func (d *machineDetail) with(name string, instance *computeapi.Instance) *machineDetail {
 	if d.owner == 0 {
 		return &machineDetail{instance: instance}
 	}
 	changed := maps.Clone(d.changed)
 	if changed == nil {
-		changed = map[string]*computepb.Instance{}
+		changed = map[string]*computeapi.Instance{}
 	}
 	changed[name] = instance
 	return &machineDetail{instance: d.instance, owner: d.owner, changed: changed}
@@ -115,40 +114,40 @@ func (d *machineDetail) with(name string, instance *computepb.Instance) *machine
 // spec is what the model is asked for.
 func (s *instances) spec(key cloud.Key, detail *machineDetail, machines int, changed func(*cloud.Group)) cloud.Spec {
 	kind := machineKindOf(detail.instance)
-	scheduling := detail.instance.GetScheduling()
+	scheduling := detail.instance.Scheduling
 	spec := cloud.Spec{
 		Key: key, Type: kind.kind, Units: kind.units * machines, Machines: machines, MachineType: kind.name,
 		AcceleratorType: kind.acceleratorType(machines), Tier: tierOf(detail.instance),
-		MaxRun:      time.Duration(scheduling.GetMaxRunDuration().GetSeconds()) * time.Second,
-		VanishAtEnd: scheduling.GetInstanceTerminationAction() == "DELETE",
-		Labels:      detail.instance.GetLabels(), Metadata: metadataOf(detail.instance.GetMetadata()),
+		MaxRun:      time.Duration(scheduling.MaxRunDuration.Seconds) * time.Second,
+		VanishAtEnd: scheduling.InstanceTerminationAction == "DELETE",
+		Labels:      detail.instance.Labels, Metadata: metadataOf(detail.instance.Metadata),
 		External: externalOf(detail.instance), Detail: detail, Changed: changed,
 	}
 	if kind.gpu {
 		spec.GPUs = kind.units
 	}
-	for _, disk := range detail.instance.GetDisks() {
-		if image := disk.GetInitializeParams().GetSourceImage(); disk.GetBoot() && image != "" {
-			spec.BootImage = image
+	for _, disk := range detail.instance.Disks {
+		if start := disk.InitializeParams; disk.Boot && start != nil && start.SourceImage != "" {
+			spec.BootImage = start.SourceImage
 		}
 	}
-	for _, account := range detail.instance.GetServiceAccounts() {
-		spec.ServiceAccount = account.GetEmail()
+	for _, account := range detail.instance.ServiceAccounts {
+		spec.ServiceAccount = account.Email
 	}
 	return spec
 }
 
-func metadataOf(m *computepb.Metadata) map[string]string {
+func metadataOf(m computeapi.Metadata) map[string]string {
 	values := map[string]string{}
-	for _, item := range m.GetItems() {
-		values[item.GetKey()] = item.GetValue()
+	for _, item := range m.Items {
+		values[item.Key] = item.Value
 	}
 	return values
 }
 
-func externalOf(instance *computepb.Instance) bool {
-	for _, network := range instance.GetNetworkInterfaces() {
-		if len(network.GetAccessConfigs()) > 0 {
+func externalOf(instance *computeapi.Instance) bool {
+	for _, network := range instance.NetworkInterfaces {
+		if len(network.AccessConfigs) > 0 {
 			return true
 		}
 	}
@@ -157,58 +156,58 @@ func externalOf(instance *computepb.Instance) bool {
 
 // checkMachine holds what is asked for to what the service takes. where is
 // "resource" or "resource.properties"; no zone: not checked.
-func checkMachine(c *cloud.Cloud, r *request, instance *computepb.Instance, where string) error {
-	kind, ok := parseMachineType(instance.GetMachineType())
+func checkMachine(c *cloud.Cloud, r *request, instance *computeapi.Instance, where string) error {
+	kind, ok := parseMachineType(instance.MachineType)
 	offered := c.Offered(r.zone)
 	if !ok || r.zone != "" && !slices.Contains(offered, kind.kind) {
 		return invalid("Invalid value for field '%s.machineType': '%s'. Machine type with name '%s' does not exist in zone '%s'.",
-			where, instance.GetMachineType(), kind.name, r.zone)
+			where, instance.MachineType, kind.name, r.zone)
 	}
-	if len(instance.GetNetworkInterfaces()) == 0 {
+	if len(instance.NetworkInterfaces) == 0 {
 		return invalid("Invalid value for field '%s.networkInterfaces': ''. At least one network interface is required.", where)
 	}
-	for i, network := range instance.GetNetworkInterfaces() {
-		if name := lastPart(network.GetNetwork()); network.GetNetwork() != "" && !c.HasNetwork(name) {
+	for i, network := range instance.NetworkInterfaces {
+		if name := lastPart(network.Network); network.Network != "" && !c.HasNetwork(name) {
 			return invalid("Invalid value for field '%s.networkInterfaces[%d].network': '%s'. "+
-				"The referenced network resource cannot be found.", where, i, network.GetNetwork())
+				"The referenced network resource cannot be found.", where, i, network.Network)
 		}
-		if name := lastPart(network.GetSubnetwork()); network.GetSubnetwork() != "" && !c.HasNetwork(name) {
+		if name := lastPart(network.Subnetwork); network.Subnetwork != "" && !c.HasNetwork(name) {
 			return invalid("Invalid value for field '%s.networkInterfaces[%d].subnetwork': '%s'. "+
-				"The referenced subnetwork resource cannot be found.", where, i, network.GetSubnetwork())
+				"The referenced subnetwork resource cannot be found.", where, i, network.Subnetwork)
 		}
 	}
-	if len(instance.GetDisks()) == 0 {
+	if len(instance.Disks) == 0 {
 		return invalid("Invalid value for field '%s.disks': ''. No boot disk specified.", where)
 	}
-	if err := checkScheduling(instance.GetScheduling(), where); err != nil {
+	if err := checkScheduling(instance.Scheduling, where); err != nil {
 		return err
 	}
 	if err := checkGPUs(c, r, instance, where); err != nil {
 		return err
 	}
-	return checkLabels(instance.GetLabels(), where)
+	return checkLabels(instance.Labels, where)
 }
 
-func checkScheduling(scheduling *computepb.Scheduling, where string) error {
-	model, action := scheduling.GetProvisioningModel(), scheduling.GetInstanceTerminationAction()
+func checkScheduling(scheduling computeapi.Scheduling, where string) error {
+	model, action := scheduling.ProvisioningModel, scheduling.InstanceTerminationAction
 	switch model {
 	case "", "STANDARD", "SPOT", "RESERVATION_BOUND":
 	case "FLEX_START":
-		if scheduling.GetMaxRunDuration().GetSeconds() <= 0 {
+		if scheduling.MaxRunDuration.Seconds <= 0 {
 			return invalid("Invalid value for field '%s.scheduling.maxRunDuration': ''. "+
 				"Max run duration must be specified for FLEX_START.", where)
 		}
 	default:
 		return invalid("Invalid value for field '%s.scheduling.provisioningModel': '%s'.", where, model)
 	}
-	ends := model == "SPOT" || model == "FLEX_START" || model == "RESERVATION_BOUND" || scheduling.GetMaxRunDuration() != nil
+	ends := model == "SPOT" || model == "FLEX_START" || model == "RESERVATION_BOUND" || scheduling.MaxRunDuration.Seconds > 0
 	switch {
 	case action != "" && action != "STOP" && action != "DELETE", action != "" && !ends:
 		return invalid("Invalid value for field '%s.scheduling.instanceTerminationAction': '%s'.", where, action)
-	case model == "SPOT" && scheduling.GetAutomaticRestart():
+	case model == "SPOT" && scheduling.AutomaticRestart != nil && *scheduling.AutomaticRestart:
 		return invalid("Invalid value for field '%s.scheduling.automaticRestart': 'true'. "+
 			"Scheduling must have automatic restart disabled when the provisioning model is SPOT.", where)
-	case model == "SPOT" && scheduling.GetOnHostMaintenance() == "MIGRATE":
+	case model == "SPOT" && scheduling.OnHostMaintenance == "MIGRATE":
 		return invalid("Invalid value for field '%s.scheduling.onHostMaintenance': 'MIGRATE'.", where)
 	}
 	return nil
@@ -236,11 +235,6 @@ func checkLabels(labels map[string]string, where string) error {
 }
 
 // asInstance is an instance of a template's properties.
-func asInstance(p *computepb.InstanceProperties) *computepb.Instance {
-	return &computepb.Instance{
-		Labels: p.GetLabels(), MachineType: new(p.GetMachineType()), Metadata: p.GetMetadata(), Disks: p.GetDisks(),
-		NetworkInterfaces: p.GetNetworkInterfaces(), Scheduling: p.GetScheduling(), ServiceAccounts: p.GetServiceAccounts(),
-		Tags: p.GetTags(), ReservationAffinity: p.GetReservationAffinity(), ResourcePolicies: p.GetResourcePolicies(),
-		GuestAccelerators: p.GetGuestAccelerators(), CanIpForward: p.CanIpForward, Description: p.Description, ShieldedInstanceConfig: p.GetShieldedInstanceConfig(),
-	}
+func asInstance(p computeapi.InstanceProperties) *computeapi.Instance {
+	return &computeapi.Instance{InstanceProperties: p}
 }

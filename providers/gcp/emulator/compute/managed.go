@@ -1,8 +1,7 @@
 package compute
 
 import (
-	"cloud.google.com/go/compute/apiv1/computepb"
-
+	"github.com/fray-ml/fray/providers/gcp/computeapi"
 	"github.com/fray-ml/fray/providers/gcp/emulator/cloud"
 )
 
@@ -13,15 +12,15 @@ func (s *groups) managedInstances(r *request) (any, error) {
 		return nil, err
 	}
 	root := linkRoot + "projects/" + m.key.Project + "/zones/" + m.key.Zone + "/instances/"
-	answer := &computepb.InstanceGroupManagersListManagedInstancesResponse{}
+	answer := &computeapi.ManagedInstanceList{}
 	g, there := s.cloud.Group(m.key)
 	if there && len(g.Hosts) > 0 {
 		action := actionOn(g)
 		for _, item := range s.instances.machines(g) {
-			instance, _ := item.message.(*computepb.Instance)
-			answer.ManagedInstances = append(answer.ManagedInstances, &computepb.ManagedInstance{
-				Instance: new(root + item.name), Name: &item.name, Id: instance.Id, InstanceStatus: instance.Status,
-				CurrentAction: &action,
+			instance, _ := item.message.(*computeapi.Instance)
+			answer.ManagedInstances = append(answer.ManagedInstances, computeapi.ManagedInstance{
+				Instance: root + item.name, Name: item.name, ID: instance.ID, InstanceStatus: instance.Status,
+				CurrentAction: action,
 			})
 		}
 		return answer, nil
@@ -32,11 +31,11 @@ func (s *groups) managedInstances(r *request) (any, error) {
 		return answer, nil
 	}
 	for _, name := range m.instances() {
-		managed := &computepb.ManagedInstance{
-			Instance: new(root + name), Name: new(name), CurrentAction: new("CREATING"),
+		managed := computeapi.ManagedInstance{
+			Instance: root + name, Name: name, CurrentAction: "CREATING",
 		}
 		if m.failed != nil {
-			managed.LastAttempt = &computepb.ManagedInstanceLastAttempt{Errors: lastErrors(failureOf(m.failed, root+name))}
+			managed.LastAttempt = computeapi.ManagedAttempt{Errors: lastErrors(failureOf(m.failed, root+name))}
 		}
 		answer.ManagedInstances = append(answer.ManagedInstances, managed)
 	}
@@ -54,6 +53,6 @@ func actionOn(g *cloud.Group) string {
 	return "NONE"
 }
 
-func lastErrors(f operationFailure) *computepb.ManagedInstanceLastAttemptErrors {
-	return &computepb.ManagedInstanceLastAttemptErrors{Errors: f.errorList().GetErrors()}
+func lastErrors(f operationFailure) computeapi.ErrorList {
+	return computeapi.ErrorList{Errors: f.errorList().Errors}
 }

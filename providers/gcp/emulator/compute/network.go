@@ -6,33 +6,32 @@ import (
 	"slices"
 	"strings"
 
-	"cloud.google.com/go/compute/apiv1/computepb"
-	"google.golang.org/protobuf/proto"
-
 	"github.com/fray-ml/fray/providers/gcp/emulator/cloud"
 )
 
 // oneFirewall is the rule of a network that lets its machines reach each other, as
 // the service makes it for the default network; it has the network's name with
 // "-allow-internal".
-func (s *catalogs) oneFirewall(r *request) proto.Message {
+func (s *catalogs) oneFirewall(r *request) object {
 	network := s.cloud.Network(strings.TrimSuffix(r.name, "-allow-internal"))
 	if !s.cloud.HasNetwork(network.Name) || len(network.Allow) == 0 {
 		return nil
 	}
-	rule := &computepb.Firewall{
-		Kind: new("compute#firewall"), Name: new(network.Name + "-allow-internal"), Network: link(r, "global/networks/"+network.Name),
-		SelfLink:  link(r, "global/firewalls/"+network.Name+"-allow-internal"),
-		Direction: new("INGRESS"), Priority: new(int32(65534)), SourceRanges: []string{networkRange},
+	rule := object{
+		"kind": "compute#firewall", "name": network.Name + "-allow-internal", "network": link(r, "global/networks/"+network.Name),
+		"selfLink":  link(r, "global/firewalls/"+network.Name+"-allow-internal"),
+		"direction": "INGRESS", "priority": 65534, "sourceRanges": []string{networkRange},
 	}
+	var rules []object
 	for _, each := range network.Allow {
 		protocol, ports, ranged := strings.Cut(each, ":")
-		allowed := &computepb.Allowed{IPProtocol: &protocol}
+		allowed := object{"IPProtocol": protocol}
 		if ranged {
-			allowed.Ports = strings.Split(ports, ",")
+			allowed["ports"] = strings.Split(ports, ",")
 		}
-		rule.Allowed = append(rule.Allowed, allowed)
+		rules = append(rules, allowed)
 	}
+	rule["allowed"] = rules
 	return rule
 }
 
@@ -54,23 +53,23 @@ func (s *catalogs) effectiveFirewalls(r *request) (any, error) {
 	if !s.cloud.HasNetwork(r.name) {
 		return nil, missing(r.resource())
 	}
-	response := &computepb.NetworksGetEffectiveFirewallsResponse{}
-	if rule, ok := s.oneFirewall(r).(*computepb.Firewall); ok {
-		response.Firewalls = append(response.Firewalls, rule)
+	response := object{}
+	if rule := s.oneFirewall(r); rule != nil {
+		response["firewalls"] = []object{rule}
 	}
 	return response, nil
 }
 
 // oneRouter is the router with the Cloud NAT of the network of its name.
-func (s *catalogs) oneRouter(r *request) proto.Message {
+func (s *catalogs) oneRouter(r *request) object {
 	if !s.cloud.HasNetwork(r.name) || !slices.Contains(s.cloud.Network(r.name).NAT, r.region) {
 		return nil
 	}
-	return &computepb.Router{
-		Kind: new("compute#router"), Name: &r.name, Network: link(r, "global/networks/"+r.name), Region: link(r, "regions/"+r.region),
-		SelfLink: link(r, r.scope()+"/routers/"+r.name),
-		Nats: []*computepb.RouterNat{{
-			Name: new("nat"), NatIpAllocateOption: new("AUTO_ONLY"), SourceSubnetworkIpRangesToNat: new("ALL_SUBNETWORKS_ALL_IP_RANGES"),
+	return object{
+		"kind": "compute#router", "name": r.name, "network": link(r, "global/networks/"+r.name), "region": link(r, "regions/"+r.region),
+		"selfLink": link(r, r.scope()+"/routers/"+r.name),
+		"nats": []object{{
+			"name": "nat", "natIpAllocateOption": "AUTO_ONLY", "sourceSubnetworkIpRangesToNat": "ALL_SUBNETWORKS_ALL_IP_RANGES",
 		}},
 	}
 }

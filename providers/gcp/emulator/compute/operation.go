@@ -4,8 +4,7 @@ import (
 	"strings"
 	"sync"
 
-	"cloud.google.com/go/compute/apiv1/computepb"
-
+	"github.com/fray-ml/fray/providers/gcp/computeapi"
 	"github.com/fray-ml/fray/providers/gcp/emulator/cloud"
 )
 
@@ -24,7 +23,7 @@ type operations struct {
 
 // record makes an operation of this API's own that ends at once. Its verb holds
 // what the model does not know: the collection of its target.
-func (s *operations) record(r *request) *computepb.Operation {
+func (s *operations) record(r *request) *computeapi.Operation {
 	key := r.key(cloud.KindGroup)
 	key.Zone = strings.TrimPrefix(strings.TrimPrefix(r.scope(), "zones/"), "regions/")
 	return s.show(s.cloud.Record(key, r.endpoint.method, 0, nil))
@@ -49,7 +48,7 @@ func (l *failureLog) remember(name string, err *cloud.Error) {
 }
 
 // rejected is an operation that has failed before it began.
-func (s *operations) rejected(r *request, err *cloud.Error) *computepb.Operation {
+func (s *operations) rejected(r *request, err *cloud.Error) *computeapi.Operation {
 	op := s.cloud.Record(r.key(cloud.KindInstance), r.endpoint.method, 0, nil)
 	s.mu.Lock()
 	s.failures.remember(op.Name, err)
@@ -97,26 +96,26 @@ func operationType(op cloud.Operation) (verb, collection string) {
 }
 
 // show is an operation as the API shows it.
-func (s *operations) show(op cloud.Operation) *computepb.Operation {
+func (s *operations) show(op cloud.Operation) *computeapi.Operation {
 	verb, collection := operationType(op)
 	scope := s.scope(op)
 	root := "projects/" + op.Project + "/" + scope
 	target := root + "/" + collection + "/" + op.Target
-	view := &computepb.Operation{
-		Kind: new("compute#operation"), Name: &op.Name, Id: new(operationID(op.Name)), OperationType: &verb,
-		Status: computepb.Operation_RUNNING.Enum(), Progress: new(int32(op.Progress)),
-		TargetLink: new(linkRoot + target), SelfLink: new(linkRoot + root + "/operations/" + op.Name),
-		InsertTime: new(timestamp(op.Created)), StartTime: new(timestamp(op.Created)),
-		User: new("emulated@example.com"),
+	view := &computeapi.Operation{
+		Kind: "compute#operation", Name: op.Name, ID: operationID(op.Name), OperationType: verb,
+		Status: computeapi.OperationRunning, Progress: int32(op.Progress),
+		TargetLink: linkRoot + target, SelfLink: linkRoot + root + "/operations/" + op.Name,
+		InsertTime: timestamp(op.Created), StartTime: timestamp(op.Created),
+		User: "emulated@example.com",
 	}
 	switch {
 	case strings.HasPrefix(scope, "zones/"):
-		view.Zone = new(linkRoot + "projects/" + op.Project + "/" + scope)
+		view.Zone = linkRoot + "projects/" + op.Project + "/" + scope
 	case strings.HasPrefix(scope, "regions/"):
-		view.Region = new(linkRoot + "projects/" + op.Project + "/" + scope)
+		view.Region = linkRoot + "projects/" + op.Project + "/" + scope
 	}
 	if verb == preemptedType {
-		view.User, view.StatusMessage = new("system"), new("Instance was preempted.")
+		view.User, view.StatusMessage = "system", "Instance was preempted."
 	}
 	s.mu.Lock()
 	failed := s.failures.reasons[op.Name]
@@ -125,12 +124,12 @@ func (s *operations) show(op cloud.Operation) *computepb.Operation {
 		failed = op.Err
 	}
 	if op.Done() {
-		view.Status, view.Progress = computepb.Operation_DONE.Enum(), new(int32(100))
-		view.EndTime = new(timestamp(op.Ended))
+		view.Status, view.Progress = computeapi.OperationDone, int32(100)
+		view.EndTime = timestamp(op.Ended)
 	}
 	if op.Done() && failed != nil {
 		f := failureOf(failed, target)
-		view.Error, view.HttpErrorMessage, view.HttpErrorStatusCode = f.errorList(), &f.phrase, new(int32(f.status))
+		view.Error, view.HTTPErrorMessage, view.HTTPErrorStatusCode = f.errorList(), f.phrase, int32(f.status)
 	}
 	return view
 }

@@ -6,8 +6,7 @@ import (
 	"net/http"
 	"strings"
 
-	"google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/proto"
+	jsonv2 "github.com/go-json-experiment/json"
 
 	"github.com/fray-ml/fray/providers/gcp/emulator/cloud"
 )
@@ -55,13 +54,13 @@ func (r *request) key(kind cloud.Kind) cloud.Key {
 	return cloud.Key{Project: r.project, Zone: r.zone, Kind: kind, Name: r.name}
 }
 
-// read decodes the request's body.
-func (r *request) read(into proto.Message) error {
+// read decodes the request's body, which has nothing that the emulator does not know.
+func (r *request) read(into any) error {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return invalid("The body did not arrive: %v", err)
 	}
-	if err := protojson.Unmarshal(body, into); err != nil {
+	if err := jsonv2.Unmarshal(body, into, jsonv2.RejectUnknownMembers(true)); err != nil {
 		return invalid("Invalid JSON payload received: %v", err)
 	}
 	return nil

@@ -5,9 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"cloud.google.com/go/compute/apiv1/computepb"
-	"google.golang.org/protobuf/proto"
-
+	"github.com/fray-ml/fray/providers/gcp/computeapi"
 	"github.com/fray-ml/fray/providers/gcp/emulator/cloud"
 )
 
@@ -24,7 +22,7 @@ const (
 // resizeRequest asks for all machines of a managed group once there is capacity:
 // flex-start.
 type resizeRequest struct {
-	asked   *computepb.InstanceGroupManagerResizeRequest // never changed
+	asked   *computeapi.ResizeRequest // never changed
 	id      uint64
 	created time.Time
 
@@ -76,7 +74,7 @@ func (s *groups) resizeOf(r *request) (*manager, *resizeRequest, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, request := range m.resizes {
-		if request.asked.GetName() == r.name {
+		if request.asked.Name == r.name {
 			return m, request, nil
 		}
 	}
@@ -88,15 +86,15 @@ func (s *groups) insertResize(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	asked := &computepb.InstanceGroupManagerResizeRequest{}
+	asked := &computeapi.ResizeRequest{}
 	if err := r.read(asked); err != nil {
 		return nil, err
 	}
-	r.name = asked.GetName()
+	r.name = asked.Name
 	if err := checkName(r.name); err != nil {
 		return nil, err
 	}
-	size := int(asked.GetResizeBy())
+	size := int(asked.ResizeBy)
 	if size < 1 {
 		return nil, invalid("Invalid value for field 'resource.resizeBy': '%d'. Must be at least 1.", size)
 	}
@@ -116,8 +114,8 @@ func (s *groups) accept(m *manager, request *resizeRequest, size int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, other := range m.resizes {
-		if other.asked.GetName() == request.asked.GetName() {
-			return exists(m.path() + "/resizeRequests/" + request.asked.GetName())
+		if other.asked.Name == request.asked.Name {
+			return exists(m.path() + "/resizeRequests/" + request.asked.Name)
 		}
 	}
 	if m.size != 0 || m.deleting {
@@ -125,7 +123,7 @@ func (s *groups) accept(m *manager, request *resizeRequest, size int) error {
 	}
 	request.id = s.ids.next()
 	m.resizes = append(m.resizes, request)
-	m.size, m.run, m.grown, m.failed = size, time.Duration(request.asked.GetRequestedRunDuration().GetSeconds())*time.Second, false, nil
+	m.size, m.run, m.grown, m.failed = size, time.Duration(request.asked.RequestedRunDuration.Seconds)*time.Second, false, nil
 	return nil
 }
 
@@ -137,7 +135,7 @@ func (s *groups) listResizes(r *request) (any, error) {
 	s.mu.Lock()
 	var items []listItem
 	for _, request := range m.resizes {
-		items = append(items, listItem{scope: r.scope(), name: request.asked.GetName(), message: request.show(m)})
+		items = append(items, listItem{scope: r.scope(), name: request.asked.Name, message: request.show(m)})
 	}
 	s.mu.Unlock()
 	return s.operations.lists.listed(r, "compute#instanceGroupManagerResizeRequestList", items)
@@ -191,21 +189,21 @@ func (s *groups) deleteResize(r *request) (any, error) {
 }
 
 // show is a request as the API shows it. The lock is held.
-func (q *resizeRequest) show(m *manager) *computepb.InstanceGroupManagerResizeRequest {
-	v := proto.CloneOf(q.asked)
-	v.Kind, v.Id = new("compute#instanceGroupManagerResizeRequest"), &q.id
-	v.CreationTimestamp, v.State = new(timestamp(q.created)), new(string(q.state))
-	v.SelfLink = new(linkRoot + m.path() + "/resizeRequests/" + q.asked.GetName())
-	v.Zone = new(linkRoot + strings.TrimSuffix(m.path(), "/instanceGroupManagers/"+m.key.Name))
+func (q *resizeRequest) show(m *manager) *computeapi.ResizeRequest {
+	v := new(*q.asked)
+	v.Kind, v.ID = "compute#instanceGroupManagerResizeRequest", q.id
+	v.CreationTimestamp, v.State = timestamp(q.created), string(q.state)
+	v.SelfLink = linkRoot + m.path() + "/resizeRequests/" + q.asked.Name
+	v.Zone = linkRoot + strings.TrimSuffix(m.path(), "/instanceGroupManagers/"+m.key.Name)
 	if q.lastError == nil {
 		return v
 	}
 	why := failureOf(q.lastError, m.path()).errorList()
-	v.Status = &computepb.InstanceGroupManagerResizeRequestStatus{}
+	v.Status = computeapi.ResizeStatus{}
 	if q.state == resizeFailed {
 		v.Status.Error = why
 	} else {
-		v.Status.LastAttempt = &computepb.InstanceGroupManagerResizeRequestStatusLastAttempt{Error: why}
+		v.Status.LastAttempt = computeapi.ResizeAttempt{Error: why}
 	}
 	return v
 }

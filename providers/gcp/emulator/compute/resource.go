@@ -4,12 +4,10 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"hash/fnv"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"time"
-
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
 // linkRoot is what the service's own links begin with, wherever it is reached.
@@ -49,22 +47,43 @@ func fingerprintNumber(text string) uint64 {
 	return h.Sum64()
 }
 
-func setText(m proto.Message, field, value string) {
-	setField(m, field, protoreflect.ValueOfString(value))
+// fieldOf is the field of a resource that has a name in JSON; invalid where there is none.
+func fieldOf(resource reflect.Value, name string) reflect.Value {
+	for i := range resource.NumField() {
+		field := resource.Type().Field(i)
+		if tag, _, _ := strings.Cut(field.Tag.Get("json"), ","); tag == name {
+			return resource.Field(i)
+		}
+		if field.Anonymous {
+			if found := fieldOf(resource.Field(i), name); found.IsValid() {
+				return found
+			}
+		}
+	}
+	return reflect.Value{}
 }
 
-func setNumber(m proto.Message, field string, value uint64) {
-	setField(m, field, protoreflect.ValueOfUint64(value))
-}
-
-// setField sets a field if the message has one of that JSON name.
-func setField(m proto.Message, field string, value protoreflect.Value) {
-	if f := m.ProtoReflect().Descriptor().Fields().ByJSONName(field); f != nil {
-		m.ProtoReflect().Set(f, value)
+// setText sets a field if the resource has one of that name in JSON.
+func setText(resource any, field, value string) {
+	if f := fieldOf(reflect.ValueOf(resource).Elem(), field); f.IsValid() {
+		f.SetString(value)
 	}
 }
 
-func textOf(m proto.Message, field string) string {
-	f := m.ProtoReflect().Descriptor().Fields().ByJSONName(field)
-	return m.ProtoReflect().Get(f).String()
+// setNumber is setText of a number.
+func setNumber(resource any, field string, value uint64) {
+	if f := fieldOf(reflect.ValueOf(resource).Elem(), field); f.IsValid() {
+		f.SetUint(value)
+	}
+}
+
+func textOf(resource any, field string) string {
+	return fieldOf(reflect.ValueOf(resource).Elem(), field).String()
+}
+
+// copyOf is a copy of a resource of which fields may be replaced.
+func copyOf(resource any) any {
+	copied := reflect.New(reflect.TypeOf(resource).Elem())
+	copied.Elem().Set(reflect.ValueOf(resource).Elem())
+	return copied.Interface()
 }

@@ -8,10 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"cloud.google.com/go/compute/apiv1/computepb"
-	"google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/proto"
-
+	"github.com/fray-ml/fray/providers/gcp/computeapi"
 	"github.com/fray-ml/fray/providers/gcp/emulator/cloud"
 )
 
@@ -32,7 +29,7 @@ func New(c *cloud.Cloud) http.Handler {
 	ops := &operations{cloud: c, lists: lists, failures: failureLog{reasons: map[string]*cloud.Error{}}}
 	ids := newIDs()
 	machines := newInstances(c, ops)
-	templates := &templates{cloud: c, operations: ops, ids: ids, all: map[templateKey]proto.Message{}}
+	templates := &templates{cloud: c, operations: ops, ids: ids, all: map[templateKey]any{}}
 	groups := &groups{
 		cloud: c, operations: ops, ids: ids, templates: templates, instances: machines, managers: map[cloud.Key]*manager{},
 	}
@@ -107,10 +104,10 @@ func (s *server) once(r *request) (any, error) {
 		return s.operations.show(op), nil
 	}
 	answer, err := r.endpoint.do(r)
-	if op, ok := answer.(*computepb.Operation); ok && err == nil {
+	if op, ok := answer.(*computeapi.Operation); ok && err == nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.asked.remember(key, op.GetName(), s.cloud.Clock().Now())
+		s.asked.remember(key, op.Name, s.cloud.Clock().Now())
 	}
 	return answer, err
 }
@@ -142,15 +139,9 @@ func (l *requestLog) remember(key, operation string, now time.Time) {
 	l.order = append(l.order, loggedRequest{key, now})
 }
 
-// writeAnswer answers with a message of the API, or with what encodes as JSON.
+// writeAnswer answers with what encodes as JSON.
 func writeAnswer(w http.ResponseWriter, answer any) {
-	var body []byte
-	var err error
-	if message, ok := answer.(proto.Message); ok {
-		body, err = protojson.Marshal(message)
-	} else {
-		body, err = json.Marshal(answer)
-	}
+	body, err := json.Marshal(answer)
 	if err != nil {
 		writeError(w, &apiError{status: http.StatusInternalServerError, reason: "internalError", message: err.Error()})
 		return

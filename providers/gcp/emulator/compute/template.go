@@ -6,9 +6,7 @@ import (
 	"strings"
 	"sync"
 
-	"cloud.google.com/go/compute/apiv1/computepb"
-	"google.golang.org/protobuf/proto"
-
+	"github.com/fray-ml/fray/providers/gcp/computeapi"
 	"github.com/fray-ml/fray/providers/gcp/emulator/cloud"
 )
 
@@ -36,7 +34,7 @@ type templates struct {
 	userOf     func(templateKey) string // path of a managed group that refers to the resource, else ""
 
 	mu  sync.Mutex
-	all map[templateKey]proto.Message
+	all map[templateKey]any
 }
 
 // collection is one kind of such resources.
@@ -44,20 +42,20 @@ type collection struct {
 	name  string // "instanceTemplates"
 	kind  string // "compute#instanceTemplate"
 	scope string // "global" or "regions/{region}"
-	empty func() proto.Message
-	check func(*request, proto.Message) error
+	empty func() any
+	check func(*request, any) error
 }
 
 func (s *templates) collections() []collection {
 	templates := collection{
 		name: "instanceTemplates", kind: "compute#instanceTemplate", scope: "global",
-		empty: func() proto.Message { return &computepb.InstanceTemplate{} }, check: s.checkTemplate,
+		empty: func() any { return &computeapi.InstanceTemplate{} }, check: s.checkTemplate,
 	}
 	regional := templates
 	regional.scope = "regions/{region}"
 	return []collection{templates, regional, {
 		name: "resourcePolicies", kind: "compute#resourcePolicy", scope: "regions/{region}",
-		empty: func() proto.Message { return &computepb.ResourcePolicy{} }, check: checkPolicy,
+		empty: func() any { return &computeapi.ResourcePolicy{} }, check: checkPolicy,
 	}}
 }
 
@@ -88,21 +86,21 @@ func (s *templates) endpoints() map[string]endpoint {
 	return found
 }
 
-func (s *templates) checkTemplate(r *request, m proto.Message) error {
-	template, _ := m.(*computepb.InstanceTemplate)
-	return checkMachine(s.cloud, r, asInstance(template.GetProperties()), "resource.properties")
+func (s *templates) checkTemplate(r *request, m any) error {
+	template, _ := m.(*computeapi.InstanceTemplate)
+	return checkMachine(s.cloud, r, asInstance(template.Properties), "resource.properties")
 }
 
-func checkPolicy(_ *request, m proto.Message) error {
-	policy, _ := m.(*computepb.ResourcePolicy)
-	workload := policy.GetWorkloadPolicy()
+func checkPolicy(_ *request, m any) error {
+	policy, _ := m.(*computeapi.ResourcePolicy)
+	workload := policy.WorkloadPolicy
 	switch {
 	case workload == nil:
 		return invalid("The emulator of Compute Engine knows no resource policy but a workload policy.")
-	case workload.GetType() != "HIGH_THROUGHPUT" && workload.GetType() != "HIGH_AVAILABILITY":
-		return invalid("Invalid value for field 'resource.workloadPolicy.type': '%s'.", workload.GetType())
-	case workload.GetAcceleratorTopology() != "" && topologyChips(workload.GetAcceleratorTopology()) == 0:
-		return invalid("Invalid value for field 'resource.workloadPolicy.acceleratorTopology': '%s'.", workload.GetAcceleratorTopology())
+	case workload.Type != "HIGH_THROUGHPUT" && workload.Type != "HIGH_AVAILABILITY":
+		return invalid("Invalid value for field 'resource.workloadPolicy.type': '%s'.", workload.Type)
+	case workload.AcceleratorTopology != "" && topologyChips(workload.AcceleratorTopology) == 0:
+		return invalid("Invalid value for field 'resource.workloadPolicy.acceleratorTopology': '%s'.", workload.AcceleratorTopology)
 	}
 	return nil
 }
@@ -182,7 +180,7 @@ func (s *templates) delete(r *request) (any, error) {
 
 // find is the resource that a link names: a URL, ".../projects/p/global/instanceTemplates/n",
 // or, in the project of the request, "global/instanceTemplates/n".
-func (s *templates) find(project, link, collection string) (templateKey, proto.Message) {
+func (s *templates) find(project, link, collection string) (templateKey, any) {
 	parts := strings.Split(strings.TrimPrefix(link, linkRoot), "/")
 	if i := slices.Index(parts, "projects"); i >= 0 && len(parts) > i+2 {
 		project, parts = parts[i+1], parts[i+2:]

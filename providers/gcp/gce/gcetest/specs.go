@@ -3,8 +3,7 @@ package gcetest
 import (
 	"time"
 
-	"cloud.google.com/go/compute/apiv1/computepb"
-
+	"github.com/fray-ml/fray/providers/gcp/computeapi"
 	"github.com/fray-ml/fray/schema"
 )
 
@@ -41,9 +40,9 @@ func FlexStart(s *schema.SliceSpec) {
 }
 
 // FailedOperation is an operation that has ended with an error.
-func FailedOperation(code, message string) *computepb.Operation {
-	return &computepb.Operation{
-		Status: computepb.Operation_DONE.Enum(), HttpErrorStatusCode: new(int32(400)), HttpErrorMessage: new("BAD REQUEST"),
-		Error: &computepb.Error{Errors: []*computepb.Errors{{Code: &code, Message: &message}}},
+func FailedOperation(code, message string) *computeapi.Operation {
+	return &computeapi.Operation{
+		Status: computeapi.OperationDone, HTTPErrorStatusCode: int32(400), HTTPErrorMessage: "BAD REQUEST",
+		Error: computeapi.ErrorList{Errors: []computeapi.Error{{Code: code, Message: message}}},
 	}
 }
