@@ -57,7 +57,7 @@ func makeUp(n int, now time.Time) *Snapshot {
 
 	return &Snapshot{Leads: true, View: access.View{
 		Doc: m.doc, Wanted: &m.wanted, Plan: &plan.Plan{Pending: m.pending}, Hosts: m.hosts, Attended: time.Hour + time.Second, At: now, Took: 21 * time.Millisecond,
-		Lease: store.Lease{Epoch: 3, Host: "head-0", User: "ada", PID: 4242, AcquiredAt: now.Add(-26 * time.Hour), Yields: true},
+		Lease: store.Lease{Epoch: 3, Host: "head-0", User: "ada", PID: 4242, AcquiredAt: now.Add(-26 * time.Hour), Yielding: store.Yielding{Yields: true}},
 	}}
 }
 

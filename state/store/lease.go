@@ -53,14 +53,19 @@ type Lease struct {
 	// Nonce is unique to one write: it shows a writer whose reply was lost
 	// whether the write happened.
 	Nonce string `json:"nonce"`
+	Yielding
+	// Broken is the last lease of this stack that was ended by force: this one
+	// if the epochs are the same, else one before it. nil: none ever was.
+	Broken *BrokenLease `json:"broken,omitempty"`
+}
+
+// Yielding is how a lease is given to another process that asks for it.
+type Yielding struct {
 	// Yields marks a holder that gives way when asked, see RequestHandover.
 	Yields bool `json:"yields,omitempty"`
 	// Asked is the nonce of the last Handover that its holder was asked for. The process that asks writes it,
 	// and leaves the rest of the lease as it is.
 	Asked string `json:"asked,omitempty"`
-	// Broken is the last lease of this stack that was ended by force: this one
-	// if the epochs are the same, else one before it. nil: none ever was.
-	Broken *BrokenLease `json:"broken,omitempty"`
 }
 
 // Live reports whether the lease binds others at a time.
@@ -232,7 +237,7 @@ func newLease(cfg LeaseConfig) Lease {
 		Command:           cfg.Command,
 		ControllerAddress: cfg.ControllerAddress, ControllerFingerprint: cfg.ControllerFingerprint, ControllerHTTP: cfg.ControllerHTTP,
 		SigningKey: cfg.SigningKey, RelayKey: cfg.RelayKey, Stack: cfg.Stack,
-		Yields: cfg.Yields,
+		Yielding: Yielding{Yields: cfg.Yields},
 	}
 }
 
