@@ -154,7 +154,7 @@ func TestHookThatHangsAndForks(t *testing.T) {
 	}
 	r.wantDead("hook")
 	r.wantDead("forked")
-	if got := r.output(); !strings.HasSuffix(got, "main\n") || !strings.Contains(got, "fray: before_stop was ended after 2") {
+	if got := r.output(); !strings.HasSuffix(got, "main\n") || !strings.Contains(got, "\nfray: before_stop was ended after ") {
 		t.Errorf("output %q", got)
 	}
 }

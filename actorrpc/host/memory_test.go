@@ -76,11 +76,12 @@ func peakMemory() int64 {
 	return n << 10
 }
 
-// peakOf is the peak of a server's memory in bytes while f speaks with it.
+// peakOf is the peak of a server's memory in bytes while f speaks with it. Its collector is told early, so that the peak is
+// what the server holds, and not when a busy machine had time to collect what it held before.
 func peakOf(t *testing.T, f func(address string)) int64 {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), envMeasured+"=1")
+	cmd.Env = append(os.Environ(), envMeasured+"=1", fmt.Sprintf("GOMEMLIMIT=%d", 2*memoryLimit))
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
