@@ -135,7 +135,7 @@ func (d *HostCapacity) FindStays(p *snapshot.Pool) []*snapshot.FreeHost {
 			one.By = d.occupant(p, s.Spec.Owner)
 			r.Stays.Packed = append(r.Stays.Packed, one)
 		}
-		if holder, held := d.heldWhole(r.Host.Name); held && !d.leavesSlice(holder, r.Host.Name) {
+		if holder, held := d.HeldWhole(r.Host.Name); held && !d.leavesSlice(holder, r.Host.Name) {
 			r.Stays.Whole = d.occupant(p, holder)
 		}
 	}

@@ -234,7 +234,7 @@ func (d *HostCapacity) isReserved(r *snapshot.FreeHost, except []string) bool {
 	if slices.Contains(except, r.Host.Name) || d.isKeptWhole(r) {
 		return true
 	}
-	_, whole := d.heldWhole(r.Host.Name)
+	_, whole := d.HeldWhole(r.Host.Name)
 	return whole
 }
 

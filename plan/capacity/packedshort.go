@@ -75,7 +75,7 @@ const maxUsers = 3
 func (d *HostCapacity) roomUsers(p *snapshot.Pool) string {
 	users := map[schema.Address]bool{}
 	for i := range p.Specs {
-		if addr, whole := d.heldWhole(p.Specs[i].Name); whole {
+		if addr, whole := d.HeldWhole(p.Specs[i].Name); whole {
 			users[addr] = true
 		}
 		for _, name := range d.Packed[p.Specs[i].Name] {

@@ -54,7 +54,7 @@ func hasPools(d *Pools) bool {
 }
 
 // updateHolders takes over what an earlier stage noted, and notes which jobs hold others by
-// now: whether one holds a slice still is looked up, see heldWhole.
+// now: whether one holds a slice still is looked up, see HeldWhole.
 func updateHolders(d *Pools, were map[string]schema.Address) {
 	d.Holders = maps.Clone(were)
 	if !hasPools(d) {
@@ -73,21 +73,44 @@ func recordHolder(d *Pools, addr schema.Address, j *state.Job) {
 	}
 	for _, names := range [2][]string{j.Slices, j.Staged} {
 		for _, name := range names {
-			d.Holders[name] = addr
+			by, held := d.HeldWhole(name)
+			if !held || by == addr || generationOn(d.Next.Jobs[by], name) <= generationOn(j, name) {
+				d.Holders[name] = addr
+			}
 		}
 	}
 }
 
+// generationOn is that of a job's last attempt, 0 if a slice is no part of it. Of two jobs
+// that are recorded to hold a slice that one does whose attempt there is newer: it was
+// found there, and the record of the other one is older than that.
+func generationOn(j *state.Job, name string) int64 {
+	if last := j.Last(); last != nil && slices.Contains(last.Slices, name) {
+		return last.Generation
+	}
+	return 0
+}
+
 // HeldBy is who uses a slice of a reservation now, or has a part of it.
 func (d *Pools) HeldBy(name string) (schema.Address, bool) {
-	if addr, whole := d.heldWhole(name); whole {
+	if addr, whole := d.HeldWhole(name); whole {
 		return addr, true
 	}
 	return d.PackedOn(name)
 }
 
-// heldWhole is who uses a slice as a whole.
-func (d *Pools) heldWhole(name string) (schema.Address, bool) {
+// IsOthers reports whether a slice that a job is recorded to hold as a whole is another
+// job's, or has packed tasks: it was given away and assigned after the state was saved.
+func (d *Pools) IsOthers(name string, job schema.Address) bool {
+	if by, whole := d.HeldWhole(name); whole && by != job {
+		return true
+	}
+	_, shared := d.PackedOn(name)
+	return shared
+}
+
+// HeldWhole is who uses a slice as a whole.
+func (d *Pools) HeldWhole(name string) (schema.Address, bool) {
 	addr, ok := d.Holders[name]
 	if !ok {
 		return addr, false

@@ -26,10 +26,17 @@ type Jobs struct {
 	late map[schema.Address]*schema.Job // by group: a member that is overdue, nil: none is; see isOverdueStart
 }
 
-// Vacate takes a job that does not run out of all its rooms if it cannot go on in
-// one of them: it is placed whole.
+// Vacate takes a job that does not run off all that it has of a reservation if it cannot
+// go on in one of its rooms, or on one of its slices: it is placed whole.
 func (d *Jobs) Vacate(want *schema.Job) {
 	j := d.Next.Jobs[want.Addr]
+	if DrawsWhole(&want.Resources) {
+		if slices.ContainsFunc(j.Slices, func(name string) bool { return d.IsOthers(name, want.Addr) }) {
+			d.Edit(want.Addr).Slices = nil
+			d.Tally(want.Addr)
+		}
+		return
+	}
 	for _, name := range j.Slices {
 		if d.CannotStay(want, name).None() {
 			continue

@@ -100,16 +100,21 @@ func (d *Slices) assignPacked(name string) {
 
 // packedTasksOf are the packed tasks that a slice's hosts are to serve, sorted by name. One
 // that is not served yet waits until it fits beside those that are: what was decided
-// about them may have been lost with the state's last write.
+// about them may have been lost with the state's last write. So may be that the slice was
+// given to a job as a whole.
 func (d *Slices) packedTasksOf(name string) []state.PackedTask {
 	var told []state.PackedTask
 	rooms := map[int]*snapshot.FreeHost{}
+	_, whole := d.HeldWhole(name)
 	for _, packed := range d.Packed[name] {
 		s := d.Next.Slices[packed]
 		if s == nil || !s.Terminating.IsZero() || s.PendingSince.IsZero() {
 			continue
 		}
 		if !d.IsServed(&s.Spec) {
+			if whole {
+				continue
+			}
 			n := s.Spec.OnHost
 			if rooms[n] == nil {
 				rooms[n] = d.roomLeft(name, n)
@@ -141,9 +146,15 @@ func (d *Slices) roomLeft(name string, n int) *snapshot.FreeHost {
 }
 
 // isCrowdedOut reports whether a packed task that is not served yet has no room beside
-// those that are.
+// those that are, or on a slice that a job has as a whole.
 func (d *Slices) isCrowdedOut(spec *schema.SliceSpec) bool {
-	if _, listed := d.Listed[spec.On]; !listed || d.IsServed(spec) {
+	if d.IsServed(spec) {
+		return false
+	}
+	if _, whole := d.HeldWhole(spec.On); whole {
+		return true
+	}
+	if _, listed := d.Listed[spec.On]; !listed {
 		return false
 	}
 	need := d.ShareOfPacked(spec)

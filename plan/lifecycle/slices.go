@@ -228,6 +228,8 @@ func (d *Slices) emptied(st *schema.SliceStatus) plan.Reason {
 		behind = behind || h == nil || h.Generation < cur.Generation
 		// What is older than the generation that a host has carried out has ended.
 		busy = busy || h != nil && h.Task != nil && !h.Task.State.Ended() && h.Task.Generation >= h.Generation
+		// A host that has carried out an assignment begins its run once its siblings have, too.
+		busy = busy || h != nil && cur.Run != nil && (h.Task == nil || h.Task.Generation < cur.Generation)
 	}
 	if !behind && !busy {
 		return plan.Reason{}

@@ -66,7 +66,7 @@ func (d *Placer) placeUnit(unit []*schema.Job) bool {
 	}
 	var fresh []*schema.Job
 	for _, want := range unit {
-		if want.Resources.Packed && d.Placeable(want) {
+		if want.Resources.Reservation != "" && d.Placeable(want) {
 			d.Vacate(want)
 		}
 		if d.Placeable(want) && len(d.Next.Jobs[want.Addr].Slices) == 0 {

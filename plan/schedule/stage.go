@@ -90,12 +90,13 @@ func (d *Placer) because(s lifecycle.Staging, why string) {
 // that it is to have. Those of another shape are made again, see bringUp.
 func (d *Placer) fitsStaged(want *schema.Job) bool {
 	j, owner := d.Next.Jobs[want.Addr], want.Addr
-	if lifecycle.DrawsWhole(&want.Resources) {
+	whole := lifecycle.DrawsWhole(&want.Resources)
+	if whole {
 		owner = schema.ScopedAddress(schema.KindReservation, want.Resources.Reservation)
 	}
 	foreign := func(name string) bool {
 		s := d.Next.Slices[name]
-		if want.Resources.Packed && !d.CannotStay(want, name).None() {
+		if want.Resources.Packed && !d.CannotStay(want, name).None() || whole && d.IsOthers(name, want.Addr) {
 			return true
 		}
 		return s == nil || s.Spec.Owner != owner || d.IsRejected(name) && d.stagedPlace(want) != placeOf(&s.Spec)
