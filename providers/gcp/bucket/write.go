@@ -129,9 +129,9 @@ func (b *Bucket) content(name, mark string, base store.Generation) *storage.Obje
 	}
 }
 
-// inserting is a write on condition that base is there.
+// inserting is a write on condition that base is there. Its URL names the object, as that of other requests does.
 func (b *Bucket) inserting(ctx context.Context, object *storage.Object, base store.Generation) *storage.ObjectsInsertCall {
-	call := b.service.Objects.Insert(b.cfg.Bucket, object).Context(ctx).IfGenerationMatch(int64(base)) // 0: no object
+	call := b.service.Objects.Insert(b.cfg.Bucket, object).Name(object.Name).Context(ctx).IfGenerationMatch(int64(base)) // 0: no object
 	if b.cfg.KMSKey != "" {
 		call.KmsKeyName(b.cfg.KMSKey)
 	}
