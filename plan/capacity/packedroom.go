@@ -238,6 +238,16 @@ func (d *HostCapacity) isReserved(r *snapshot.FreeHost, except []string) bool {
 	return whole
 }
 
+// IsOthers reports whether a slice that a job is recorded to hold as a whole is another
+// job's, or has packed tasks: it was given away and assigned after the state was saved.
+func (d *HostCapacity) IsOthers(name string, job schema.Address) bool {
+	if by, whole := d.HeldWhole(name); whole && by != job {
+		return true
+	}
+	_, shared := d.PackedOn(name)
+	return shared
+}
+
 // SettlePacked records the placements that were found for a job, and returns
 // their names.
 func (d *HostCapacity) SettlePacked(want *schema.Job) []string {

@@ -99,16 +99,6 @@ func (d *Pools) HeldBy(name string) (schema.Address, bool) {
 	return d.PackedOn(name)
 }
 
-// IsOthers reports whether a slice that a job is recorded to hold as a whole is another
-// job's, or has packed tasks: it was given away and assigned after the state was saved.
-func (d *Pools) IsOthers(name string, job schema.Address) bool {
-	if by, whole := d.HeldWhole(name); whole && by != job {
-		return true
-	}
-	_, shared := d.PackedOn(name)
-	return shared
-}
-
 // HeldWhole is who uses a slice as a whole.
 func (d *Pools) HeldWhole(name string) (schema.Address, bool) {
 	addr, ok := d.Holders[name]

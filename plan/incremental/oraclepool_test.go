@@ -21,7 +21,7 @@ func (o *oracle) reserved(before, after *state.Document) {
 			w.t.Fatalf("slice %s is held by %s and idles since %s\n%s", name, holder, s.IdleSince.Format(time.TimeOnly), w.describe())
 		}
 		was := before.Slices[name]
-		if is && (s.Terminating.Decided() == state.CauseIdle || s.Terminating.Decided() == state.CauseMakesRoom) && (was == nil || was.Terminating != s.Terminating) {
+		if is && (s.Terminating.Decided() == state.CauseIdle || s.Terminating.Decided() == state.CauseMakesRoom) && (was == nil || was.Terminating.Decided() != s.Terminating.Decided()) {
 			w.t.Fatalf("slice %s is given up as idle and held by %s\n%s", name, holder, w.describe())
 		}
 	}

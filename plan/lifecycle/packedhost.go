@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -159,6 +160,18 @@ func (d *Slices) isCrowdedOut(spec *schema.SliceSpec) bool {
 	}
 	need := d.ShareOfPacked(spec)
 	return !d.roomLeft(spec.On, spec.OnHost).Lacks(&need).None()
+}
+
+// leftPacked waits for packed tasks that hosts of a slice still serve, and that are neither
+// recorded nor assigned any more.
+func (d *Slices) leftPacked(st *schema.SliceStatus) plan.Reason {
+	for n := range st.Spec.Hosts {
+		h := d.Host(st.Spec.Name, n)
+		if h != nil && slices.ContainsFunc(h.PackedTasks, func(packed string) bool { return d.Next.Slices[packed] == nil }) {
+			return plan.Underway(fmt.Sprintf("an older task on host %d of slice %s is being stopped", n, st.Spec.Name))
+		}
+	}
+	return plan.Reason{}
 }
 
 // changedPacked is the owner of the first packed task that is new, or else of the first

@@ -232,7 +232,7 @@ func (d *Slices) emptied(st *schema.SliceStatus) plan.Reason {
 		busy = busy || h != nil && cur.Run != nil && (h.Task == nil || h.Task.Generation < cur.Generation)
 	}
 	if !behind && !busy {
-		return plan.Reason{}
+		return d.leftPacked(st)
 	}
 	if cur.Run != nil || cur.Generation == 0 {
 		d.Halt(st.Spec.Owner, name, d.NextGeneration([]string{name}), "stopped: its slice is to run something else")

@@ -103,7 +103,7 @@ func (d *Reconciler) forgetMailboxes() {
 // isLeft reports whether the mailbox of a slice is all that is left of it. One
 // that another stack's mark is on is what that stack can be rebuilt from.
 func (d *Reconciler) isLeft(name string) bool {
-	if d.Next.Slices[name] != nil || d.Listed[name] != nil || d.IsUnmanaged(name) {
+	if d.Next.Slices[name] != nil || d.Listed[name] != nil || d.IsUnmanaged(name) || d.IsReportedAnywhere(name) {
 		return false
 	}
 	if _, damaged := d.Obs.Damaged[name]; damaged {

@@ -92,6 +92,10 @@ func (d *Evidence) IsReportedServed(spec *schema.SliceSpec) bool {
 	return d.placements().reported[placement{on: spec.On, host: spec.OnHost, packed: spec.Name}]
 }
 
+// IsReportedAnywhere reports whether any host of a slice that is there, or recorded, reports
+// that it serves a packed slice of a name.
+func (d *Evidence) IsReportedAnywhere(name string) bool { return d.placements().names[name] }
+
 // placement is a packed slice on a slice, or on a host of it.
 type placement struct {
 	on     string
@@ -100,14 +104,17 @@ type placement struct {
 }
 
 // placements are those that hosts are assigned to serve, by slice, and those that
-// hosts report to serve, by host.
-type placements struct{ assigned, reported map[placement]bool }
+// hosts report to serve, by host and by name.
+type placements struct {
+	assigned, reported map[placement]bool
+	names              map[string]bool
+}
 
 func (d *Evidence) placements() *placements {
 	if d.seenPlacements != nil {
 		return d.seenPlacements
 	}
-	l := &placements{assigned: map[placement]bool{}, reported: map[placement]bool{}}
+	l := &placements{assigned: map[placement]bool{}, reported: map[placement]bool{}, names: map[string]bool{}}
 	d.seenPlacements = l
 	for on, a := range d.Obs.Assignments {
 		for i := range a.PackedTasks {
@@ -122,6 +129,9 @@ func (d *Evidence) placements() *placements {
 			}
 			for _, packed := range h.PackedTasks {
 				l.reported[placement{on: on, host: h.Host, packed: packed}] = true
+				if d.Listed[on] != nil || d.Next.Slices[on] != nil {
+					l.names[packed] = true
+				}
 			}
 		}
 	}
