@@ -90,7 +90,9 @@ func (s *stage) serve(given ...string) (stop func() error, ended <-chan error) {
 		}
 		close(ready)
 	}}
-	go func() { result <- roles.Serve(ctx, parts, s.cfg, env) }()
+	over := make(chan struct{})
+	go func() { defer close(over); result <- roles.Serve(ctx, parts, s.cfg, env) }()
+	s.t.Cleanup(func() { cancel(); <-over }) // before its journals are removed
 	select {
 	case <-ready:
 	case err := <-result:
