@@ -78,30 +78,33 @@ func TestOneDash(t *testing.T) {
 						t.Errorf("fray %q: got %q, want %q", c.given, got, c.want)
 					}
 				}
-				checkParsed(t, path, form, f)
+				checkParsed(t, root, path, form, f)
 			}
 		}
 	}
 }
 
 // checkParsed parses a command line, and checks that it sets the flag and no other one.
-func checkParsed(t *testing.T, path, form []string, f *pflag.Flag) {
+func checkParsed(t *testing.T, root *cobra.Command, path, form []string, f *pflag.Flag) {
 	t.Helper()
-	root := quietRoot()
 	cmd, rest, err := root.Find(commandline.LongFlags(root, slices.Concat(path, form)))
 	if err != nil {
 		t.Errorf("fray %q %q: %v", path, form, err)
 		return
 	}
-	_ = flagsOf(cmd)
-	if err := cmd.ParseFlags(rest); err != nil {
+	flags := pflag.NewFlagSet(cmd.Name(), pflag.ContinueOnError)
+	for _, each := range flagsOf(cmd) {
+		each.Changed = false // by the form before
+		flags.AddFlag(each)
+	}
+	if err := flags.Parse(rest); err != nil {
 		t.Errorf("fray %q %q: %v", path, form, err)
 		return
 	}
 	var set []string
-	cmd.Flags().Visit(func(f *pflag.Flag) { set = append(set, f.Name) })
-	if !slices.Equal(set, []string{f.Name}) || len(cmd.Flags().Args()) > 0 {
-		t.Errorf("fray %q %q sets %q and leaves %q, want %q alone", path, form, set, cmd.Flags().Args(), f.Name)
+	flags.Visit(func(f *pflag.Flag) { set = append(set, f.Name) })
+	if !slices.Equal(set, []string{f.Name}) || len(flags.Args()) > 0 {
+		t.Errorf("fray %q %q sets %q and leaves %q, want %q alone", path, form, set, flags.Args(), f.Name)
 	}
 }
 

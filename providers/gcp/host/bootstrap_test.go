@@ -99,22 +99,24 @@ func TestStartupScriptRestartsTheAgent(t *testing.T) {
 }
 
 func TestStartupScriptFails(t *testing.T) {
+	curl, both := []string{"curl"}, []string{"curl", "python3"} // with both what they have to tell apart
 	for _, test := range []struct {
 		name    string
 		fault   clienttest.Fault
 		account string
 		want    string
+		with    []string
 	}{
-		{"not there", clienttest.Answer(404, "No such object"), bootAccount, "is not there; run fray apply again"},
-		{"no rights", clienttest.Answer(403, "denied"), bootAccount, bootAccount + " may not read gs://acme/rl/math (status 403); grant storage.objectViewer to it there"},
-		{"passing", clienttest.Answer(503, "busy"), bootAccount, "answers 503"},
-		{"other content", clienttest.Fault{Damage: clienttest.Flipped}, bootAccount, "has the SHA-256"},
-		{"half a download", clienttest.Fault{Damage: clienttest.Half}, bootAccount, "was not fetched"},
-		{"half as if it were all", clienttest.Fault{Damage: clienttest.Short}, bootAccount, "has the SHA-256"},
-		{"no answer", clienttest.Fault{}, bootAccount, "was not fetched"},
-		{"no account", clienttest.Fault{}, "", "no service account; give its slice one with service_account"},
+		{"not there", clienttest.Answer(404, "No such object"), bootAccount, "is not there; run fray apply again", both},
+		{"no rights", clienttest.Answer(403, "denied"), bootAccount, bootAccount + " may not read gs://acme/rl/math (status 403); grant storage.objectViewer to it there", curl},
+		{"passing", clienttest.Answer(503, "busy"), bootAccount, "answers 503", curl},
+		{"other content", clienttest.Fault{Damage: clienttest.Flipped}, bootAccount, "has the SHA-256", curl},
+		{"half a download", clienttest.Fault{Damage: clienttest.Half}, bootAccount, "was not fetched", both},
+		{"half as if it were all", clienttest.Fault{Damage: clienttest.Short}, bootAccount, "has the SHA-256", curl},
+		{"no answer", clienttest.Fault{}, bootAccount, "was not fetched", both},
+		{"no account", clienttest.Fault{}, "", "no service account; give its slice one with service_account", curl},
 	} {
-		for _, with := range []string{"curl", "python3"} {
+		for _, with := range test.with {
 			t.Run(test.name+" with "+with, func(t *testing.T) {
 				t.Parallel()
 				r := bootRigWith(t, zipped(standIn), test.account)
@@ -137,9 +139,6 @@ func TestStartupScriptFails(t *testing.T) {
 					r.mustBoot() // the next one has better luck
 				}
 			})
-			if test.account == "" {
-				break
-			}
 		}
 	}
 }

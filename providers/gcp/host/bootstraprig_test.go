@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -208,9 +209,7 @@ func toolbox(t *testing.T, tools ...string) string {
 	for _, tool := range tools {
 		path, err := exec.LookPath(tool)
 		if err == nil && tool == "python3" { // it may be a script that picks one
-			var found []byte
-			found, err = exec.CommandContext(t.Context(), path, "-c", "import sys; print(sys.executable)").Output()
-			path = strings.TrimSpace(string(found))
+			path, err = interpreter()
 		}
 		if err == nil {
 			err = os.Symlink(path, filepath.Join(dir, tool))
@@ -221,6 +220,12 @@ func toolbox(t *testing.T, tools ...string) string {
 	}
 	return dir
 }
+
+// interpreter is the Python that python3 starts.
+var interpreter = sync.OnceValues(func() (string, error) {
+	found, err := exec.Command("python3", "-c", "import sys; print(sys.executable)").Output()
+	return strings.TrimSpace(string(found)), err
+})
 
 func usualTools() []string {
 	return []string{

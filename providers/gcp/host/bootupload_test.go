@@ -29,33 +29,32 @@ func (r *bootRig) bootWith(program string, env ...string) (string, error) {
 // failures, and under the number of the host where the machine has one.
 func TestStartupScriptUploadsItsStatus(t *testing.T) {
 	for _, test := range []struct {
-		name, attribute, text, machine string
+		name, attribute, text, machine, with string
 	}{
-		{"machine of a group", "other", "", "vm-7"},
-		{"worker of a node", "agent-worker-number", "3", "3"},
-		{"worker by its environment", "tpu-env", "NODE_ID: 's-1'\nWORKER_ID: '2'\nZONE: 'z'", "2"},
+		{"machine of a group", "other", "", "vm-7", "curl"},
+		{"machine of a group", "other", "", "vm-7", "python3"},
+		{"worker of a node", "agent-worker-number", "3", "3", "curl"},
+		{"worker by its environment", "tpu-env", "NODE_ID: 's-1'\nWORKER_ID: '2'\nZONE: 'z'", "2", "curl"},
 	} {
-		for _, with := range []string{"curl", "python3"} {
-			t.Run(test.name+" with "+with, func(t *testing.T) {
-				t.Parallel()
-				r := newBootRig(t)
-				r.meta.SetAttribute(test.attribute, test.text)
-				fetching := ""
-				missing := clienttest.Answer(404, "")
-				missing.Then = func() { fetching = r.uploaded(test.machine) }
-				r.wire.Inject(buckettest.ReqGet, missing)
-				output, err := r.bootWith(with, "FRAY_BOOT_TRIES=1")
-				if err == nil || !strings.HasPrefix(fetching, "fetching: gs://acme/rl/math/bundles/") {
-					t.Errorf("while it fetched: %q, %v\n%s", fetching, err, output)
-				}
-				if got := r.uploaded(test.machine); !strings.HasPrefix(got, "failed: gs://acme/rl/math/bundles/") || !strings.Contains(got, "is not there") {
-					t.Errorf("after the failure: %q", got)
-				}
-				if output, err = r.bootWith(with); err != nil || r.uploaded(test.machine) != "running" {
-					t.Errorf("at the end: %q, %v\n%s", r.uploaded(test.machine), err, output)
-				}
-			})
-		}
+		t.Run(test.name+" with "+test.with, func(t *testing.T) {
+			t.Parallel()
+			r := newBootRig(t)
+			r.meta.SetAttribute(test.attribute, test.text)
+			fetching := ""
+			missing := clienttest.Answer(404, "")
+			missing.Then = func() { fetching = r.uploaded(test.machine) }
+			r.wire.Inject(buckettest.ReqGet, missing)
+			output, err := r.bootWith(test.with, "FRAY_BOOT_TRIES=1")
+			if err == nil || !strings.HasPrefix(fetching, "fetching: gs://acme/rl/math/bundles/") {
+				t.Errorf("while it fetched: %q, %v\n%s", fetching, err, output)
+			}
+			if got := r.uploaded(test.machine); !strings.HasPrefix(got, "failed: gs://acme/rl/math/bundles/") || !strings.Contains(got, "is not there") {
+				t.Errorf("after the failure: %q", got)
+			}
+			if output, err = r.bootWith(test.with); err != nil || r.uploaded(test.machine) != "running" {
+				t.Errorf("at the end: %q, %v\n%s", r.uploaded(test.machine), err, output)
+			}
+		})
 	}
 }
 
