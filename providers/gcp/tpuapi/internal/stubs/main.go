@@ -14,17 +14,16 @@ import (
 	"os/exec"
 	"path/filepath"
 
+	// What our files may import.
+	_ "cloud.google.com/go/longrunning/autogen/longrunningpb"
 	"github.com/bufbuild/protocompile"
+	_ "google.golang.org/genproto/googleapis/type/interval"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protodesc"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/descriptorpb"
 	"google.golang.org/protobuf/types/pluginpb"
-
-	// What our files may import.
-	_ "cloud.google.com/go/longrunning/autogen/longrunningpb"
-	_ "google.golang.org/genproto/googleapis/type/interval"
 )
 
 // plugins are go run's arguments: this module's version of protobuf, as the
