@@ -1,6 +1,7 @@
 package examples
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -57,7 +58,7 @@ provider "gcp" {
 		Scenario: cloud.Scenario{Project: "acme-research"},
 		Dir:      filepath.Join(s.dir, "cloud"),
 		Buckets:  []storage.Bucket{{Name: bucket, Location: "US-WEST4"}},
-		Env:      []string{"EXAMPLE_DIR=" + s.dir},
+		Env:      []string{"EXAMPLE_DIR=" + s.dir, "UV_CACHE_DIR=" + uvCache(s.t)}, // else each machine fetches and unpacks JAX
 	})
 	if err != nil {
 		s.t.Fatal(err)
@@ -105,6 +106,16 @@ func (g *gcp) must(err error) {
 	if err != nil {
 		g.t.Fatal(err)
 	}
+}
+
+// uvCache is where uv keeps packages on this machine; "" where there is no uv.
+func uvCache(t *testing.T) string {
+	t.Helper()
+	dir, err := exec.CommandContext(t.Context(), "uv", "cache", "dir").Output()
+	if err != nil && !errors.Is(err, exec.ErrNotFound) {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(dir))
 }
 
 // TestTrainingOnGCP trains over the four hosts of a node, loses a host, loses the

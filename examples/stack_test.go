@@ -259,8 +259,8 @@ func within(t *testing.T, patience time.Duration, what string, holds func() bool
 	}
 }
 
-// pollDelay is how long to wait after a look that took a time: three times as long, so that
+// pollDelay is how long to wait after a look that took a time: six times as long, so that
 // running fray to look leaves most of a machine to what is awaited.
 func pollDelay(took time.Duration) time.Duration {
-	return min(max(3*took, 50*time.Millisecond), 500*time.Millisecond)
+	return min(max(6*took, 50*time.Millisecond), time.Second)
 }
