@@ -22,22 +22,24 @@ func (d *Pools) newPool(r *schema.Reservation, recorded []string) *snapshot.Pool
 	}
 	p := &snapshot.Pool{Of: r, Bound: d.BoundsOf(r, held)}
 	d.keepSlices(p, recorded)
-	there := make(map[string]bool, len(recorded)+len(p.Specs))
+	kept := make(map[string]bool, len(p.Specs))
+	for i := range p.Specs {
+		kept[p.Specs[i].Name] = true
+	}
+	counted, goes := len(p.Specs), 0
 	for _, name := range recorded {
 		_, listed := d.Listed[name]
 		dropped := !listed && d.score(name) == useless && d.Known(&d.Next.Slices[name].Spec)
-		there[name] = !dropped && !d.IsStuck(name)
-	}
-	for i := range p.Specs {
-		there[p.Specs[i].Name] = true
-	}
-	p.Room = p.Bound.Most
-	for _, counts := range there {
-		if counts {
-			p.Room--
+		if kept[name] || dropped || d.IsStuck(name) {
+			continue
+		}
+		counted++
+		if _, is := d.HeldBy(name); !is {
+			goes++
 		}
 	}
-	p.Room = max(0, p.Room)
+	p.Room = max(0, p.Bound.Most-counted)
+	p.Going = max(0, p.Bound.Most-counted+goes) - p.Room
 	return p
 }
 

@@ -186,6 +186,12 @@ func (d *Victims) findGoing() {
 			d.yielding = append(d.yielding, addr)
 		}
 	}
+	for name, p := range d.Pooled {
+		if p.Going > 0 {
+			b := capacity.Bound{Kind: capacity.OfPool, Name: name}
+			d.Goes[b] = d.Goes[b].Plus(snapshot.Load{Slices: 1}, p.Going)
+		}
+	}
 	for name, s := range d.Next.Slices {
 		if s.Terminating.IsZero() {
 			continue
