@@ -327,6 +327,12 @@ func TestRebuildRefuses(t *testing.T) {
 				in.Observed.Assignments[name] = a
 			}
 		}, "kept in gs://elsewhere now"},
+		{"an assignment that cannot be read", func(_ *world, in *amend.RebuildInput) {
+			for name := range in.Observed.Assignments {
+				in.Observed.Assignments[name] = plan.Assigned{Object: in.Observed.Assignments[name].Object}
+				in.Observed.Damaged = map[string]string{name: "unexpected end of JSON"}
+			}
+		}, "is to run cannot be read (unexpected end of JSON)"},
 		{"another stack", func(_ *world, in *amend.RebuildInput) { in.Stack = "zyxwvutsrqpo" }, "nothing carries the mark zyxwvutsrqpo; there is abcdefghijkl"},
 	}
 	for _, test := range tests {
