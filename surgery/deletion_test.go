@@ -41,10 +41,11 @@ func journaled(t *testing.T) (*storetest.Memory, uint64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, more := range []string{"", "a", "b", "c"} {
+	for range 4 {
 		next := doc.Clone()
-		next.LocalPlace = strings.Repeat("x", 2<<20) + more
-		if err := errors.Join(w.Save(t.Context(), next), w.Flush(t.Context())); err != nil {
+		next.LocalPlace = strings.Repeat("x", 2<<20) // a small state has no journal
+		next.Revision++
+		if err := w.Save(t.Context(), next); err != nil {
 			t.Fatal(err)
 		}
 		doc = next
@@ -79,7 +80,7 @@ func TestACrashLeavesNoOlderState(t *testing.T) {
 			t.Fatalf("%d objects were deleted, want those of a journal, too", crash)
 		}
 		doc, at, err := journal.Load(t.Context(), s)
-		if !errors.Is(err, store.ErrNotFound) && (err != nil || at.Serial != serial || !strings.HasSuffix(doc.LocalPlace, "c")) {
+		if !errors.Is(err, store.ErrNotFound) && (err != nil || at.Serial != serial || doc.Revision != 4) {
 			t.Errorf("crash at delete %d: the state has serial %d, %v; want %d, or none", crash, at.Serial, err, serial)
 		}
 		if !done {
