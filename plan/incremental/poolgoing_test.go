@@ -1,6 +1,7 @@
 package incremental
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -32,5 +33,41 @@ func TestRoomOfWhatGoesIsWaitedFor(t *testing.T) {
 	w.until(5*time.Minute, "running", func(*plan.Plan) bool { return w.job(big.Addr).Ready })
 	if got := w.job(low.Addr); got.Yields != 1 || got.Attempt != 1 {
 		t.Errorf("low yielded %d times and had %d attempts before the other one ran, want one of each", got.Yields, got.Attempt)
+	}
+}
+
+// TestAnUnrecordedSliceCountsForItsReservation: a slice that a controller asked for, without living to record
+// it, is taken up by its reservation, or is there until it is confirmed that it may go. Beside it the reservation does
+// not grow beyond its max.
+func TestAnUnrecordedSliceCountsForItsReservation(t *testing.T) {
+	for name, phase := range map[string]schema.SlicePhase{"one that can be taken up": schema.SliceReady, "one that is dead": schema.SliceDead} {
+		t.Run(name, func(t *testing.T) { unrecordedCounts(t, phase) })
+	}
+}
+
+func unrecordedCounts(t *testing.T, phase schema.SlicePhase) {
+	pool := newPool("pool", "", 1)
+	pool.Max.Slices = 2
+	a, big := newJob("a", from("pool")), newJob("big", from("pool"))
+	w := newWorld(t)
+	w.accept(withPools(configuration(a), pool))
+	w.settle(time.Minute)
+	spec := plan.PoolSlice(w.doc.Stack(), &pool, 5)
+	w.slices[spec.Name] = &simSlice{spec: spec, phase: phase, createdAt: w.now, hosts: []*simHost{{}}}
+	w.accept(withPools(configuration(a, big), pool))
+	w.until(10*time.Minute, "running", func(*plan.Plan) bool {
+		of := 0
+		for _, s := range w.slices {
+			if s.spec.Owner == pool.Addr {
+				of++
+			}
+		}
+		if of > 2 {
+			t.Fatalf("there are %d slices of a reservation that may have 2\n%s", of, w.describe())
+		}
+		return w.job(big.Addr).Ready
+	})
+	if took := slices.Contains(w.job(big.Addr).Slices, spec.Name); took != (phase == schema.SliceReady) {
+		t.Errorf("the job runs on the slice that was found: %t, want it unless that is dead", took)
 	}
 }
