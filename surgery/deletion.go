@@ -139,8 +139,8 @@ func (d *Deletion) withoutState(objects []store.Attrs) error {
 	}
 	d.running = max(d.running, len(mailboxes))
 	if len(mailboxes) > 0 && !d.Force {
-		return fmt.Errorf("workspace %q has no state, and %s, so it is not known what runs in it: fray state rebuild finds out; or use --force to forget it, and what runs, runs on",
-			d.Stack.Workspace, terminal.Counted(len(mailboxes), "slice has an assignment", "slices have assignments"))
+		return fmt.Errorf("workspace %q has no state, and %s may run in it: fray state rebuild finds out; or use --force to forget it, and what runs, runs on",
+			d.Stack.Workspace, terminal.Counted(len(mailboxes), "slice", "slices"))
 	}
 	return nil
 }

@@ -102,7 +102,7 @@ func TestAStateThatIsLostHidesNoSlices(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := deletionOf(t, s, false).Run(t.Context()); err == nil || !strings.Contains(err.Error(), "has no state, and 1 slice has an assignment") {
+	if err := deletionOf(t, s, false).Run(t.Context()); err == nil || !strings.Contains(err.Error(), "has no state, and 1 slice may run in it") {
 		t.Errorf("got %v, want that a slice may run there", err)
 	}
 	if err := deletionOf(t, s, true).Run(t.Context()); err != nil {

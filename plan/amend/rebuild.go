@@ -137,13 +137,13 @@ func (r *rebuilder) choose() error {
 		}
 	}
 	r.listed = listed(r.Observed, r.Stack)
+	for _, st := range lifecycle.ListedPacked(r.Observed, r.listed) {
+		r.listed[st.Spec.Name] = st
+	}
 	for _, name := range slices.Sorted(maps.Keys(r.listed)) {
 		if err := runUnread(r.Observed, name); err != nil {
 			return err
 		}
-	}
-	for _, st := range lifecycle.ListedPacked(r.Observed, r.listed) {
-		r.listed[st.Spec.Name] = st
 	}
 	return nil
 }
@@ -155,7 +155,7 @@ func runUnread(obs *plan.Observed, name string) error {
 	if !damaged {
 		return nil
 	}
-	return fmt.Errorf("what slice %s is to run cannot be read (%s), and what runs there would be forgotten; restore its assignment from a copy, or delete that and nothing is known to run there", name, why)
+	return fmt.Errorf("what slice %s is to run cannot be read (%s), and what runs there would be forgotten; restore the object assign/%s.json from a copy, or delete it and nothing is known to run there", name, why, name)
 }
 
 // blank is a document with generations above all that any host has seen.

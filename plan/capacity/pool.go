@@ -19,7 +19,7 @@ func (d *Pools) PoolOf(name string) *snapshot.Pool {
 		d.Pooled = make(map[string]*snapshot.Pool, len(d.Desired.Reservations))
 		var recorded, unrecorded map[schema.Address][]string
 		if len(d.Desired.Reservations) > 0 {
-			recorded, unrecorded = d.PoolSlices(), d.unrecordedSlices()
+			recorded, unrecorded = d.PoolSlices(), unrecordedSlices(d)
 		}
 		for i := range d.Desired.Reservations {
 			r := &d.Desired.Reservations[i]
@@ -205,7 +205,7 @@ func (d *Pools) poolUsers(p *snapshot.Pool) string {
 
 // unrecordedSlices are the slices of each reservation that are listed and not recorded: a controller that did not
 // live to record them asked for them, and they are there until it is confirmed that they may go.
-func (d *Pools) unrecordedSlices() map[schema.Address][]string {
+func unrecordedSlices(d *Pools) map[schema.Address][]string {
 	var found map[schema.Address][]string
 	for name, st := range d.Listed {
 		owner := st.Spec.Owner

@@ -22,7 +22,7 @@ func (d *Pools) newPool(r *schema.Reservation, recorded, unrecorded []string) *s
 		}
 	}
 	p := &snapshot.Pool{Of: r, Bound: d.BoundsOf(r, held)}
-	unfit := d.findUnrecorded(p, unrecorded)
+	unfit := findUnrecorded(d, p, unrecorded)
 	d.keepSlices(p, recorded)
 	kept := make(map[string]bool, len(p.Specs))
 	for i := range p.Specs {
@@ -94,7 +94,7 @@ func (d *Pools) keepSlices(p *snapshot.Pool, recorded []string) {
 	}
 	leaving := leavingGroup(d, r, recorded)
 	for len(p.Specs)+leaving < p.Bound.Floor {
-		spec, found := d.nextUnrecorded(p, 0)
+		spec, found := nextUnrecorded(p, 0)
 		if !found {
 			break
 		}
@@ -119,7 +119,7 @@ func (d *Pools) keepSlices(p *snapshot.Pool, recorded []string) {
 
 // findUnrecorded notes which of the slices that are listed and not recorded a pool can take up, in
 // index order, and returns how many it cannot.
-func (d *Pools) findUnrecorded(p *snapshot.Pool, unrecorded []string) (unfit int) {
+func findUnrecorded(d *Pools, p *snapshot.Pool, unrecorded []string) (unfit int) {
 	for _, name := range unrecorded {
 		st := d.Listed[name]
 		spec := d.poolSlice(p.Of, st.Spec.Index, st.Spec.Zone)
@@ -138,7 +138,7 @@ func (d *Pools) findUnrecorded(p *snapshot.Pool, unrecorded []string) (unfit int
 }
 
 // nextUnrecorded is the one that a pool takes up after as many others.
-func (d *Pools) nextUnrecorded(p *snapshot.Pool, after int) (schema.SliceSpec, bool) {
+func nextUnrecorded(p *snapshot.Pool, after int) (schema.SliceSpec, bool) {
 	for i := range p.Unrecorded {
 		if p.Used[p.Unrecorded[i].Index] {
 			continue
@@ -180,7 +180,7 @@ const (
 func (d *Pools) moreOf(p *snapshot.Pool, n int) []schema.SliceSpec {
 	var specs []schema.SliceSpec
 	for len(specs) < n {
-		spec, found := d.nextUnrecorded(p, len(specs))
+		spec, found := nextUnrecorded(p, len(specs))
 		if !found {
 			break
 		}

@@ -11,7 +11,7 @@ import (
 
 // TestAPackedTaskHasTheShareThatWasAssigned: a packed task was placed with one share, and placed again with
 // a larger one under the same name; the controller died before it saved that, and the job has
-// its former size again. Until the host has cleared the larger one away, nobody else has its room.
+// its former size again. Until the host has cleared the larger one away, no other job has its room.
 func TestAPackedTaskHasTheShareThatWasAssigned(t *testing.T) {
 	a, b := jobAddr("a"), jobAddr("b")
 	sized := func(cpu float64) schema.Job { return newJob("a", packed("pool", cpu, 1)) }

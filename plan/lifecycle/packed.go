@@ -40,7 +40,7 @@ func (d *Slices) packedDrift(s *state.Slice, listed bool) bool {
 
 // takeAssignedShare records what a packed slice has of its host, where the host is to serve another share under
 // its name: it was placed anew, and the controller did not live to save that. Its job is placed again.
-func (d *Slices) takeAssignedShare(s *state.Slice) {
+func takeAssignedShare(d *Slices, s *state.Slice) {
 	host, listed := d.Listed[s.Spec.On]
 	if s.Spec.On == "" || !listed {
 		return

@@ -28,7 +28,7 @@ func (d *Slices) FindDrift() {
 		if listed && st.Cause == schema.ErrorPreempted && !s.Preempted {
 			d.EditSlice(name).Preempted = true
 		}
-		d.takeAssignedShare(s)
+		takeAssignedShare(d, s)
 		if listed && !slices.Equal(st.Edited, s.Edited) {
 			d.EditSlice(name).Edited = st.Edited
 			edited = append(edited, name)
