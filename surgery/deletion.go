@@ -1,11 +1,13 @@
 package surgery
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,6 +34,18 @@ func keptFor(key string) bool {
 		}
 	}
 	return false
+}
+
+// deletedAt is the place of an object in the order in which a workspace is deleted. While the state
+// is there, so is what it is read with: a state without its journal reads as an older one.
+func deletedAt(key string) int {
+	switch {
+	case key == store.StateKey:
+		return 1
+	case key == "secret.key", key == keyring.ObjectKey, strings.HasPrefix(key, store.JournalPrefix):
+		return 2
+	}
+	return 0
 }
 
 // Deletion removes a workspace. It is gone when its marker is, which goes last:
@@ -94,6 +108,12 @@ func (d *Deletion) empty(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("delete workspace %q: %w", d.Stack.Workspace, err)
 	}
+	slices.SortStableFunc(objects, func(a, b store.Attrs) int { return cmp.Compare(deletedAt(a.Key), deletedAt(b.Key)) })
+	if doc == nil {
+		if err := d.withoutState(objects); err != nil {
+			return err
+		}
+	}
 	for _, o := range objects {
 		switch {
 		case o.Key == store.LeaseKey, o.Key == stack.WorkspaceKey:
@@ -104,6 +124,23 @@ func (d *Deletion) empty(ctx context.Context) error {
 		if err := d.Stack.Store.Delete(ctx, o.Key); err != nil {
 			return fmt.Errorf("delete workspace %q: %w; run the command again", d.Stack.Workspace, err)
 		}
+	}
+	return nil
+}
+
+// withoutState finds the slices that have mailboxes in a workspace without a state, which is not
+// known to have none: the state was lost, or a deletion was interrupted. What runs there must be found again.
+func (d *Deletion) withoutState(objects []store.Attrs) error {
+	mailboxes := map[string]bool{}
+	for _, o := range objects {
+		if name, assigned := strings.CutPrefix(o.Key, store.AssignPrefix); assigned {
+			mailboxes[name] = true
+		}
+	}
+	d.running = max(d.running, len(mailboxes))
+	if len(mailboxes) > 0 && !d.Force {
+		return fmt.Errorf("workspace %q has no state, and %s may run in it: fray state rebuild finds out; or use --force to forget it, and what runs, runs on",
+			d.Stack.Workspace, terminal.Counted(len(mailboxes), "slice", "slices"))
 	}
 	return nil
 }

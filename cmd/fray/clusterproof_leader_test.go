@@ -148,7 +148,7 @@ func TestClusterLeaderSuspended(t *testing.T) {
 		}
 	}
 	p.finish(t, nil)
-	if got := door.written(); len(got) > 0 {
+	if got := door.written(t); len(got) > 0 {
 		t.Errorf("after its wake-up the first watch wrote %q", got)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/fray-ml/fray/schema"
@@ -40,8 +41,10 @@ func TestCrowd(t *testing.T) {
 		bucket := newEmulator(t)
 		turnedAway := make(chan struct{})
 		// The first one works until another was rejected because of it.
+		var waited atomic.Bool
 		between := func(_ http.ResponseWriter, r *http.Request) bool {
 			if isPut(r, store.StateKey) {
+				waited.Store(true)
 				select {
 				case <-turnedAway:
 				case <-r.Context().Done():
@@ -51,6 +54,9 @@ func TestCrowd(t *testing.T) {
 		}
 		bucket.between.Store(&between)
 		proveCrowd(t, newProofStack(t, bucket), turnedAway)
+		if !waited.Load() {
+			t.Error("no write of the state was kept waiting: that others are turned away meanwhile is not proved")
+		}
 	})
 }
 

@@ -73,7 +73,7 @@ func lookOnly(t *testing.T, s *proofStack) {
 			t.Errorf("beside an apply, fray %s: %v, %v; want success and %q", strings.Join(c.args, " "), err, got, c.says)
 		}
 	}
-	if got := readers.written(); len(got) > 0 {
+	if got := readers.written(t); len(got) > 0 {
 		t.Errorf("commands that only read wrote %q", got)
 	}
 }

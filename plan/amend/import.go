@@ -84,7 +84,7 @@ func (m *importer) checkSlice(name string) error {
 	case st.Phase == schema.SliceDead || st.Phase == schema.SliceDeleting:
 		return fmt.Errorf("slice %s is %s; only slices that live can be taken up", name, st.Phase)
 	}
-	return nil
+	return runUnread(m.Observed, name)
 }
 
 func (m *importer) importJob() error {

@@ -140,7 +140,22 @@ func (r *rebuilder) choose() error {
 	for _, st := range lifecycle.ListedPacked(r.Observed, r.listed) {
 		r.listed[st.Spec.Name] = st
 	}
+	for _, name := range slices.Sorted(maps.Keys(r.listed)) {
+		if err := runUnread(r.Observed, name); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// runUnread is an error where the assignment of a slice cannot be read: that is not as if the
+// slice had none.
+func runUnread(obs *plan.Observed, name string) error {
+	why, damaged := obs.Damaged[name]
+	if !damaged {
+		return nil
+	}
+	return fmt.Errorf("what slice %s is to run cannot be read (%s), and what runs there would be forgotten; restore the object assign/%s.json from a copy, or delete it and nothing is known to run there", name, why, name)
 }
 
 // blank is a document with generations above all that any host has seen.

@@ -327,6 +327,9 @@ func TestRebuildRefuses(t *testing.T) {
 				in.Observed.Assignments[name] = a
 			}
 		}, "kept in gs://elsewhere now"},
+		{"an assignment that cannot be read", func(_ *world, in *amend.RebuildInput) {
+			in.Observed.Damaged = map[string]string{slices.Sorted(maps.Keys(in.Observed.Assignments))[0]: "unexpected end of JSON"}
+		}, "is to run cannot be read (unexpected end of JSON)"},
 		{"another stack", func(_ *world, in *amend.RebuildInput) { in.Stack = "zyxwvutsrqpo" }, "nothing carries the mark zyxwvutsrqpo; there is abcdefghijkl"},
 	}
 	for _, test := range tests {

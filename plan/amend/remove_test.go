@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/plan/amend"
 	"github.com/fray-ml/fray/schema"
 )
@@ -331,29 +332,35 @@ func TestImportRefuses(t *testing.T) {
 		name, addr string
 		slices     []string
 		says       string
+		unread     string // a slice of which the assignment cannot be read
 	}{
-		{"nothing", "job.a", nil, "no slice is named"},
-		{"twice the same", "job.a", []string{a[0], a[0]}, "named twice"},
-		{"too few", "job.a", a[:1], "declared with 2 slices, and 1 are named"},
-		{"not declared", "job.z", a, "do not declare it"},
-		{"not there", "job.b", []string{"x"}, "no provider lists a slice x"},
-		{"another shape", "job.e", b, "another shape"},
-		{"part of a gang", "job.e", a[:1], "also runs on slice " + a[1]},
-		{"of two gangs", "job.a", []string{a[0], d[0]}, "they cannot be one job's"},
-		{"dead", "job.d", d, "is dead"},
-		{"another job's", "job.b", []string{c}, "belongs to job.c"},
-		{"one that has slices", "job.c", b, "has slices already"},
-		{"a namespace", "namespace.n", b, "a namespace has no slices"},
-		{"held in the pool", "job.q", []string{p}, "held by job.p"},
-		{"of no pool", "job.r", a[:1], "draws from reservation.r, which the state does not have"},
-		{"a pool that has slices", "reservation.p", a, "has slices already"},
-		{"more than the pool keeps", "reservation.r", a, "may have 1"},
-		{"a pool under what is declared elsewhere", "reservation.r", a[:1], "the files do not declare on this reservation"},
+		{"nothing", "job.a", nil, "no slice is named", ""},
+		{"twice the same", "job.a", []string{a[0], a[0]}, "named twice", ""},
+		{"too few", "job.a", a[:1], "declared with 2 slices, and 1 are named", ""},
+		{"not declared", "job.z", a, "do not declare it", ""},
+		{"not there", "job.b", []string{"x"}, "no provider lists a slice x", ""},
+		{"another shape", "job.e", b, "another shape", ""},
+		{"part of a gang", "job.e", a[:1], "also runs on slice " + a[1], ""},
+		{"of two gangs", "job.a", []string{a[0], d[0]}, "they cannot be one job's", ""},
+		{"dead", "job.d", d, "is dead", ""},
+		{"another job's", "job.b", []string{c}, "belongs to job.c", ""},
+		{"one that has slices", "job.c", b, "has slices already", ""},
+		{"a namespace", "namespace.n", b, "a namespace has no slices", ""},
+		{"held in the pool", "job.q", []string{p}, "held by job.p", ""},
+		{"of no pool", "job.r", a[:1], "draws from reservation.r, which the state does not have", ""},
+		{"a pool that has slices", "reservation.p", a, "has slices already", ""},
+		{"more than the pool keeps", "reservation.r", a, "may have 1", ""},
+		{"a pool under what is declared elsewhere", "reservation.r", a[:1], "the files do not declare on this reservation", ""},
+		{"what cannot be read", "job.b", b, "is to run cannot be read (unexpected end of JSON)", b[0]},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
+			obs := w.observe()
+			if test.unread != "" {
+				obs.Assignments[test.unread], obs.Damaged = plan.Assigned{}, map[string]string{test.unread: "unexpected end of JSON"}
+			}
 			next, err := amend.Import(w.doc, amend.ImportInput{
-				Addr: address(t, test.addr), Desired: &more, Slices: test.slices, Observed: w.observe(), At: w.now,
+				Addr: address(t, test.addr), Desired: &more, Slices: test.slices, Observed: obs, At: w.now,
 			})
 			if err == nil || !strings.Contains(err.Error(), test.says) || next != nil {
 				t.Errorf("got %v, want an error that says %q", err, test.says)

@@ -45,7 +45,7 @@ func (d *HostCapacity) roomsOf(p *snapshot.Pool) []*snapshot.FreeHost {
 func EmptyRoom(spec schema.SliceSpec, n int) *snapshot.FreeHost {
 	return &snapshot.FreeHost{
 		Host: spec, N: n, Ports: map[int]int{},
-		CPU: spec.CPU, Memory: cmp.Or(spec.Memory, -1), Disk: cmp.Or(spec.Disk, -1),
+		CPU: spec.CPU, Memory: spec.Memory, Disk: spec.Disk, AnyMemory: spec.Memory == 0, AnyDisk: spec.Disk == 0,
 	}
 }
 

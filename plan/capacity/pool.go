@@ -17,13 +17,13 @@ import (
 func (d *Pools) PoolOf(name string) *snapshot.Pool {
 	if d.Pooled == nil {
 		d.Pooled = make(map[string]*snapshot.Pool, len(d.Desired.Reservations))
-		var recorded map[schema.Address][]string
+		var recorded, unrecorded map[schema.Address][]string
 		if len(d.Desired.Reservations) > 0 {
-			recorded = d.PoolSlices()
+			recorded, unrecorded = d.PoolSlices(), unrecordedSlices(d)
 		}
 		for i := range d.Desired.Reservations {
 			r := &d.Desired.Reservations[i]
-			d.Pooled[r.Addr.Scoped()] = d.newPool(r, recorded[r.Addr])
+			d.Pooled[r.Addr.Scoped()] = d.newPool(r, recorded[r.Addr], unrecorded[r.Addr])
 		}
 	}
 	return d.Pooled[name]
@@ -201,6 +201,23 @@ func (d *Pools) poolUsers(p *snapshot.Pool) string {
 		p.Users = "; used by " + strings.Join(users, ", ")
 	}
 	return p.Users
+}
+
+// unrecordedSlices are the slices of each reservation that are listed and not recorded: a controller that did not
+// live to record them asked for them, and they are there until it is confirmed that they may go.
+func unrecordedSlices(d *Pools) map[schema.Address][]string {
+	var found map[schema.Address][]string
+	for name, st := range d.Listed {
+		owner := st.Spec.Owner
+		if owner.Kind != schema.KindReservation || d.Next.Slices[name] != nil {
+			continue
+		}
+		if found == nil {
+			found = map[schema.Address][]string{}
+		}
+		found[owner] = append(found[owner], name)
+	}
+	return found
 }
 
 // PoolSlices are the recorded slices of each reservation, sorted by name.

@@ -12,8 +12,9 @@ import (
 )
 
 // newPool finds out which slices a reservation is to have, of those recorded as its
-// own and beside them.
-func (d *Pools) newPool(r *schema.Reservation, recorded []string) *snapshot.Pool {
+// own and beside them. It takes up what is listed and not recorded before it makes others; what
+// of that it cannot have counts until it is gone.
+func (d *Pools) newPool(r *schema.Reservation, recorded, unrecorded []string) *snapshot.Pool {
 	held := 0
 	for _, name := range recorded {
 		if _, is := d.HeldBy(name); is {
@@ -21,23 +22,26 @@ func (d *Pools) newPool(r *schema.Reservation, recorded []string) *snapshot.Pool
 		}
 	}
 	p := &snapshot.Pool{Of: r, Bound: d.BoundsOf(r, held)}
+	unfit := findUnrecorded(d, p, unrecorded)
 	d.keepSlices(p, recorded)
-	there := make(map[string]bool, len(recorded)+len(p.Specs))
+	kept := make(map[string]bool, len(p.Specs))
+	for i := range p.Specs {
+		kept[p.Specs[i].Name] = true
+	}
+	counted, goes := len(p.Specs)+unfit, unfit
 	for _, name := range recorded {
 		_, listed := d.Listed[name]
 		dropped := !listed && d.score(name) == useless && d.Known(&d.Next.Slices[name].Spec)
-		there[name] = !dropped && !d.IsStuck(name)
-	}
-	for i := range p.Specs {
-		there[p.Specs[i].Name] = true
-	}
-	p.Room = p.Bound.Most
-	for _, counts := range there {
-		if counts {
-			p.Room--
+		if kept[name] || dropped || d.IsStuck(name) {
+			continue
+		}
+		counted++
+		if _, is := d.HeldBy(name); !is {
+			goes++
 		}
 	}
-	p.Room = max(0, p.Room)
+	p.Room = max(0, p.Bound.Most-counted)
+	p.Going = max(0, p.Bound.Most-counted+goes) - p.Room
 	return p
 }
 
@@ -89,6 +93,14 @@ func (d *Pools) keepSlices(p *snapshot.Pool, recorded []string) {
 		}
 	}
 	leaving := leavingGroup(d, r, recorded)
+	for len(p.Specs)+leaving < p.Bound.Floor {
+		spec, found := nextUnrecorded(p, 0)
+		if !found {
+			break
+		}
+		p.Used[spec.Index] = true
+		p.Specs = append(p.Specs, spec)
+	}
 	for index := 0; len(p.Specs)+leaving < p.Bound.Floor; index++ {
 		if p.Used[index] {
 			continue
@@ -103,6 +115,40 @@ func (d *Pools) keepSlices(p *snapshot.Pool, recorded []string) {
 		p.Used[d.Next.Slices[name].Spec.Index] = true
 	}
 	slices.SortFunc(p.Specs, func(a, b schema.SliceSpec) int { return cmp.Compare(a.Index, b.Index) })
+}
+
+// findUnrecorded notes which of the slices that are listed and not recorded a pool can take up, in
+// index order, and returns how many it cannot.
+func findUnrecorded(d *Pools, p *snapshot.Pool, unrecorded []string) (unfit int) {
+	for _, name := range unrecorded {
+		st := d.Listed[name]
+		spec := d.poolSlice(p.Of, st.Spec.Index, st.Spec.Zone)
+		spec.Name, spec.Cloud.Engine = name, cmp.Or(p.Of.Cloud.Engine, st.Spec.Cloud.Engine)
+		outside := st.Spec.Zone != "" && (len(p.Of.Zones)+len(p.Of.Regions) > 0 && !slices.Contains(d.poolZones(p.Of), st.Spec.Zone) || d.IsApart(p.Of, st.Spec.Zone))
+		if st.Phase == schema.SliceDead || st.Phase == schema.SliceDeleting || spec.Fixed() != st.Spec.Fixed() || outside {
+			unfit++
+			continue
+		}
+		p.Unrecorded = append(p.Unrecorded, spec)
+	}
+	slices.SortFunc(p.Unrecorded, func(a, b schema.SliceSpec) int {
+		return cmp.Or(cmp.Compare(a.Index, b.Index), cmp.Compare(a.Name, b.Name))
+	})
+	return unfit
+}
+
+// nextUnrecorded is the one that a pool takes up after as many others.
+func nextUnrecorded(p *snapshot.Pool, after int) (schema.SliceSpec, bool) {
+	for i := range p.Unrecorded {
+		if p.Used[p.Unrecorded[i].Index] {
+			continue
+		}
+		if after == 0 {
+			return p.Unrecorded[i], true
+		}
+		after--
+	}
+	return schema.SliceSpec{}, false
 }
 
 // score ranks the recorded slices of a reservation, the best first.
@@ -133,8 +179,18 @@ const (
 // moreOf are the next n slices by which a pool may grow.
 func (d *Pools) moreOf(p *snapshot.Pool, n int) []schema.SliceSpec {
 	var specs []schema.SliceSpec
+	for len(specs) < n {
+		spec, found := nextUnrecorded(p, len(specs))
+		if !found {
+			break
+		}
+		specs = append(specs, spec)
+	}
+	isIn := func(index int) bool {
+		return slices.ContainsFunc(specs, func(spec schema.SliceSpec) bool { return spec.Index == index })
+	}
 	for index := 0; len(specs) < n; index++ {
-		if p.Used[index] {
+		if p.Used[index] || isIn(index) {
 			continue
 		}
 		spec := d.poolSlice(p.Of, index, d.poolZone(p.Of, index))

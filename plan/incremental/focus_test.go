@@ -82,8 +82,57 @@ func TestPlannerFindsWhatDiffFindsOfPart(t *testing.T) {
 			}
 		}
 	})
-	if parts < steps/4 || takedowns < steps/20 {
-		t.Errorf("%d of %d steps planned a part, and %d a takedown; the test shows little", parts, steps, takedowns)
+	t.Logf("%d of %d steps planned a part, and %d a takedown", parts, steps, takedowns)
+}
+
+// TestPartsAndTakedownsArePlanned: what the worlds that are drawn may miss happens in one that is made: after each
+// fault most steps plan a part again, and a takedown with faults in it is planned as one.
+func TestPartsAndTakedownsArePlanned(t *testing.T) {
+	a, b, c, d := schema.Address{Kind: schema.KindActorService, Name: "a"}, jobAddr("b"), jobAddr("c"), jobAddr("d")
+	for name, fault := range map[string]func(*world){
+		"nothing":               func(*world) {},
+		"a task fails":          func(w *world) { w.fail(w.sliceOf(b, 0), 0, 1) },
+		"an agent dies":         func(w *world) { w.killAgent(w.sliceOf(a, 0), 0) },
+		"a preemption":          func(w *world) { w.preempt(w.sliceOf(d, 1)) },
+		"the controller dies":   func(w *world) { w.save(); w.crash() },
+		"an outage of a minute": func(w *world) { w.unreachable = true; w.run(time.Minute); w.unreachable = false },
+		"the controller dies in one": func(w *world) {
+			w.unreachable = true
+			w.run(10 * time.Second)
+			w.crash()
+			w.run(time.Minute)
+			w.unreachable = false
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.program = func(*state.Run, int) program { return program{} }
+			w.accept(configuration(newJob("a", asService), newJob("b", using(a)), newJob("c", after(b)), newJob("d", onSlices(2))))
+			w.run(20 * time.Second)
+			fault(w)
+			const steps = 60
+			parts := 0
+			for range steps {
+				if w.step(pace); w.planner.focus.partial {
+					parts++
+				}
+			}
+			if parts < steps/2 {
+				t.Errorf("%d of %d steps planned a part, want most\n%s", parts, steps, w.describe())
+			}
+			w.wantReason(c, "waits for job.b")
+			w.deleteTakes = 10 * time.Second
+			w.accept(configuration())
+			all, takedowns := 0, 0
+			for ; len(w.doc.Jobs) > 0 && all < 2*steps; all++ {
+				if w.step(pace); w.planner.takedown != nil {
+					takedowns++
+				}
+			}
+			if takedowns < all/2 || len(w.doc.Jobs) > 0 {
+				t.Errorf("%d of %d steps planned a takedown, and %d jobs are left; want most, and none", takedowns, all, len(w.doc.Jobs))
+			}
+		})
 	}
 }
 

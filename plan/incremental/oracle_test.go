@@ -50,26 +50,16 @@ func (o *oracle) diffed(before *state.Document, obs *plan.Observed, p *plan.Plan
 	o.yielded(before, p.Next)
 	// Looking again changes nothing: what was decided is recorded, and an
 	// unchanged state is the very same document.
-	again := p
+	again, doc := p, p.Next
 	for range 8 { // a pool whose provider cannot be asked is given away bit by bit
-		doc := again.Next
+		doc = again.Next
 		again = reconcile.Diff(&doc.Desired, doc, obs, w.now)
 		if again.Next == doc {
 			o.budgets(before, p.Next)
 			return
 		}
 	}
-	w.t.Fatalf("Next changes again and again in an unchanged world\n%s\n%s", diffText(p.Next, again.Next), w.describe())
-}
-
-func diffText(a, b *state.Document) string {
-	was, is := marshal(a.Jobs)+marshal(a.Slices), marshal(b.Jobs)+marshal(b.Slices)
-	i := 0
-	for i < min(len(was), len(is)) && was[i] == is[i] {
-		i++
-	}
-	from := max(0, i-80)
-	return fmt.Sprintf("was …%s\nis  …%s", was[from:min(len(was), i+200)], is[from:min(len(is), i+200)])
+	w.t.Fatalf("Next changes again and again in an unchanged world (-was +is)\n%s\n%s", differences(doc, again.Next), w.describe())
 }
 
 func marshal(v any) string {

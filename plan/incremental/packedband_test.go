@@ -1,6 +1,7 @@
 package incremental
 
 import (
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -72,5 +73,39 @@ func TestSemantics12EndedMembersLendNoBand(t *testing.T) {
 	w.step(500 * time.Millisecond)
 	if got, want := w.yielders([]schema.Job{first, runs}), []string{"runs"}; !slices.Equal(got, want) {
 		t.Fatalf("yield: got %v, want %v\n%s", got, want, w.describe())
+	}
+}
+
+// What waits of a group is a member as much as what runs: a group is as high as the best of its jobs, and
+// those that run do not yield to a job of the band of one that waits.
+func TestSemantics12WaitingMembersLendTheirBand(t *testing.T) {
+	for name, c := range map[string]struct {
+		band schema.Band // of the member that waits
+		want []string
+	}{
+		"of the band of who comes": {schema.BandProduction, nil},
+		"of a lower one":           {schema.BandBatch, []string{"runs"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			runs := newJob("runs", inGroup("g"), packed("pool", 4, 1), inBand(schema.BandBatch))
+			waits := newJob("waits", inGroup("g"), packed("pool", 4, 1), inBand(c.band))
+			w.accept(withPools(configuration(runs, waits), hostPool(2)))
+			w.until(time.Minute, "running", func(*plan.Plan) bool { return w.job(runs.Addr).Ready && w.job(waits.Addr).Ready })
+			w.capacity = 1
+			w.preempt(w.packedOn(waits.Addr)[0])
+			w.until(time.Minute, "waiting", func(*plan.Plan) bool { return len(w.job(waits.Addr).Slices) == 0 })
+			w.accept(withPools(configuration(runs, waits, newJob("z", packed("pool", 3, 1), inBand(schema.BandProduction))), hostPool(2)))
+			yielded := map[string]bool{}
+			for range 120 { // until no host can be had for the one that waits, and beyond
+				w.step(pace)
+				for _, name := range w.yielders([]schema.Job{runs, waits}) {
+					yielded[name] = true
+				}
+			}
+			if got := slices.Sorted(maps.Keys(yielded)); !slices.Equal(got, c.want) {
+				t.Fatalf("yield: got %v, want %v\n%s", got, c.want, w.describe())
+			}
+		})
 	}
 }

@@ -136,7 +136,8 @@ func (p *Planner) Wanted() *schema.Desired { return p.wanted }
 // part makes the plan from the last one and the jobs that are dirty. It is nil where
 // only a Diff of everything decides; what was found until then is void.
 func (p *Planner) part(in snapshot.Input) *plan.Plan {
-	if len(in.Obs.Damaged) > 0 {
+	// After a look that missed something a plan of all is made once: the next ones are of parts again.
+	if len(in.Obs.Damaged) > 0 || !p.focus.on && isSeenWhole(&in) {
 		return nil
 	}
 	near, narrow := p.near(&in)

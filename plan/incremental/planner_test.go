@@ -150,6 +150,9 @@ func drawSpaces(t *rapid.T, desired schema.Desired) schema.Desired {
 		}))
 }
 
+// fewSteps are as many as say nothing of what is drawn: those of a few worlds, as when one is drawn again.
+const fewSteps = 600
+
 // The world's own property test compares too; here most steps are those in which
 // a Planner passes something over.
 func TestPlannerFindsWhatDiffFinds(t *testing.T) {
@@ -171,10 +174,10 @@ func TestPlannerFindsWhatDiffFinds(t *testing.T) {
 		}
 		parts += w.oracle.parts
 	})
-	if parts < steps/3 {
+	if steps > fewSteps && parts < steps/3 {
 		t.Errorf("%d of %d steps passed something over; the test shows little", parts, steps)
 	}
-	if refined < steps/20 {
+	if steps > fewSteps && refined < steps/20 {
 		t.Errorf("%d of %d steps passed something over with new values; the test shows little", refined, steps)
 	}
 }

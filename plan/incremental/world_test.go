@@ -28,6 +28,7 @@ type world struct {
 
 	slices      map[string]*simSlice
 	assignments map[string]plan.Assigned
+	damaged     map[string]state.Generation // objects of assignments that cannot be read
 	reports     map[hostKey]state.HostReport
 	generation  state.Generation // of the last object written
 	reported    uint64           // Seq of the last report of any host

@@ -190,7 +190,7 @@ func (o *oracle) yielded(before, after *state.Document) {
 		if !was.YieldsTo.IsZero() || j.YieldsTo.IsZero() || j.YieldsTo.Kind == schema.KindNamespace {
 			continue
 		}
-		by, mine := bandAt(nil, after, j.YieldsTo), bandAt(before, after, capacity.UnitOf(was.Spec))
+		by, mine := bandAt(after, j.YieldsTo, false), bandAt(after, capacity.UnitOf(was.Spec), true)
 		if by >= mine && !isBudgeted(after, was.Spec.Namespace) {
 			w.t.Fatalf("%s (band %s) yields to %s (band %s)\n%s", addr, lifecycle.BandName(mine), j.YieldsTo, lifecycle.BandName(by), w.describe())
 		}
@@ -206,22 +206,14 @@ func isBudgeted(doc *state.Document, space string) bool {
 	return slices.ContainsFunc(doc.Desired.Namespaces, func(n schema.Namespace) bool { return n.Addr.Scoped() == space && n.Budget > 0 })
 }
 
-// bandAt is the best band of a job, or of the jobs of a group; of those of them
-// that held something before and have not ended, unless before is nil. One whose
-// attempt was ending before, and which holds nothing after, is a member of nothing
-// that could be ended. It counts as it is after the look: what users change is taken
-// over before any victim is chosen.
-func bandAt(before, after *state.Document, addr schema.Address) int {
+// bandAt is the best band of a job, or of the jobs of a group. Of members that may be ended for
+// others those count that have not ended, nor are asked to, whether they hold something or wait. It counts as
+// it is after the look: what users change is taken over before any victim is chosen.
+func bandAt(after *state.Document, addr schema.Address, victim bool) int {
 	best := capacity.BandCount - 1
 	for a, j := range after.Jobs {
-		if before != nil {
-			was := before.Jobs[a]
-			if was == nil || len(was.Slices) == 0 || j.Status.Ended() {
-				continue
-			}
-			if was.Running() && was.Last().StopGeneration != 0 && len(j.Slices) == 0 {
-				continue
-			}
+		if victim && (j.Status.Ended() || j.Stop) {
+			continue
 		}
 		if a == addr || addr.Kind == schema.KindJobGroup && a.GroupAddress() == addr {
 			best = min(best, capacity.BandOrder(j.Spec.Band))

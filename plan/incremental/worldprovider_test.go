@@ -22,6 +22,11 @@ func (w *world) observe() *plan.Observed {
 		Assignments: maps.Clone(w.assignments),
 		Hosts:       map[string][]plan.Host{},
 	}
+	for name, object := range w.damaged {
+		if w.assignments[name].Object == object { // nothing was written there since
+			obs.Assignments[name], obs.Damaged = plan.Assigned{Object: object}, map[string]string{name: "unexpected end of JSON"}
+		}
+	}
 	if w.unreachable {
 		obs.Unreachable[schema.ProviderLocal] = plan.Unreachable{Kind: schema.ErrorUnavailable, Text: "503 try again"}
 	} else {

@@ -2,8 +2,10 @@ package lifecycle
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/change"
 	"github.com/fray-ml/fray/plan/snapshot"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
@@ -34,6 +36,24 @@ func (d *Slices) packedDrift(s *state.Slice, listed bool) bool {
 		d.terminate(s.Spec.Name, state.Termination{Cause: state.CauseHostGone, Text: "slice " + s.Spec.On + ", on which it was, is gone"})
 	}
 	return true
+}
+
+// takeAssignedShare records what a packed slice has of its host, where the host is to serve another share under
+// its name: it was placed anew, and the controller did not live to save that. Its job is placed again.
+func takeAssignedShare(d *Slices, s *state.Slice) {
+	host, listed := d.Listed[s.Spec.On]
+	if s.Spec.On == "" || !listed {
+		return
+	}
+	assigned := d.Obs.Assignments[s.Spec.On].PackedTasks
+	i := slices.IndexFunc(assigned, func(g state.PackedTask) bool { return g.Slice == s.Spec.Name })
+	if i < 0 {
+		return
+	}
+	if g := assigned[i]; g.Host != s.Spec.OnHost || g.CPU != s.Spec.CPU || g.Memory != s.Spec.Memory || g.Disk != s.Spec.Disk {
+		d.EditSlice(s.Spec.Name).Spec = snapshot.PackedSpec(s.Spec.Owner, s.Spec.Index, &host.Spec, g)
+		d.terminate(s.Spec.Name, change.Decided(state.CauseReshaped))
+	}
 }
 
 // bringUpPacked is BringUp for a packed slice.

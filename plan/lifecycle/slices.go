@@ -28,6 +28,7 @@ func (d *Slices) FindDrift() {
 		if listed && st.Cause == schema.ErrorPreempted && !s.Preempted {
 			d.EditSlice(name).Preempted = true
 		}
+		takeAssignedShare(d, s)
 		if listed && !slices.Equal(st.Edited, s.Edited) {
 			d.EditSlice(name).Edited = st.Edited
 			edited = append(edited, name)
@@ -222,6 +223,10 @@ func (d *Slices) bootOverdue(st *schema.SliceStatus) bool {
 func (d *Slices) emptied(st *schema.SliceStatus) plan.Reason {
 	name := st.Spec.Name
 	cur := d.Obs.Assignments[name]
+	if _, damaged := d.Obs.Damaged[name]; damaged { // hosts may have read it before, and be about to begin what it says
+		d.Halt(st.Spec.Owner, name, d.NextGeneration([]string{name}), "stopped: what its slice is to run cannot be read")
+		return plan.Underway("what slice " + name + " is to run cannot be read, and is being written again")
+	}
 	behind, busy := false, false
 	for n := range st.Spec.Hosts {
 		h := d.Host(name, n)

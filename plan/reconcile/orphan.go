@@ -32,17 +32,13 @@ func (d *Reconciler) Orphans() {
 			if d.Obs.Confirmations[name].Since.IsZero() {
 				d.Drift(plan.Drift{Kind: plan.DriftSliceUndeclared, Addr: st.Spec.Owner, Slice: name, Found: fmt.Sprintf("slice %s carries this stack's mark and nothing declared uses it", name), Then: "will be deleted once that is confirmed"})
 			}
-			d.Wait(st.Spec.Owner, d.Unconfirmed(&st.Spec))
+			d.waitToClear(st.Spec.Owner, d.Unconfirmed(&st.Spec))
 		case listed:
 			if s := d.Next.Slices[name]; (s == nil || s.Terminating.IsZero()) && st.Phase != schema.SliceDeleting {
 				d.Drift(plan.Drift{Kind: plan.DriftSliceUndeclared, Addr: st.Spec.Owner, Slice: name, Found: fmt.Sprintf("slice %s carries this stack's mark and nothing declared uses it", name), Then: "will be deleted"})
 			}
 			d.Remove(st, change.Decided(state.CauseUnused))
-			d.Wait(st.Spec.Owner, d.Deletion(name))
-			if d.Clearing == nil {
-				d.Clearing = map[schema.Address]bool{}
-			}
-			d.Clearing[st.Spec.Owner] = true
+			d.waitToClear(st.Spec.Owner, d.Deletion(name))
 		case !d.Known(&d.Next.Slices[name].Spec) || d.IsUnsure(d.Next.Slices[name]):
 			d.waitForRead(&d.Next.Slices[name].Spec)
 		default:
@@ -60,11 +56,16 @@ func (d *Reconciler) waitForRead(spec *schema.SliceSpec) {
 		return
 	}
 	text := fmt.Sprintf("slice %s is to go and is not listed; that it is gone is being confirmed", spec.Name)
-	d.Wait(spec.Owner, plan.Because(plan.WaitUnconfirmed, text))
+	d.waitToClear(spec.Owner, plan.Because(plan.WaitUnconfirmed, text))
+}
+
+// waitToClear has the owner of a slice that is not wanted wait for what becomes of that.
+func (d *Reconciler) waitToClear(owner schema.Address, why plan.Reason) {
+	d.Wait(owner, why)
 	if d.Clearing == nil {
 		d.Clearing = map[schema.Address]bool{}
 	}
-	d.Clearing[spec.Owner] = true
+	d.Clearing[owner] = true
 }
 
 // forgetMailboxes removes the mailboxes of slices that are neither recorded nor

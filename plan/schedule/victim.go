@@ -29,7 +29,7 @@ const MinLease = 10 * time.Minute
 type victim struct {
 	addr    schema.Address // of the group or job
 	members []*state.Job   // that hold something
-	band    int            // in effect
+	band    int            // in effect: the best of all members that have not ended, also of those that wait
 	since   time.Time      // its start
 	cost    cost
 	frees   map[capacity.Bound]snapshot.Load
@@ -186,6 +186,12 @@ func (d *Victims) findGoing() {
 			d.yielding = append(d.yielding, addr)
 		}
 	}
+	for name, p := range d.Pooled {
+		if p.Going > 0 {
+			b := capacity.Bound{Kind: capacity.OfPool, Name: name}
+			d.Goes[b] = d.Goes[b].Plus(snapshot.Load{Slices: 1}, p.Going)
+		}
+	}
 	for name, s := range d.Next.Slices {
 		if s.Terminating.IsZero() {
 			continue
@@ -206,6 +212,7 @@ func (d *Victims) candidates() []*victim {
 		return d.victims
 	}
 	byUnit, spared := map[schema.Address]*victim{}, map[schema.Address]bool{}
+	waiting := map[schema.Address]int{} // the best band, by group, of members that hold nothing
 	demoted := d.beyondBudget()
 	for addr, j := range d.Next.Jobs {
 		at := addr
@@ -214,7 +221,16 @@ func (d *Victims) candidates() []*victim {
 		}
 		_, changing := d.Verbs[addr]
 		switch {
-		case j.Status.Ended() || len(j.Slices) == 0:
+		case j.Status.Ended():
+			continue
+		case len(j.Slices) == 0:
+			if band, known := waiting[at]; at != addr && !d.Leaving[addr] && !j.Stop {
+				is := d.bandWaiting(j)
+				if known {
+					is = min(is, band)
+				}
+				waiting[at] = is
+			}
 			continue
 		case d.Rest.Counts(addr) || j.Stop || !j.YieldsTo.IsZero() || changing || d.Leaving[addr] || j.Running() && j.Last().StopGeneration != 0:
 			spared[at] = true
@@ -230,6 +246,9 @@ func (d *Victims) candidates() []*victim {
 	d.victims = make([]*victim, 0, len(byUnit))
 	for at, v := range byUnit {
 		if !spared[at] {
+			if band, waits := waiting[at]; waits {
+				v.band = min(v.band, band)
+			}
 			slices.SortFunc(v.members, func(a, b *state.Job) int { return a.Spec.Addr.Compare(b.Spec.Addr) })
 			d.victims = append(d.victims, v)
 		}
@@ -238,6 +257,18 @@ func (d *Victims) candidates() []*victim {
 		return cmp.Or(a.cost.compare(b.cost), b.since.Compare(a.since), a.addr.Compare(b.addr))
 	})
 	return d.victims
+}
+
+// bandWaiting is the band in effect of a job that holds nothing.
+func (d *Victims) bandWaiting(j *state.Job) int {
+	band, chips := capacity.BandOrder(j.Spec.Band), j.Spec.Resources.Slices*d.LoadOf(d.Running(j.Spec)).Chips
+	s := d.Accounts()
+	for _, a := range s.Of(capacity.SpaceOf(s, j), j.Spec.User) {
+		if a.OverBudget(band, chips) {
+			return capacity.BandOrder(schema.BandBatch)
+		}
+	}
+	return band
 }
 
 // enlist adds a job to the unit that it would end with.

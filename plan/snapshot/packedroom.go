@@ -12,18 +12,19 @@ import (
 
 // FreeHost is what a host of a reservation has left for packed tasks.
 type FreeHost struct {
-	Host     schema.SliceSpec // the slice
-	N        int              // of its hosts
-	Up       bool
-	Grown    bool // its slice is one by which the reservation would grow
-	CPU      float64
-	Memory   schema.Bytes   // -1 where the reservation does not say how much there is
-	Disk     schema.Bytes   // likewise
-	Ports    map[int]int    // fixed ones, by how many packed tasks have them
-	Packed   int            // that have a part of it, those for whom some is kept among them
-	Reserved schema.Address // the last for whom some of it is kept, or all
-	Stays    Staying        // see findStays
-	Busy     bool           // its slice is, or will be, a job's as a whole; of hosts as they may be, see fitting
+	Host               schema.SliceSpec // the slice
+	N                  int              // of its hosts
+	Up                 bool
+	Grown              bool           // its slice is one by which the reservation would grow
+	CPU                float64        // this, Memory and Disk are below 0 where room is reserved that has not come free yet
+	Memory             schema.Bytes   // 0 with AnyMemory
+	Disk               schema.Bytes   // 0 with AnyDisk
+	AnyMemory, AnyDisk bool           // the reservation does not say how much there is
+	Ports              map[int]int    // fixed ones, by how many packed tasks have them
+	Packed             int            // that have a part of it, those for whom some is kept among them
+	Reserved           schema.Address // the last for whom some of it is kept, or all
+	Stays              Staying        // see findStays
+	Busy               bool           // its slice is, or will be, a job's as a whole; of hosts as they may be, see fitting
 }
 
 // Share is what one task takes of a host.
@@ -77,9 +78,9 @@ func (r *FreeHost) Lacks(s *Share) Lack {
 	switch {
 	case s.CPU > r.CPU+CPUEpsilon:
 		return Lack{Of: lackCPU}
-	case r.Memory >= 0 && s.Memory > r.Memory:
+	case !r.AnyMemory && s.Memory > 0 && s.Memory > r.Memory:
 		return Lack{Of: lackMemory}
-	case r.Disk >= 0 && s.Disk > r.Disk:
+	case !r.AnyDisk && s.Disk > 0 && s.Disk > r.Disk:
 		return Lack{Of: lackDisk}
 	}
 	for _, port := range s.Ports {
@@ -93,10 +94,10 @@ func (r *FreeHost) Lacks(s *Share) Lack {
 // Take takes a share of a room n times; -1 gives it back.
 func (r *FreeHost) Take(s *Share, n int) {
 	r.CPU -= float64(n) * s.CPU
-	if r.Memory >= 0 {
+	if !r.AnyMemory {
 		r.Memory -= schema.Bytes(n) * s.Memory
 	}
-	if r.Disk >= 0 {
+	if !r.AnyDisk {
 		r.Disk -= schema.Bytes(n) * s.Disk
 	}
 	for _, port := range s.Ports {

@@ -22,8 +22,12 @@ type Pool struct {
 	Free  []string           // those that no job holds, the ones that are up first
 	Bound Bounds
 	Room  int          // how many more there may be
+	Going int          // how many more than that there may be once those have gone that go and that no job holds
 	Used  map[int]bool // indices that are not to be given to new slices
-	Users string       // who holds the others, "" before it was asked
+	// Unrecorded are slices of it that are listed and in no record, by index; see moreOf.
+	Unrecorded []schema.SliceSpec
+
+	Users string // who holds the others, "" before it was asked
 
 	Rooms    []*FreeHost // see roomsOf
 	RoomsOf  int         // how many specs there were then
@@ -39,7 +43,7 @@ type Pool struct {
 func (p *Pool) copied() *Pool {
 	return &Pool{
 		Of: p.Of, Specs: slices.Clone(p.Specs), Free: slices.Clone(p.Free), Bound: p.Bound,
-		Room: p.Room, Used: maps.Clone(p.Used),
+		Room: p.Room, Going: p.Going, Used: maps.Clone(p.Used), Unrecorded: p.Unrecorded,
 	}
 }
 

@@ -88,10 +88,10 @@ func (r *FreeHost) Missing(s *Share) float64 {
 		}
 	}
 	part(s.CPU, r.CPU)
-	if r.Memory >= 0 {
+	if !r.AnyMemory {
 		part(float64(s.Memory), float64(r.Memory))
 	}
-	if r.Disk >= 0 {
+	if !r.AnyDisk {
 		part(float64(s.Disk), float64(r.Disk))
 	}
 	for _, port := range s.Ports {
