@@ -88,6 +88,12 @@ func Begin(s snapshot.Snapshot) *Declarations {
 	return c.Draft()
 }
 
+// Final is [snapshot.Snapshot.Final] of a Conclusion.
+func (c Conclusion) Final() Conclusion {
+	c.Snapshot = c.Snapshot.Final()
+	return c
+}
+
 // Draft returns a copy of the Conclusion that one stage may change.
 func (c *Conclusion) Draft() *Declarations {
 	ofSlices := &Slices{Headroom: capacity.NewHeadroom(c.Snapshot.Draft(), c.holders)}
