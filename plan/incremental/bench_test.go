@@ -41,7 +41,7 @@ func runningWorld(tb testing.TB, desired schema.Desired) (*state.Document, *plan
 			name := a.Slice.Name
 			switch a.Verb {
 			case plan.CreateSlice:
-				inv.Slices = append(inv.Slices, schema.SliceStatus{Spec: a.Slice, Phase: schema.SliceReady})
+				inv.Slices = append(inv.Slices, schema.SliceStatus{Spec: *a.Slice, Phase: schema.SliceReady})
 				for n := range a.Slice.Hosts {
 					obs.Hosts[name] = append(obs.Hosts[name], plan.Host{HostReport: state.HostReport{Slice: name, Host: n, Address: "127.0.0.1"}})
 				}
