@@ -33,6 +33,9 @@ type Conclusion struct {
 func Conclude(s snapshot.Snapshot) Conclusion {
 	d := Begin(s)
 	d.Plan.Changes = make([]plan.Change, 0, len(d.Desired.Jobs)+len(d.Desired.Groups)+8)
+	if fresh := len(d.Desired.Jobs) - len(d.Doc.Jobs); fresh > 0 { // a list that grows to a million is copied several times
+		d.EditedJobs, d.idle = slices.Grow(d.EditedJobs, fresh), slices.Grow(d.idle, fresh)
+	}
 	d.FindDrift()
 	d.Guard()
 	d.Declare()
