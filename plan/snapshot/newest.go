@@ -125,7 +125,7 @@ func (d *Draft) Claim(st *schema.SliceStatus, addr schema.Address) {
 		d.assumeOwner(st, addr, st.Spec.Index)
 		st = d.Listed[name]
 		if s := d.Next.Slices[name]; s != nil {
-			d.passOn(name, addr, s.Spec.Index)
+			passOn(d, name, addr, s.Spec.Index)
 		}
 	}
 	d.RecordOf(st)

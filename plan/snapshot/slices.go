@@ -21,7 +21,7 @@ func (d *Draft) EditSlice(name string) *state.Slice {
 }
 
 // passOn records another owner of a slice. Actions may have the spec that it had.
-func (d *Draft) passOn(name string, owner schema.Address, index int) *state.Slice {
+func passOn(d *Draft, name string, owner schema.Address, index int) *state.Slice {
 	s := *d.Next.Slices[name]
 	s.Spec.Owner, s.Spec.Index = owner, index
 	d.MutableSlices()[name] = &s
@@ -88,7 +88,7 @@ func (d *Draft) TakeUp(spec *schema.SliceSpec) {
 	if s.IdleSince.IsZero() {
 		return
 	}
-	d.passOn(spec.Name, spec.Owner, spec.Index).IdleSince = time.Time{}
+	passOn(d, spec.Name, spec.Owner, spec.Index).IdleSince = time.Time{}
 	if st, listed := d.Listed[spec.Name]; listed {
 		d.assumeOwner(st, spec.Owner, spec.Index)
 	}

@@ -41,7 +41,7 @@ func (s Snapshot) Draft() *Evidence {
 	d, made := *s.of.Draft, *s.of.Plan
 	d.Plan = &made
 	if !s.last {
-		d.share()
+		share(&d)
 	}
 	d.Spent = nil
 	if pools := d.Pooled; pools != nil {
@@ -57,7 +57,7 @@ func (s Snapshot) Draft() *Evidence {
 }
 
 // share has a draft leave what it has as it is: that is a Snapshot's, too.
-func (d *Draft) share() {
+func share(d *Draft) {
 	made := d.Plan
 	made.Changes, made.Actions = slices.Clip(made.Changes), slices.Clip(made.Actions)
 	made.Blocked, made.Drift, made.Doubts = slices.Clip(made.Blocked), slices.Clip(made.Drift), slices.Clip(made.Doubts)
