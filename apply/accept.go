@@ -96,6 +96,9 @@ func Accept(doc *state.Document, req Request) *state.Document {
 // markRemoved records who removed hosts of actors from the configuration: calls of these
 // actors end with that.
 func markRemoved(next *state.Document, by string) {
+	if len(next.Jobs) == 0 {
+		return
+	}
 	declared := make(map[schema.Address]*schema.Job, len(next.Desired.Jobs))
 	for i := range next.Desired.Jobs {
 		declared[next.Desired.Jobs[i].Addr] = &next.Desired.Jobs[i]

@@ -137,7 +137,7 @@ func (e *executor) act(ctx context.Context, a plan.Action) error {
 		if err != nil {
 			return err
 		}
-		return p.Create(ctx, a.Slice)
+		return p.Create(ctx, *a.Slice)
 	case plan.UpdateSlice:
 		p, err := e.provider(a.Slice.Provider)
 		if err != nil {
@@ -147,13 +147,13 @@ func (e *executor) act(ctx context.Context, a plan.Action) error {
 		if !ok {
 			return fmt.Errorf("provider %q cannot change slices in place", a.Slice.Provider)
 		}
-		return updater.Update(ctx, a.Slice)
+		return updater.Update(ctx, *a.Slice)
 	case plan.DeleteSlice:
 		p, err := e.provider(a.Slice.Provider)
 		if err != nil {
 			return err
 		}
-		spec := a.Slice
+		spec := *a.Slice
 		spec.Stack = e.stack // nothing else is deleted
 		return p.Delete(ctx, spec)
 	case plan.Assign:

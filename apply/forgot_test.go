@@ -39,7 +39,7 @@ func TestForgottenMailboxes(t *testing.T) {
 	}
 	before := o.hosts
 	for slice, err := range map[string]error{"a": nil, "b": errors.New("permission denied")} {
-		o.forgot((&result{action: plan.Action{Verb: plan.ForgetSlice, Slice: schema.SliceSpec{Name: slice}}, err: err}).forgotten())
+		o.forgot((&result{action: plan.Action{Verb: plan.ForgetSlice, Slice: &schema.SliceSpec{Name: slice}}, err: err}).forgotten())
 	}
 	if len(o.assigned) != 0 || len(o.hosts) != 1 || len(o.booting) != 0 || !o.changing["a"] || o.changing["b"] || len(streams.unassigned) != 1 {
 		t.Errorf("observed %v, %v, %v, changing %v; want nothing of a", o.assigned, o.hosts, o.booting, o.changing)

@@ -270,9 +270,10 @@ const (
 
 // Action is one call or write to carry out now.
 type Action struct {
-	Verb  ActionVerb
-	Addr  schema.Address   // on whose behalf
-	Slice schema.SliceSpec // Name is always set; the rest for create and repair
+	Verb ActionVerb
+	Addr schema.Address // on whose behalf
+	// Slice does not change. Its Name is always set; the rest for create and repair.
+	Slice *schema.SliceSpec
 	// Assignment is what to write, if the object's generation is still Object.
 	Assignment *state.Assignment
 	Object     state.Generation

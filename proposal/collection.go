@@ -12,7 +12,7 @@ const (
 	// smallGC is that of a small heap, and largeGC that of a large one: most of what a large
 	// plan allocates stays in use until it is shown.
 	smallGC = 200
-	largeGC = 35
+	largeGC = 50
 	// garbageRoom is how many bytes of garbage are worth no collection in between.
 	garbageRoom = 128 << 20
 )

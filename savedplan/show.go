@@ -54,7 +54,7 @@ func (sp *Plan) plan() *plan.Plan {
 		Drift: sp.Shown.Drift, Pending: sp.Shown.Pending, Capacity: sp.Shown.Capacity, Expiries: sp.Shown.Expiries, Costs: sp.Shown.Costs, Running: sp.Shown.Running, MoneyBudgets: sp.Shown.Budgets, Schedules: sp.Shown.Schedules, Policies: sp.Shown.Policies, Wake: sp.Shown.Wake,
 	}
 	for _, a := range sp.Shown.Actions {
-		p.Actions = append(p.Actions, plan.Action{Verb: a.Verb, Addr: a.Addr, Slice: schema.SliceSpec{Name: a.Slice}})
+		p.Actions = append(p.Actions, plan.Action{Verb: a.Verb, Addr: a.Addr, Slice: &schema.SliceSpec{Name: a.Slice}})
 	}
 	changed := make(map[schema.Address]plan.Change, len(sp.Changes))
 	for _, c := range sp.Changes {

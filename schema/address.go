@@ -107,7 +107,7 @@ func (a Address) GroupAddress() Address {
 // Modules are the modules that an address stands in, the outer ones first, each
 // as an instance and as a whole.
 func (a Address) Modules() []Address {
-	steps, err := addressSteps(a.Module)
+	steps, err := addressSteps(make([]addressStep, 0, usualSteps), a.Module)
 	if err != nil {
 		return nil // in none
 	}
@@ -166,7 +166,7 @@ func cutGroup(path string) (module, group string) {
 	case module == "":
 		return "", path[i+1:]
 	}
-	if _, err := addressSteps(before); err != nil {
+	if _, err := addressSteps(make([]addressStep, 0, usualSteps), before); err != nil {
 		return path, "" // a module that is named like the kind
 	}
 	return before, path[i+1:]
@@ -284,7 +284,7 @@ func ParseAddress(s string) (Address, error) {
 	if a, ok := launchedAddress(s); ok {
 		return a, nil
 	}
-	steps, err := addressSteps(s)
+	steps, err := addressSteps(make([]addressStep, 0, usualSteps), s)
 	if err != nil {
 		return Address{}, fmt.Errorf("address %q: %w", s, err)
 	}
@@ -331,8 +331,12 @@ type addressStep struct {
 	key  Key
 }
 
-func addressSteps(s string) ([]addressStep, error) {
-	var steps []addressStep
+// usualSteps is more than most addresses have.
+const usualSteps = 4
+
+// addressSteps appends the steps of an address to room, which callers have on their stacks.
+func addressSteps(room []addressStep, s string) ([]addressStep, error) {
+	steps := room
 	for rest := s; ; rest = rest[1:] {
 		kind, after, ok := strings.Cut(rest, ".")
 		end := strings.IndexAny(after, ".[")

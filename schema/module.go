@@ -8,7 +8,7 @@ type ModuleStep struct {
 
 // ModulePath are the modules that an address stands in, the outer ones first.
 func (a Address) ModulePath() []ModuleStep {
-	steps, err := addressSteps(a.Module)
+	steps, err := addressSteps(make([]addressStep, 0, usualSteps), a.Module)
 	if err != nil {
 		return nil // in none
 	}
@@ -24,7 +24,7 @@ func (a Address) ModulePath() []ModuleStep {
 // StaticModule is the module that an address stands in, without the keys of its
 // instances.
 func (a Address) StaticModule() string {
-	steps, err := addressSteps(a.Module)
+	steps, err := addressSteps(make([]addressStep, 0, usualSteps), a.Module)
 	if err != nil {
 		return a.Module // of no module
 	}

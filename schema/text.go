@@ -132,8 +132,22 @@ func (t Text) MarshalJSON() ([]byte, error) {
 
 var errSecretInClear = errors.New("a secret in clear was about to be written; seal it first")
 
+// isBare reports whether a string is written in JSON as it is, as most are.
+func isBare(s []byte) bool {
+	for _, c := range s {
+		if c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
+}
+
 // UnmarshalJSON reads what MarshalJSON wrote.
 func (t *Text) UnmarshalJSON(data []byte) error {
+	if n := len(data) - 1; n > 0 && data[0] == '"' && data[n] == '"' && isBare(data[1:n]) {
+		*t = Plain(string(data[1:n]))
+		return nil
+	}
 	var s string
 	if json.Unmarshal(data, &s) == nil {
 		*t = Plain(s)

@@ -23,40 +23,50 @@ func readOptions(intact bool) jsonv2.Options {
 // decode reads the members of a document.
 func decode(document parts, options jsonv2.Options) (Document, error) {
 	var d Document
-	var jobs map[schema.Address]jobForm
+	var jobs records[schema.Address, jobForm]
 	var slices map[string]*Slice
-	var desired schema.Desired
+	var desired desiredForm
 	err := together(
 		func() error {
 			return jsonv2.Unmarshal(document.without(partDesired, partSlices, partJobs).object(), &d, options)
 		},
 		func() error { return document.decodePart(partDesired, &desired, options) },
-		func() error { return document.decodePart(partSlices, &slices, options) },
+		func() error {
+			var found records[string, *Slice]
+			err := document.decodePart(partSlices, &found, options)
+			if err == nil {
+				slices, err = mapOf(partSlices, found, func(s *Slice) *Slice { return s })
+			}
+			return err
+		},
 		func() error { return document.decodePart(partJobs, &jobs, options) },
 	)
 	if err == nil {
-		d.Desired, d.Slices = desired, slices
-		d.takeJobs(jobs)
+		d.Desired, d.Slices = desired.desired(), slices
+		d.Jobs, err = mapOf(partJobs, jobs, jobForm.job)
+	}
+	if err == nil {
+		d.takeSpecs()
 		err = d.check()
 	}
 	return d, err
 }
 
-// takeJobs makes the spec of a job the desired one where it was left out or is the
-// same, so that they share their memory and are equal at a glance.
-func (d *Document) takeJobs(jobs map[schema.Address]jobForm) {
-	if jobs == nil {
-		return
+// job is the job of the form.
+func (f jobForm) job() *Job {
+	if f.Job != nil {
+		f.Job.Spec = f.Spec
 	}
-	desired := desiredByAddress(d)
-	d.Jobs = make(map[schema.Address]*Job, len(jobs))
-	for addr, form := range jobs {
-		if d.Jobs[addr] = form.Job; form.Job == nil {
-			continue
-		}
-		form.Job.Spec = form.Spec
-		if spec := desired[addr]; spec != nil && (form.Spec == nil || reflect.DeepEqual(form.Spec, spec)) {
-			form.Job.Spec = spec
+	return f.Job
+}
+
+// takeSpecs makes the spec of a job the desired one where it was left out or is the
+// same, so that they share their memory and are equal at a glance. The jobs are those that were just read.
+func (d *Document) takeSpecs() {
+	for i := range d.Desired.Jobs {
+		spec := &d.Desired.Jobs[i]
+		if j := d.Jobs[spec.Addr]; j != nil && (j.Spec == nil || reflect.DeepEqual(j.Spec, spec)) {
+			j.Spec = spec
 		}
 	}
 }

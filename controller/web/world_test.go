@@ -198,7 +198,7 @@ func (w *world) observe() *plan.Observed {
 func (w *world) act(a plan.Action) {
 	switch a.Verb {
 	case plan.CreateSlice, plan.RepairSlice, plan.UpdateSlice:
-		w.slices[a.Slice.Name] = a.Slice
+		w.slices[a.Slice.Name] = *a.Slice
 	case plan.DeleteSlice:
 		delete(w.slices, a.Slice.Name)
 	case plan.Assign:

@@ -127,7 +127,7 @@ func (r repetition) keyed(x *configs.Expression) ([]configs.Instance, bool) {
 	if !r.room(val.LengthInt()) {
 		return nil, false
 	}
-	var instances []configs.Instance
+	instances := make([]configs.Instance, 0, val.LengthInt())
 	for it := val.ElementIterator(); it.Next(); {
 		k, v := it.Element()
 		if isSet {

@@ -107,12 +107,12 @@ func (w *world) carryOut(a plan.Action) {
 	name := a.Slice.Name
 	switch a.Verb {
 	case plan.CreateSlice, plan.RepairSlice:
-		if st := w.slices[name]; st != nil && st.Spec != a.Slice {
-			w.t.Fatalf("slice %s was made as %+v and is asked for as %+v", name, st.Spec, a.Slice)
+		if st := w.slices[name]; st != nil && st.Spec != *a.Slice {
+			w.t.Fatalf("slice %s was made as %+v and is asked for as %+v", name, st.Spec, *a.Slice)
 		}
-		w.slices[name] = &schema.SliceStatus{Spec: a.Slice, Phase: schema.SliceReady, CreatedAt: w.now}
+		w.slices[name] = &schema.SliceStatus{Spec: *a.Slice, Phase: schema.SliceReady, CreatedAt: w.now}
 	case plan.UpdateSlice:
-		w.slices[name].Spec = a.Slice
+		w.slices[name].Spec = *a.Slice
 	case plan.DeleteSlice:
 		w.ended = append(w.ended, "slice "+name)
 		delete(w.slices, name)

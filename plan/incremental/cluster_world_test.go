@@ -223,7 +223,7 @@ func (c *cluster) carryOut(a *plan.Action) {
 			c.tally.refused++
 		}
 		if failure == nil && c.slices[name] == nil {
-			s := &clusterSlice{spec: a.Slice, readyAt: c.now.Add(c.minutes(1, 6))}
+			s := &clusterSlice{spec: *a.Slice, readyAt: c.now.Add(c.minutes(1, 6))}
 			if c.life > 0 {
 				mean := float64(c.life)
 				if !a.Slice.Preemptible {

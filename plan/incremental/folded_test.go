@@ -38,7 +38,7 @@ func TestFoldedLooksAtTheJobsOfTheSlice(t *testing.T) {
 	fold := func(name string) {
 		t.Helper()
 		before := w.doc
-		action := plan.Action{Verb: plan.RepairSlice, Slice: w.doc.Slices[name].Spec}
+		action := plan.Action{Verb: plan.RepairSlice, Slice: &w.doc.Slices[name].Spec}
 		w.doc = w.planner.Folded(w.doc, action, &capacity.Failure{Kind: schema.ErrorUnavailable, Text: "no answer"}, w.now)
 		if w.doc == before || w.planner.last != w.doc {
 			t.Fatal("a call that failed has everything decided about again")
@@ -56,7 +56,7 @@ func TestFoldedLooksAtTheJobsOfTheSlice(t *testing.T) {
 	w.step(time.Second)
 
 	other := *w.doc
-	w.doc = w.planner.Folded(&other, plan.Action{Verb: plan.RepairSlice, Slice: w.doc.Slices[waits[0]].Spec}, nil, w.now)
+	w.doc = w.planner.Folded(&other, plan.Action{Verb: plan.RepairSlice, Slice: &w.doc.Slices[waits[0]].Spec}, nil, w.now)
 	if w.planner.last == w.doc {
 		t.Error("a document that the last plan did not lead to has not everything decided about")
 	}

@@ -122,11 +122,11 @@ func (o *oracle) acting(a plan.Action) {
 		}
 	case plan.UpdateSlice:
 		if s == nil || s.spec.Fixed() != a.Slice.Fixed() {
-			w.t.Fatalf("slice %s is to be changed in place into what it is not: %+v\n%s", name, a.Slice, w.describe())
+			w.t.Fatalf("slice %s is to be changed in place into what it is not: %+v\n%s", name, *a.Slice, w.describe())
 		}
 	case plan.CreateSlice, plan.RepairSlice:
 		if a.Slice.Stack == "" || a.Slice.Hosts == 0 || a.Slice.Owner.IsZero() {
-			w.t.Fatalf("%s of a slice without mark: %+v", a.Verb, a.Slice)
+			w.t.Fatalf("%s of a slice without mark: %+v", a.Verb, *a.Slice)
 		}
 	}
 }

@@ -100,7 +100,7 @@ func (b *bench) carryOut(p *plan.Plan) map[string]bool {
 		switch a.Verb {
 		case plan.CreateSlice:
 			inv := obs.Inventories[a.Slice.Provider]
-			inv.Slices = append(slices.Clip(inv.Slices), schema.SliceStatus{Spec: a.Slice, Phase: schema.SliceReady})
+			inv.Slices = append(slices.Clip(inv.Slices), schema.SliceStatus{Spec: *a.Slice, Phase: schema.SliceReady})
 			obs.Inventories[a.Slice.Provider] = inv
 			hosts := make([]plan.Host, a.Slice.Hosts)
 			for n := range hosts {

@@ -166,7 +166,7 @@ func (w *world) carryOut(a plan.Action) error {
 	name := a.Slice.Name
 	switch a.Verb {
 	case plan.CreateSlice, plan.RepairSlice:
-		return w.create(a.Slice)
+		return w.create(*a.Slice)
 	case plan.DeleteSlice:
 		if w.unreachable {
 			return errUnavailable
@@ -176,7 +176,7 @@ func (w *world) carryOut(a plan.Action) error {
 		}
 	case plan.UpdateSlice:
 		if s := w.slices[name]; s != nil {
-			s.spec = a.Slice
+			s.spec = *a.Slice
 		}
 	case plan.Assign:
 		if w.assignments[name].Object != a.Object {

@@ -63,7 +63,7 @@ func TestRefusedAtAnOpenPlace(t *testing.T) {
 		ZoneHealth: map[string]state.ZoneHealth{plan.StockPlace(&spec): {Kind: schema.ErrorPreempted, Failures: 1, At: now, Until: now, Succeeded: true}},
 	}
 	now = now.Add(time.Second)
-	next := capacity.Folded(doc, plan.Action{Verb: plan.CreateSlice, Slice: spec}, &capacity.Failure{Kind: schema.ErrorCapacity, Text: "stockout"}, now)
+	next := capacity.Folded(doc, plan.Action{Verb: plan.CreateSlice, Slice: &spec}, &capacity.Failure{Kind: schema.ErrorCapacity, Text: "stockout"}, now)
 	if at := next.Slices["one"].RetryAt; !at.After(now) {
 		t.Errorf("it is tried again %s after it was refused", at.Sub(now))
 	}

@@ -49,7 +49,7 @@ func (d *Slices) ask(spec schema.SliceSpec) plan.Reason {
 		d.EditSlice(name).Listed = true
 		return plan.Underway("hosts of slice " + name + " have reported in; waiting for it to be listed")
 	}
-	d.Act(plan.Action{Verb: plan.CreateSlice, Addr: spec.Owner, Slice: spec, AfterSave: d.isStaged(&spec)})
+	d.Act(plan.Action{Verb: plan.CreateSlice, Addr: spec.Owner, Slice: &s.Spec, AfterSave: d.isStaged(&spec)})
 	if s.Failed != "" {
 		return plan.Because(plan.WaitRetry, fmt.Sprintf("slice %s: %s; trying again", name, s.Error))
 	}

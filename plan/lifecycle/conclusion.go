@@ -33,6 +33,9 @@ type Conclusion struct {
 func Conclude(s snapshot.Snapshot) Conclusion {
 	d := Begin(s)
 	d.Plan.Changes = make([]plan.Change, 0, len(d.Desired.Jobs)+len(d.Desired.Groups)+8)
+	if fresh := len(d.Desired.Jobs) - len(d.Doc.Jobs); fresh > 0 { // a list that grows to a million is copied several times
+		d.EditedJobs, d.idle = slices.Grow(d.EditedJobs, fresh), slices.Grow(d.idle, fresh)
+	}
 	d.FindDrift()
 	d.Guard()
 	d.Declare()
@@ -86,6 +89,12 @@ func ConcludeRemovals(s snapshot.Snapshot, removed, order []schema.Address, bloc
 func Begin(s snapshot.Snapshot) *Declarations {
 	c := Conclusion{Snapshot: s, Changing: map[schema.Address]plan.Verb{}}
 	return c.Draft()
+}
+
+// Final is [snapshot.Snapshot.Final] of a Conclusion.
+func (c Conclusion) Final() Conclusion {
+	c.Snapshot = c.Snapshot.Final()
+	return c
 }
 
 // Draft returns a copy of the Conclusion that one stage may change.

@@ -93,7 +93,7 @@ func (d *Slices) assignPacked(name string) {
 		return // what is damaged is written anew with what runs there
 	}
 	d.Act(plan.Action{
-		Verb: plan.Assign, Addr: d.changedPacked(packed, cur.PackedTasks), Slice: schema.SliceSpec{Name: name},
+		Verb: plan.Assign, Addr: d.changedPacked(packed, cur.PackedTasks), Slice: &schema.SliceSpec{Name: name},
 		Object: cur.Object, AfterSave: takes,
 		Assignment: &state.Assignment{Slice: name, Stack: d.Stack, Generation: cur.Generation, Run: cur.Run, Why: cur.Why, PackedTasks: packed},
 	})

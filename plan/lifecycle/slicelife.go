@@ -34,7 +34,7 @@ func (d *Slices) hasMailbox(name string) bool {
 
 // Forget removes the mailbox of a slice that is gone.
 func (d *Slices) Forget(name string, owner schema.Address) {
-	d.Act(plan.Action{Verb: plan.ForgetSlice, Addr: owner, Slice: schema.SliceSpec{Name: name}, AfterSave: true})
+	d.Act(plan.Action{Verb: plan.ForgetSlice, Addr: owner, Slice: &schema.SliceSpec{Name: name}, AfterSave: true})
 }
 
 // isStaged reports whether a slice waits to take over from others of its owner.

@@ -114,7 +114,7 @@ func (d *Slices) freshen(st *schema.SliceStatus, spec *schema.SliceSpec) {
 	}
 	made := d.MadeAs(st.Spec)
 	made.Cloud.Live = spec.Cloud.Live
-	d.Act(plan.Action{Verb: plan.UpdateSlice, Addr: st.Spec.Owner, Slice: made})
+	d.Act(plan.Action{Verb: plan.UpdateSlice, Addr: st.Spec.Owner, Slice: &made})
 }
 
 // hostsUp says what is missing until every host of a listed slice has reported
@@ -253,7 +253,7 @@ func (d *Slices) Halt(addr schema.Address, name string, generation int64, why st
 // haltFor is Halt for a stop before which hooks run.
 func (d *Slices) haltFor(stop schema.StopReason, addr schema.Address, name string, generation int64, why string) {
 	d.Act(plan.Action{
-		Verb: plan.Assign, Addr: addr, Slice: schema.SliceSpec{Name: name}, AfterSave: true,
+		Verb: plan.Assign, Addr: addr, Slice: &schema.SliceSpec{Name: name}, AfterSave: true,
 		Object:     d.Obs.Assignments[name].Object,
 		Assignment: &state.Assignment{Slice: name, Stack: d.Stack, Generation: generation, Why: why, Stop: stop},
 	})
@@ -267,7 +267,8 @@ func (d *Slices) repair(st *schema.SliceStatus) {
 		d.WakeAt(s.RetryAt)
 		return
 	}
-	d.Act(plan.Action{Verb: plan.RepairSlice, Addr: st.Spec.Owner, Slice: d.MadeAs(st.Spec)})
+	made := d.MadeAs(st.Spec)
+	d.Act(plan.Action{Verb: plan.RepairSlice, Addr: st.Spec.Owner, Slice: &made})
 }
 
 // Remove asks for the deletion of a listed slice, unless a call about it is to
@@ -287,13 +288,14 @@ func (d *Slices) Remove(st *schema.SliceStatus, why state.Termination) {
 		d.WakeAt(s.RetryAt)
 		return
 	}
+	spec := st.Spec
 	if st.Phase != schema.SliceDeleting {
 		// What becomes of a job that is declared no more needs no evidence.
-		d.Act(plan.Action{Verb: plan.DeleteSlice, Addr: st.Spec.Owner, Slice: st.Spec, AfterSave: !d.Leaving[st.Spec.Owner]})
+		d.Act(plan.Action{Verb: plan.DeleteSlice, Addr: st.Spec.Owner, Slice: &spec, AfterSave: !d.Leaving[st.Spec.Owner]})
 		return
 	}
 	if !s.DeleteAt.IsZero() && !s.DeleteAt.After(d.Now) {
-		d.Act(plan.Action{Verb: plan.DeleteSlice, Addr: st.Spec.Owner, Slice: st.Spec})
+		d.Act(plan.Action{Verb: plan.DeleteSlice, Addr: st.Spec.Owner, Slice: &spec})
 	}
 	if !s.DeleteAt.After(d.Now) {
 		s = d.EditSlice(name)

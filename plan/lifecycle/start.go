@@ -23,7 +23,7 @@ func (d *Attempts) Reassign(j *state.Job) {
 			continue // the coordinator's report is not there yet
 		}
 		d.Act(plan.Action{
-			Verb: plan.Assign, Addr: j.Spec.Addr, Slice: schema.SliceSpec{Name: name}, Object: cur.Object,
+			Verb: plan.Assign, Addr: j.Spec.Addr, Slice: &schema.SliceSpec{Name: name}, Object: cur.Object,
 			Assignment: &state.Assignment{Slice: name, Stack: d.Stack, Generation: last.Generation, Run: run},
 			AfterSave:  last.Run > 0, // a run that is on record begins once, whatever becomes of the controller
 		})

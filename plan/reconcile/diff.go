@@ -20,12 +20,14 @@ func Diff(desired *schema.Desired, doc *state.Document, obs *plan.Observed, now 
 	return Whole(snapshot.Input{Desired: launch.Wanted(desired, doc, now), Doc: doc, Obs: obs, Now: now}).Plan
 }
 
-// Whole decides about all that is declared, launched or recorded.
+// Whole decides about all that is declared, launched or recorded. Each stage takes over what
+// the one before it has found, which nothing else reads.
 func Whole(in snapshot.Input) *Reconciler {
 	observed := snapshot.Take(in)
-	concluded := lifecycle.Conclude(observed)
-	replaced := schedule.Replace(concluded)
-	decided := schedule.Schedule(schedule.Input{Conclusion: replaced, Queue: replaced.Idle})
+	concluded := lifecycle.Conclude(observed.Final())
+	replaced := schedule.Replace(concluded.Final())
+	decided := schedule.Schedule(schedule.Input{Conclusion: replaced.Final(), Queue: replaced.Idle})
+	decided.Conclusion = decided.Conclusion.Final()
 	return Complete(decided)
 }
 

@@ -43,6 +43,7 @@ func (d *Placer) Place(jobs []*schema.Job) {
 			// Of a million jobs the lists would be copied again and again as they grow.
 			d.Plan.Actions = slices.Grow(d.MutableActions(), 8*(len(d.Plan.Actions)-actions))
 			d.Waits = slices.Grow(d.Waits, 8*(len(d.Waits)-waits))
+			d.placed = slices.Grow(d.placed, 8*len(d.placed))
 		}
 	}
 }

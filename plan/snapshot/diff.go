@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -53,16 +54,27 @@ func (d *Draft) Mutable() *state.Document {
 func (d *Draft) MutableJobs() map[schema.Address]*state.Job {
 	next := d.Mutable()
 	if !d.shared.ownJobs {
-		next.Jobs, d.shared.ownJobs = state.CloneMap(next.Jobs), true
+		next.Jobs, d.shared.ownJobs = withRoom(next.Jobs, len(d.Desired.Jobs)), true
 	}
 	return next.Jobs
+}
+
+// withRoom is a copy of a map, with room for some entries where it has much fewer: maps that
+// grow are written again and again.
+func withRoom[K comparable, V any](m map[K]V, room int) map[K]V {
+	if len(m) > room/2 {
+		return maps.Clone(m)
+	}
+	larger := make(map[K]V, room)
+	maps.Copy(larger, m)
+	return larger
 }
 
 // MutableSlices are the slices of next, cloned at the first call.
 func (d *Draft) MutableSlices() map[string]*state.Slice {
 	next := d.Mutable()
 	if !d.shared.ownSlices {
-		next.Slices, d.shared.ownSlices = state.CloneMap(next.Slices), true
+		next.Slices, d.shared.ownSlices = withRoom(next.Slices, len(d.Desired.Jobs)), true
 	}
 	return next.Slices
 }

@@ -124,8 +124,8 @@ func (d *Draft) Claim(st *schema.SliceStatus, addr schema.Address) {
 	if st.Spec.Owner != addr && st.Spec.Owner.Kind != schema.KindReservation {
 		d.assumeOwner(st, addr, st.Spec.Index)
 		st = d.Listed[name]
-		if d.Next.Slices[name] != nil {
-			d.EditSlice(name).Spec.Owner = addr
+		if s := d.Next.Slices[name]; s != nil {
+			passOn(d, name, addr, s.Spec.Index)
 		}
 	}
 	d.RecordOf(st)

@@ -20,6 +20,14 @@ func (d *Draft) EditSlice(name string) *state.Slice {
 	return &s
 }
 
+// passOn records another owner of a slice. Actions may have the spec that it had.
+func passOn(d *Draft, name string, owner schema.Address, index int) *state.Slice {
+	s := *d.Next.Slices[name]
+	s.Spec.Owner, s.Spec.Index = owner, index
+	d.MutableSlices()[name] = &s
+	return &s
+}
+
 // PutSlice records a slice, in place of an entry of the same name.
 func (d *Draft) PutSlice(s state.Slice) *state.Slice {
 	d.DropSlice(s.Spec.Name)
@@ -80,9 +88,7 @@ func (d *Draft) TakeUp(spec *schema.SliceSpec) {
 	if s.IdleSince.IsZero() {
 		return
 	}
-	e := d.EditSlice(spec.Name)
-	e.IdleSince = time.Time{}
-	e.Spec.Owner, e.Spec.Index = spec.Owner, spec.Index
+	passOn(d, spec.Name, spec.Owner, spec.Index).IdleSince = time.Time{}
 	if st, listed := d.Listed[spec.Name]; listed {
 		d.assumeOwner(st, spec.Owner, spec.Index)
 	}

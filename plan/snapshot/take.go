@@ -12,7 +12,15 @@ import (
 // Snapshot is what a plan is made on, with what the stages of the plan have decided so
 // far. It does not change: a stage changes a [Snapshot.Draft], and what it has found is
 // another Snapshot.
-type Snapshot struct{ of *Evidence }
+type Snapshot struct {
+	of   *Evidence
+	last bool // its next draft is all that is made of it
+}
+
+// Final returns a Snapshot of which one more Draft is made and nothing else is read: that
+// draft takes the Snapshot's entries over, where another copies them before it changes them.
+// Of a stack that is planned as a whole there may be a million of them.
+func (s Snapshot) Final() Snapshot { return Snapshot{of: s.of, last: true} }
 
 // Take returns what a plan is made on, before anything is decided: readings that need a
 // confirmation are in doubt.
@@ -31,10 +39,10 @@ func (d *Evidence) Snapshot() Snapshot { return Snapshot{of: d} }
 // such as sums and the rooms on hosts, is found out anew.
 func (s Snapshot) Draft() *Evidence {
 	d, made := *s.of.Draft, *s.of.Plan
-	made.Changes, made.Actions = slices.Clip(made.Changes), slices.Clip(made.Actions)
-	made.Blocked, made.Drift, made.Doubts = slices.Clip(made.Blocked), slices.Clip(made.Drift), slices.Clip(made.Doubts)
-	d.Plan, d.base, d.shared = &made, d.Next, sharing{listed: true, changes: true, actions: true}
-	d.Acting, d.EditedJobs, d.Waits = maps.Clone(d.Acting), slices.Clip(d.EditedJobs), slices.Clip(d.Waits)
+	d.Plan = &made
+	if !s.last {
+		share(&d)
+	}
 	d.Spent = nil
 	if pools := d.Pooled; pools != nil {
 		d.Pooled = make(map[string]*Pool, len(pools))
@@ -46,6 +54,15 @@ func (s Snapshot) Draft() *Evidence {
 	e.Draft = &d
 	e.Doubted, e.ReadDirectly = maps.Clone(e.Doubted), maps.Clone(e.ReadDirectly)
 	return &e
+}
+
+// share has a draft leave what it has as it is: that is a Snapshot's, too.
+func share(d *Draft) {
+	made := d.Plan
+	made.Changes, made.Actions = slices.Clip(made.Changes), slices.Clip(made.Actions)
+	made.Blocked, made.Drift, made.Doubts = slices.Clip(made.Blocked), slices.Clip(made.Drift), slices.Clip(made.Doubts)
+	d.base, d.shared = d.Next, sharing{listed: true, changes: true, actions: true}
+	d.Acting, d.EditedJobs, d.Waits = maps.Clone(d.Acting), slices.Clip(d.EditedJobs), slices.Clip(d.Waits)
 }
 
 // Next is the document with what was decided.

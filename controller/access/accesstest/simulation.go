@@ -149,7 +149,7 @@ func (m *Simulation) carryOut(a plan.Action) {
 	name := a.Slice.Name
 	switch a.Verb {
 	case plan.CreateSlice, plan.RepairSlice, plan.UpdateSlice:
-		m.slices[name] = a.Slice
+		m.slices[name] = *a.Slice
 	case plan.DeleteSlice:
 		delete(m.slices, name)
 		delete(m.reports, name)
