@@ -62,8 +62,9 @@ type Config struct {
 // Timing is how long the parts of a step took.
 type Timing struct {
 	Observe, Plan, Save time.Duration
-	Actions             int // begun
-	Differing           int // jobs that a check of the planner found to be decided otherwise, see [incremental.Planner.Differing]
+	Saved               time.Duration // how long the save took that went on beside the steps and has ended; 0: none has
+	Actions             int           // begun
+	Differing           int           // jobs that a check of the planner found to be decided otherwise, see [incremental.Planner.Differing]
 }
 
 func (c *Config) validate() error {

@@ -13,6 +13,7 @@ import (
 // How much is indexed at once.
 const (
 	unindexedChunks = 16 // of former holders that a reader reads without an index
+	unwrittenChunks = 8  // of this one: the index is written whole, and has a megabyte where much is kept
 	indexedAtOnce   = 64 // of them, so that a first index takes no step long
 )
 
@@ -20,6 +21,7 @@ const (
 type eventIndexer struct {
 	index      *store.EventIndex // nil: not read yet
 	generation store.Generation
+	unwritten  int // chunks that it has and that the store does not
 }
 
 // save brings the index up to date: with a chunk that is full, and with those of former holders if
@@ -38,10 +40,14 @@ func (x *eventIndexer) save(ctx context.Context, r *Recorder, listed []store.Att
 	if full == nil && len(missing) <= unindexedChunks {
 		return nil
 	}
-	x.index.Keep(listed)
 	if full != nil {
 		x.index.Add(full.key, full.generation, full.events)
+		x.unwritten++
 	}
+	if len(missing) <= unindexedChunks && x.unwritten < unwrittenChunks {
+		return nil
+	}
+	x.index.Keep(listed)
 	if len(missing) > unindexedChunks {
 		if err := x.read(ctx, r.Store, missing[max(0, len(missing)-indexedAtOnce):]); err != nil {
 			return err
@@ -90,6 +96,6 @@ func (x *eventIndexer) write(ctx context.Context, r *Recorder) error {
 		}
 		return fmt.Errorf("write the index of events: %w", err)
 	}
-	x.generation = generation
+	x.generation, x.unwritten = generation, 0
 	return nil
 }

@@ -63,7 +63,7 @@ func readAbout(t *testing.T, s *countedStore, job string) (got []string, reads i
 }
 
 // The events of a job are found without reading those of others: of a hundred chunks those that
-// have some, the index, and the chunk that still grows.
+// have some, the index, the chunk that still grows, and the newest ones that the index does not have yet.
 func TestEventsOfAJobReadFewChunks(t *testing.T) {
 	s := &countedStore{Store: storetest.NewMemory()}
 	r := &Recorder{Store: s, Epoch: 7, Valid: func() error { return nil }}
@@ -84,12 +84,12 @@ func TestEventsOfAJobReadFewChunks(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"module.lab.job.mine[2]", "module.lab.job.mine", "module.lab"} {
-		if got, reads := readAbout(t, s, name); len(got) != 2 || reads != 2+1+1 {
-			t.Errorf("%s: got %q by %d reads, want 2 events by 4", name, got, reads)
+		if got, reads := readAbout(t, s, name); len(got) != 2 || reads >= 2+1+1+unwrittenChunks {
+			t.Errorf("%s: got %q by %d reads, want 2 events by few", name, got, reads)
 		}
 	}
-	if got, reads := readAbout(t, s, "job.silent"); len(got) != 0 || reads != 2 {
-		t.Errorf("of a job without events: got %q by %d reads, want none by 2", got, reads)
+	if got, reads := readAbout(t, s, "job.silent"); len(got) != 0 || reads >= 1+1+unwrittenChunks {
+		t.Errorf("of a job without events: got %q by %d reads, want none by few", got, reads)
 	}
 	if err := s.Delete(t.Context(), store.EventIndexKey); err != nil {
 		t.Fatal(err)

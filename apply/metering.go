@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/plan/accounting"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
@@ -57,25 +56,6 @@ func restoreMetering(ctx context.Context, s store.Store, doc *state.Document, no
 func (s *Stepper) meterIfDue() {
 	if accounting.IsDue(s.doc, s.cfg.Now()) {
 		s.meter()
-	}
-}
-
-// keepUsage writes the intervals that have been closed and saved to the ledger. What fails is
-// tried again later: until then they stay in the state.
-func (s *Stepper) keepUsage(ctx context.Context) {
-	now, m := s.cfg.Now(), s.doc.Metering
-	if !s.ledger.due(m, now) {
-		return
-	}
-	err := s.ledger.write(ctx, m.Closed, now)
-	if err == nil {
-		kept := *m
-		kept.Closed = nil
-		s.doc = s.planner.Metered(s.doc, &kept)
-		err = s.ledger.tidy(ctx, now)
-	}
-	if err != nil && s.cfg.OnError != nil {
-		s.cfg.OnError(plan.Action{}, err)
 	}
 }
 

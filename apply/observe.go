@@ -279,9 +279,11 @@ func saysTheSame(a, b *state.HostReport) bool {
 	if a.Boot != b.Boot || a.Generation != b.Generation || a.Notice != b.Notice {
 		return false
 	}
-	later := *b
-	later.Seq, later.At, later.HostUsage = a.Seq, a.At, a.HostUsage
-	return reflect.DeepEqual(a, &later)
+	was, is := plan.Host{HostReport: *a}, plan.Host{HostReport: *b}
+	if reflect.DeepEqual(a.Task, b.Task) {
+		is.Task = was.Task
+	}
+	return was.SameReport(&is)
 }
 
 // drop forgets an object that is no more.

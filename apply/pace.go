@@ -32,7 +32,7 @@ func (s *Stepper) pace(p *plan.Plan) time.Duration {
 	if s.observer.look.running != nil {
 		next = min(next, mailPatience)
 	}
-	if s.saver.dirty(s.doc) {
+	if s.saver.dirty(s.doc) && s.saver.running == nil {
 		next = min(next, max(s.untilSave(p), time.Millisecond))
 	}
 	if due := accounting.DueAt(s.doc, s.cfg.Now()); !due.IsZero() {

@@ -2,7 +2,6 @@ package apply
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -34,6 +33,7 @@ type Recorder struct {
 	Epoch uint64
 	Valid func() error // whether the lease still holds; called before every write
 
+	fresh   []state.Event // since the last write began
 	chunk   []state.Event // the newest one
 	number  int
 	unsaved bool
@@ -63,17 +63,30 @@ func (r *Recorder) Note(p *plan.Plan, before *state.Document, now time.Time) {
 
 // Add takes in events.
 func (r *Recorder) Add(events ...state.Event) {
-	if len(events) > 0 {
-		r.chunk, r.unsaved = append(r.chunk, events...), true
-	}
+	r.fresh = append(r.fresh, events...)
 }
 
 // Save writes what is new, unless it wrote a moment ago; force does so anyway.
 func (r *Recorder) Save(ctx context.Context, now time.Time, force bool) error {
-	if !r.unsaved || !force && now.Sub(r.savedAt) < max(time.Second, r.Store.WriteInterval()) {
+	if !r.begin(now, force) {
 		return nil
 	}
-	r.savedAt = now
+	return r.write(ctx)
+}
+
+// begin has the next write have what is new, and reports whether it is due.
+func (r *Recorder) begin(now time.Time, force bool) bool {
+	if !r.unsaved && len(r.fresh) == 0 || !force && now.Sub(r.savedAt) < max(time.Second, r.Store.WriteInterval()) {
+		return false
+	}
+	r.savedAt, r.unsaved = now, true
+	r.chunk, r.fresh = append(r.chunk, r.fresh...), nil
+	return true
+}
+
+// write writes the events that are not written. It may go on beside [Recorder.Note] and
+// [Recorder.Add].
+func (r *Recorder) write(ctx context.Context) error {
 	if !r.tidied {
 		listed, err := r.forget(ctx)
 		if err != nil {
@@ -145,8 +158,8 @@ func (r *Recorder) forget(ctx context.Context) (kept []store.Attrs, err error) {
 // accepted meanwhile and by actions that ended. Each plan is noted at once, since
 // the document before it is not good for long.
 func (s *Stepper) note(p *plan.Plan) {
-	if s.events != nil {
-		s.events.Note(p, s.eventsNotedFor, s.cfg.Now().UTC())
+	if s.chores.events != nil {
+		s.chores.events.Note(p, s.eventsNotedFor, s.cfg.Now().UTC())
 		s.eventsNotedFor = p.Next
 	}
 	if s.cfg.Notices != nil {
@@ -167,31 +180,9 @@ func (s *Stepper) reportDiffering() int {
 	return len(found)
 }
 
-// saveNotices keeps what was decided to tell. A store that refuses it holds up nothing: it is
-// kept with the next save.
-func (s *Stepper) saveNotices(ctx context.Context) {
-	if s.cfg.Notices == nil {
-		return
-	}
-	if err := s.cfg.Notices.Save(ctx); err != nil && s.cfg.OnError != nil && ctx.Err() == nil {
-		s.cfg.OnError(plan.Action{}, fmt.Errorf("keep notices: %w", err))
-	}
-}
-
-// keepEvents writes what was noted, if the store lets it: else that is done with
-// the next events.
-func (s *Stepper) keepEvents(ctx context.Context) {
-	if s.events == nil {
-		return
-	}
-	if err := s.events.Save(ctx, s.cfg.Now(), false); err != nil && s.cfg.OnError != nil {
-		s.cfg.OnError(plan.Action{}, fmt.Errorf("keep events: %w", err))
-	}
-}
-
 // Tell keeps an event that no step brought about.
 func (s *Stepper) Tell(e state.Event) {
-	if s.events != nil {
-		s.events.Add(e)
+	if s.chores.events != nil {
+		s.chores.events.Add(e)
 	}
 }

@@ -112,16 +112,12 @@ func ReadRequests(ctx context.Context, s store.Store) (*state.StoreRequestLog, e
 	return log, err
 }
 
-// keepRequests records the requests to the store from time to time.
-func (s *Stepper) keepRequests(ctx context.Context) {
-	if !s.cfg.Now().Before(s.requests.dueAt) {
-		s.KeepRequests(ctx)
-	}
-}
-
 // KeepRequests records the requests to the store now: this process ends, or leads no more.
 func (s *Stepper) KeepRequests(ctx context.Context) {
-	err := s.requests.keep(ctx, s.doc, s.observed, s.cfg.Now())
+	if s.chores.await(ctx) != nil {
+		return
+	}
+	err := s.chores.requests.keep(ctx, s.doc, s.observed, s.cfg.Now())
 	if err != nil && s.cfg.OnError != nil && ctx.Err() == nil {
 		s.cfg.OnError(plan.Action{}, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/journal"
 	"github.com/fray-ml/fray/state/store"
@@ -119,12 +120,21 @@ func newLineage() string {
 
 // saver writes the document, at a pace.
 type saver struct {
-	store  store.Store
-	writer *journal.Writer
-	now    func() time.Time
-	last   time.Time     // of the last write
-	took   time.Duration // that write
-	saved  *state.Document
+	store      store.Store
+	writer     *journal.Writer // a save that is under way alone uses it
+	jobRecords *jobRecords     // likewise
+	notices    Notices         // kept before the state is saved; nil: none are
+	valid      func() error    // whether the lease still holds
+	now        func() time.Time
+	failed     func(error) // reports that a write failed which holds up nothing
+
+	last      time.Time     // of the last write
+	took      time.Duration // that write
+	saved     *state.Document
+	journaled bool                   // the next save writes an entry of a journal
+	asked     map[string]plan.Action // by slice: what is to follow a save, by the step whose state is saved; nil: that is not known
+	running   *saving                // beside the steps; nil: none is
+	held      map[string]time.Time   // by slice: since when an action waits for a save
 }
 
 // dirty reports whether doc is not what was saved last.
@@ -156,23 +166,17 @@ func (s *saver) urgentWait() time.Duration {
 		return 0
 	case s.store.WriteInterval() == 0:
 		return min(wait, max(0, urgentShare*s.took-since))
-	case s.writer.Journaled():
+	case s.journaled:
 		return min(wait, max(0, urgentEntries-since))
 	}
 	return wait
 }
 
-// save writes doc.
-func (s *saver) save(ctx context.Context, doc *state.Document) error {
-	began := s.now()
-	if err := s.writer.Save(ctx, doc); err != nil {
-		return err
-	}
-	s.saved, s.last = doc, s.now()
-	s.took = s.last.Sub(began)
-	return nil
-}
-
 // Consolidate has nothing left in the store of how the state was written before it was
 // saved last: under another key, for one.
-func (s *Stepper) Consolidate(ctx context.Context) error { return s.saver.writer.Consolidate(ctx) }
+func (s *Stepper) Consolidate(ctx context.Context) error {
+	if err := s.saver.await(ctx); err != nil {
+		return err
+	}
+	return s.saver.writer.Consolidate(ctx)
+}

@@ -27,15 +27,12 @@ type Stepper struct {
 	observer       *Observer
 	exec           *executor
 	saver          *saver
-	jobRecords     *jobRecords
-	ledger         *ledger
-	requests       *requestLog
+	chores         chores
 	planner        incremental.Planner
 	last           *plan.Plan
 	outOfScope     []plan.Action  // of the last step, that the scope left out
 	observed       *plan.Observed // by the last step
 	desired        *schema.Desired
-	events         *Recorder       // nil: they are not kept
 	eventsNotedFor *state.Document // up to which events were noted
 	lastStepTime   time.Duration   // the last step
 	called         time.Time       // when a call to a provider ended last
@@ -80,10 +77,9 @@ func NewAfter(ctx context.Context, cfg Config, known *StateReader) (*Stepper, er
 	if err := records.load(ctx); err != nil {
 		return nil, err
 	}
-	return &Stepper{
+	s := &Stepper{
 		cfg:            cfg,
 		doc:            keepEnds(doc, records.known),
-		events:         events,
 		eventsNotedFor: doc,
 		observer:       &Observer{Store: cfg.Store, Providers: cfg.Providers, Now: cfg.Now, Patience: cfg.Patience, HostReasons: cfg.HostReasons, Live: cfg.Live},
 		exec: &executor{
@@ -93,10 +89,16 @@ func NewAfter(ctx context.Context, cfg Config, known *StateReader) (*Stepper, er
 			results:  make(chan result),
 			inFlight: map[string]plan.ActionVerb{}, failed: map[string]failedWrite{}, now: cfg.Now, abandoned: make(chan struct{}),
 		},
-		saver:      &saver{store: cfg.Store, writer: writer, now: cfg.Now},
-		jobRecords: records,
-		ledger:     &ledger{store: cfg.Store, epoch: cfg.Epoch, valid: cfg.Valid}, requests: newRequestLog(cfg.Store, cfg.Valid),
-	}, nil
+	}
+	s.saver = &saver{
+		store: cfg.Store, writer: writer, jobRecords: records, notices: cfg.Notices, valid: cfg.Valid, now: cfg.Now, failed: s.failed,
+		journaled: writer.Journaled(),
+	}
+	s.chores = chores{
+		beside: s.saver.savesBeside(), notices: cfg.Notices, events: events, requests: newRequestLog(cfg.Store, cfg.Valid),
+		ledger: &ledger{store: cfg.Store, epoch: cfg.Epoch, valid: cfg.Valid}, failed: s.failed,
+	}
+	return s, nil
 }
 
 // Document is the state as of the last step, the same until it changes. It is
@@ -170,10 +172,15 @@ func (s *Stepper) Step(ctx context.Context) (time.Duration, error) {
 	defer func() { s.lastStepTime = time.Since(began) }()
 	s.calls = 0
 	s.foldResults()
+	var timing Timing
+	var err error
+	if timing.Saved, err = s.saver.collect(); err != nil {
+		return 0, err
+	}
+	s.collectChores()
 	if err := s.refine(); err != nil {
 		return 0, err
 	}
-	var timing Timing
 	obs, err := s.observer.Observe(ctx, s.doc.Stack())
 	if err != nil {
 		return 0, err
@@ -190,16 +197,16 @@ func (s *Stepper) Step(ctx context.Context) (time.Duration, error) {
 	s.meterIfDue()
 	planned := time.Now()
 	timing.Plan, timing.Actions = planned.Sub(looked), len(p.Actions)
-	if s.saver.dirty(s.doc) && s.untilSave(p) == 0 {
-		if err := s.write(ctx); err != nil {
+	if s.saver.dirty(s.doc) && s.saver.running == nil && s.untilSave(p) == 0 {
+		if err := s.save(ctx, p.Actions, s.saver.mayGoOn()); err != nil {
 			return 0, err
 		}
-		timing.Save = time.Since(planned)
+		if s.saver.running == nil {
+			timing.Save = time.Since(planned)
+		}
 	}
 	s.startAll(ctx, p.Actions)
-	s.saveNotices(ctx)
-	s.keepEvents(ctx)
-	s.keepRequests(ctx)
+	s.doChores(ctx)
 	if s.cfg.OnStep != nil {
 		s.cfg.OnStep(p, before)
 	}
@@ -225,7 +232,7 @@ func (s *Stepper) Look(ctx context.Context) (time.Duration, error) {
 	s.last, s.observed, s.desired = p, obs, planner.Wanted()
 	if s.cfg.Notices != nil {
 		s.cfg.Notices.Note(p, s.doc, s.cfg.Now().UTC())
-		s.saveNotices(ctx)
+		s.failed(keepNotices(ctx, s.cfg.Notices))
 	}
 	if s.cfg.OnStep != nil {
 		s.cfg.OnStep(p, s.doc)
@@ -242,10 +249,7 @@ func (s *Stepper) untilSave(p *plan.Plan) time.Duration {
 }
 
 func (s *Stepper) startAll(ctx context.Context, actions []plan.Action) {
-	for _, a := range actions {
-		if a.AfterSave && s.saver.dirty(s.doc) {
-			continue // evidence may go once it is recorded
-		}
+	for _, a := range s.saver.release(s.doc, actions) {
 		if s.exec.start(ctx, a, s.observer.hosts[a.Slice.Name]) && !writes(a.Verb) {
 			s.calls++
 		}
@@ -321,6 +325,8 @@ func (s *Stepper) wait(ctx context.Context, d time.Duration, wake <-chan struct{
 			return
 		case <-wake:
 			return
+		case <-s.saver.ends():
+			return // the next step goes on with what waited for it
 		case r := <-s.exec.results:
 			s.fold(r)
 			if len(s.exec.inFlight) == 0 {
@@ -338,6 +344,9 @@ func (s *Stepper) wait(ctx context.Context, d time.Duration, wake <-chan struct{
 // is written. What is queued is not begun, and nothing can be started afterwards.
 func (s *Stepper) Drain(ctx context.Context) {
 	s.drainActions(ctx)
+	if s.saver.await(ctx) != nil || s.chores.await(ctx) != nil {
+		return
+	}
 	_ = s.saver.writer.Flush(ctx) // what it is of is saved; the next leader writes another one
 }
 
@@ -360,8 +369,12 @@ func (s *Stepper) Idle() bool { return len(s.exec.inFlight) == 0 }
 
 // Save writes the state if it changed, as soon as the store takes another write.
 func (s *Stepper) Save(ctx context.Context) error {
-	if s.events != nil {
-		_ = s.events.Save(ctx, s.cfg.Now(), true) // what happened is for people; the state is what counts
+	if err := s.saver.await(ctx); err != nil {
+		return err
+	}
+	if events := s.chores.events; events != nil && s.chores.await(ctx) == nil {
+		s.collectChores()
+		_ = events.Save(ctx, s.cfg.Now(), true) // what happened is for people; the state is what counts
 	}
 	if !s.saver.dirty(s.doc) {
 		return nil
@@ -369,26 +382,14 @@ func (s *Stepper) Save(ctx context.Context) error {
 	if d := min(s.saver.wait(), s.cfg.Store.WriteInterval()); d > 0 {
 		s.wait(ctx, d, nil) // who wakes it is heard afterwards
 	}
-	return s.write(ctx)
+	return s.save(ctx, nil, false)
 }
 
-// write asks the lease right before it writes: what came before may have taken
-// longer than the lease lasts, and then others speak for the stack.
-func (s *Stepper) write(ctx context.Context) error {
+// save saves the present state, with how much is used by now.
+func (s *Stepper) save(ctx context.Context, actions []plan.Action, goOn bool) error {
 	if err := s.cfg.Valid(); err != nil {
 		return err
 	}
 	s.meter()
-	if err := s.jobRecords.save(ctx, s.doc, s.saver.writer.JobChanges(s.doc)); err != nil {
-		return err
-	}
-	s.saveNotices(ctx)
-	if err := s.cfg.Valid(); err != nil {
-		return err
-	}
-	if err := s.saver.save(ctx, s.doc); err != nil {
-		return err
-	}
-	s.keepUsage(ctx)
-	return nil
+	return s.saver.save(ctx, s.doc, actions, goOn)
 }

@@ -110,7 +110,7 @@ func running(tb testing.TB, n int) (*swift, *apply.Stepper) {
 // step beside them, which are started again.
 func BenchmarkStep(b *testing.B) {
 	const rounds = 120
-	for _, n := range []int{1_000, 10_000, 25_000} {
+	for _, n := range []int{1_000, 10_000, 25_000, 100_000} {
 		w, s := running(b, n)
 		var mem runtime.MemStats
 		runtime.GC()

@@ -152,8 +152,10 @@ func (m *metrics) looked(t apply.Timing) {
 	m.lookTime.Observe(t.Observe.Seconds())
 	m.planTime.Observe(t.Plan.Seconds())
 	m.differing.Add(float64(t.Differing))
-	if t.Save > 0 {
-		m.saveTime.Observe(t.Save.Seconds())
+	for _, took := range []time.Duration{t.Save, t.Saved} {
+		if took > 0 {
+			m.saveTime.Observe(took.Seconds())
+		}
 	}
 }
 

@@ -125,7 +125,7 @@ func isWhole(d *reconcile.Reconciler, s *state.Slice, st *schema.SliceStatus) bo
 		st.Phase == schema.SliceDead || st.Phase == schema.SliceDeleting || len(d.Packed[s.Spec.Name]) > 0 {
 		return false
 	}
-	return !slices.ContainsFunc(d.Plan.Doubts, func(doubt plan.Doubt) bool { return doubt.Slice.Name == s.Spec.Name })
+	return !d.HasDoubt(s.Spec.Name)
 }
 
 // dropSteady takes in that a job is to be decided about again.

@@ -54,6 +54,16 @@ func sharedStack(slices int) schema.Desired {
 	return desired
 }
 
+// plainStack is jobs with a slice of eight hosts each, which share nothing.
+func plainStack(slices int) schema.Desired {
+	jobs := make([]schema.Job, slices)
+	for i := range jobs {
+		jobs[i] = newJob("work", instance(i), onTPU("v5litepod-32"), failures(schema.Unlimited), preemptions(schema.Unlimited))
+		jobs[i].Resources.Provider = schema.ProviderGCP
+	}
+	return zoned(configuration(jobs...), west)
+}
+
 // bench is a stack that runs in a world which is changed by hand.
 type bench struct {
 	planner Planner
@@ -122,6 +132,7 @@ func (b *bench) carryOut(p *plan.Plan) map[string]bool {
 			b.doc = b.planner.Folded(b.doc, a, nil, b.now)
 		case plan.ForgetSlice:
 			delete(obs.Assignments, name)
+			delete(obs.Hosts, name)
 		case plan.RepairSlice, plan.UpdateSlice:
 		}
 	}
@@ -154,7 +165,13 @@ func (b *bench) report(name string, change func(*plan.Host)) {
 // sharedBench is a shared stack all of whose jobs run that can.
 func sharedBench(tb testing.TB, n int) *bench {
 	tb.Helper()
-	b := &bench{doc: &state.Document{Lineage: testLineage, Desired: sharedStack(n)}, now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	return benchOf(tb, sharedStack(n))
+}
+
+// benchOf is a stack all of whose jobs run that can.
+func benchOf(tb testing.TB, desired schema.Desired) *bench {
+	tb.Helper()
+	b := &bench{doc: &state.Document{Lineage: testLineage, Desired: desired}, now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	b.obs = &plan.Observed{
 		Inventories: map[schema.ProviderName]schema.Inventory{schema.ProviderGCP: {}},
 		Assignments: map[string]plan.Assigned{}, Hosts: map[string][]plan.Host{},
@@ -172,7 +189,8 @@ func sharedBench(tb testing.TB, n int) *bench {
 
 // BenchmarkSharedStep is the processor time of a plan of 25,000 hosts in the cloud that share
 // reservations, groups, namespaces and budgets: with nothing new, with 25 failed tasks that are
-// started again, and with 2,500 of its slices preempted at once, until all run again.
+// started again, and with 2,500 of its slices preempted at once, until all run again. The slices of
+// as many jobs that share nothing are gone from the list at once, too.
 func BenchmarkSharedStep(b *testing.B) {
 	for _, n := range []int{400, 3125} {
 		b.Run(fmt.Sprintf("quiet/%d", n), func(b *testing.B) { measure(b, sharedBench(b, n), 40, nil) })
@@ -207,6 +225,21 @@ func BenchmarkSharedStep(b *testing.B) {
 					s.obs.Confirmations[st.Spec.Name] = plan.Confirmation{Answer: "found", Status: *st, ReadAt: s.now}
 				}
 				s.obs.Inventories[schema.ProviderGCP] = inv
+			})
+		})
+		b.Run(fmt.Sprintf("vanished/%d", n), func(b *testing.B) {
+			s := benchOf(b, plainStack(n*4/5))
+			gone := s.obs.Inventories[schema.ProviderGCP].Slices
+			measure(b, s, 40, func(round int, changed map[string]bool) {
+				switch round {
+				case 0:
+					s.obs.Inventories = map[schema.ProviderName]schema.Inventory{schema.ProviderGCP: {}}
+				case 4: // they were read directly
+					s.obs.Confirmations = map[string]plan.Confirmation{}
+					for i := range gone {
+						s.obs.Confirmations[gone[i].Spec.Name] = plan.Confirmation{Answer: "gone", ReadAt: s.now}
+					}
+				}
 			})
 		})
 	}

@@ -250,10 +250,23 @@ func (d *Evidence) IsUnsure(s *state.Slice) bool {
 	if check.Answer == AnswerGone || d.isRepeated(&check) {
 		return false
 	}
-	if !slices.ContainsFunc(d.Plan.Doubts, func(known plan.Doubt) bool { return known.Slice.Name == s.Spec.Name }) {
+	if !d.HasDoubt(s.Spec.Name) {
 		d.Plan.Doubts = append(d.Plan.Doubts, plan.Doubt{Slice: s.Spec, Kind: plan.DoubtComing, Open: true})
 	}
 	return true
+}
+
+// HasDoubt reports whether a slice is among the doubts of the plan. All slices may be asked for, and
+// all may be in doubt, so that those are looked up by name; their list only grows.
+func (d *Evidence) HasDoubt(slice string) bool {
+	for _, doubt := range d.Plan.Doubts[d.doubtsSeen:] {
+		if d.doubtNames == nil {
+			d.doubtNames = make(map[string]bool, len(d.Plan.Doubts))
+		}
+		d.doubtNames[doubt.Slice.Name] = true
+	}
+	d.doubtsSeen = len(d.Plan.Doubts)
+	return d.doubtNames[slice]
 }
 
 // isRepeated reports whether lists have said the same for long enough.

@@ -15,6 +15,8 @@ type Evidence struct {
 	ReadDirectly     map[string]bool           // slices of which a direct read reports whether they are there
 	UnrecordedPacked []schema.SliceSpec        // packed slices that are assigned to hosts and not recorded
 	seenPlacements   *placements               // made when first asked for
+	doubtNames       map[string]bool           // the slices of the first doubts of the plan, see HasDoubt
+	doubtsSeen       int                       // how many those are
 }
 
 // Host returns the report of host n of a slice, nil where there is none.

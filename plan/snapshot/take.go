@@ -52,6 +52,7 @@ func (s Snapshot) Draft() *Evidence {
 	}
 	e := *s.of
 	e.Draft = &d
+	e.doubtNames, e.doubtsSeen = nil, 0
 	e.Doubted, e.ReadDirectly = maps.Clone(e.Doubted), maps.Clone(e.ReadDirectly)
 	return &e
 }

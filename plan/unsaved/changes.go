@@ -1,0 +1,111 @@
+package unsaved
+
+import (
+	"reflect"
+
+	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+)
+
+// Changes are what of a state is not saved.
+type Changes struct {
+	saved, doc *state.Document
+	all        bool            // some of what is not looked at more closely
+	slices     map[string]bool // changed ones, those on which changed ones are, and those of changed jobs
+}
+
+// Since are the changes of a state since one that is saved.
+func Since(saved, doc *state.Document) *Changes {
+	c := &Changes{saved: saved, doc: doc, slices: map[string]bool{}}
+	c.all = saved.Revision != doc.Revision || !sameMap(saved.Resources, doc.Resources) || !sameMap(saved.Unmanaged, doc.Unmanaged)
+	if c.all {
+		return c
+	}
+	eachChange(saved.Slices, doc.Slices, func(name string, was, is *state.Slice) {
+		c.slice(name)
+		for _, s := range []*state.Slice{was, is} {
+			if s != nil {
+				c.slice(s.Spec.On)
+			}
+		}
+	})
+	ofJob := func(was, is *state.Job) {
+		c.job(was)
+		c.job(is)
+	}
+	eachChange(saved.Jobs, doc.Jobs, func(_ schema.Address, was, is *state.Job) { ofJob(was, is) })
+	eachChange(saved.Past, doc.Past, func(_ string, was, is *state.Job) { ofJob(was, is) })
+	return c
+}
+
+func sameMap[K comparable, V any](a, b map[K]V) bool {
+	return len(a)+len(b) == 0 || reflect.ValueOf(a).UnsafePointer() == reflect.ValueOf(b).UnsafePointer()
+}
+
+// eachChange calls a function with the elements that differ between two maps.
+func eachChange[K comparable, V any](was, is map[K]*V, changed func(key K, was, is *V)) {
+	if sameMap(was, is) {
+		return
+	}
+	kept := 0
+	for key, v := range is {
+		before, there := was[key]
+		if there {
+			kept++
+		}
+		if before != v {
+			changed(key, before, v)
+		}
+	}
+	if kept == len(was) {
+		return
+	}
+	for key, v := range was {
+		if _, there := is[key]; !there {
+			changed(key, v, nil)
+		}
+	}
+}
+
+func (c *Changes) slice(name string) {
+	if name == "" {
+		return
+	}
+	c.slices[name] = true
+	for _, doc := range []*state.Document{c.saved, c.doc} { // a packed task is on a slice of its own
+		if s := doc.Slices[name]; s != nil && s.Spec.On != "" {
+			c.slices[s.Spec.On] = true
+		}
+	}
+}
+
+func (c *Changes) job(j *state.Job) {
+	if j == nil {
+		return
+	}
+	for _, names := range [][]string{j.Slices, j.Staged} {
+		for _, name := range names {
+			c.slice(name)
+		}
+	}
+	for i := range j.Attempts {
+		for _, name := range j.Attempts[i].Slices {
+			c.slice(name)
+		}
+		for k := range j.Attempts[i].Tasks {
+			c.slice(j.Attempts[i].Tasks[k].Slice)
+		}
+	}
+}
+
+// Concern reports whether what is recorded of the slice of an action, of its owner, or of a job that has to do with the
+// slice, is not saved as it is now.
+func (c *Changes) Concern(a *plan.Action) bool {
+	return c.all || c.slices[a.Slice.Name] || c.saved.Jobs[a.Addr] != c.doc.Jobs[a.Addr]
+}
+
+// Same reports whether two plans ask for the same with two actions.
+func Same(a, b *plan.Action) bool {
+	return a.Verb == b.Verb && a.Addr == b.Addr && a.Slice == b.Slice && a.Object == b.Object && reflect.DeepEqual(a.Assignment, b.Assignment)
+}
