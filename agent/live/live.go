@@ -21,6 +21,7 @@ import (
 	"github.com/fray-ml/fray/clusterapi/dial"
 	"github.com/fray-ml/fray/clusterapi/hostlink"
 	"github.com/fray-ml/fray/clusterapi/token"
+	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
 )
 
@@ -41,7 +42,15 @@ type Config struct {
 	Stack func() string
 	// Belongs takes in the mark of the host's stack as the lease has it.
 	Belongs func(stack string)
-	Log     *slog.Logger
+	// Reach connects to another host of the slice by its report, for a token; nil: by the address
+	// and the certificate's fingerprint that the report states.
+	Reach func(of *state.HostReport, token dial.Token) (hostlink.Conn, error)
+	Log   *slog.Logger
+}
+
+// reach connects to the host of a report.
+func reach(of *state.HostReport, token dial.Token) (hostlink.Conn, error) {
+	return dial.Open(of.API, of.Fingerprint, token)
 }
 
 // Link is the connection of a machine.
@@ -60,6 +69,9 @@ const connectPatience = 5 * time.Second
 
 // Open returns a link, which connects while Run runs.
 func Open(cfg Config) *Link {
+	if cfg.Reach == nil {
+		cfg.Reach = reach
+	}
 	l := &Link{cfg: cfg}
 	l.client = hostlink.NewClient(hostlink.Config{Dial: l.dial, Relays: newRelays(l), Authorities: cfg.Authorities, Log: cfg.Log})
 	return l

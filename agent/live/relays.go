@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fray-ml/fray/clusterapi/dial"
 	"github.com/fray-ml/fray/clusterapi/hostlink"
 	"github.com/fray-ml/fray/clusterapi/token"
 	"github.com/fray-ml/fray/state"
@@ -81,7 +80,7 @@ func (r *relays) route(ctx context.Context, nth int) (*hostlink.Route, error) {
 		r.ended(nth, hostlink.Failed)
 		return nil, err
 	}
-	conn, err := dial.Open(report.API, report.Fingerprint, func(context.Context) (string, error) {
+	conn, err := r.link.cfg.Reach(&report, func(context.Context) (string, error) {
 		return r.link.vouch(r.link.cfg.Identity, callKey)
 	})
 	if err != nil {

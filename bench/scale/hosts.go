@@ -3,17 +3,17 @@ package scale
 import (
 	"context"
 	"crypto/ed25519"
+	"crypto/sha256"
 	"encoding/json"
 	"log/slog"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"time"
 
-	"google.golang.org/grpc"
-
+	"github.com/fray-ml/fray/agent/live"
 	"github.com/fray-ml/fray/clusterapi/dial"
 	"github.com/fray-ml/fray/clusterapi/hostlink"
-	"github.com/fray-ml/fray/clusterapi/token"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/sleep"
 	"github.com/fray-ml/fray/state"
@@ -47,6 +47,7 @@ type slice struct {
 // host is a simulated host. Its fields belong to the slice's mutex.
 type host struct {
 	link   *hostlink.Host
+	relay  *hostlink.Relay // by which others of its slice may speak
 	report state.HostReport
 	object state.Generation // of the assignment
 }
@@ -65,6 +66,7 @@ func (f *fleet) add(spec schema.SliceSpec) *slice {
 	for n := range spec.Hosts {
 		s.hosts = append(s.hosts, &host{report: state.HostReport{
 			Slice: spec.Name, Host: n, Boot: "b", Seq: 1, Address: "127.0.0.1", CoordinatorPort: 1, MegascalePort: 2, SigningKey: f.public,
+			API: "127.0.0.1:3", Fingerprint: strings.Repeat("ab", sha256.Size),
 		}})
 	}
 	return s
@@ -144,48 +146,49 @@ func (s *slice) die(ctx context.Context, n int) {
 	go func() { _ = s.writeHost(ctx, s.fleet.put, n) }()
 }
 
-// mint makes the token of a host.
-func (s *slice) mint(n int, now time.Time) (string, error) {
-	signer, err := token.NewSigner(s.fleet.private, s.fleet.stack, token.ID{Role: token.RoleHost, Slice: s.spec.Name, Host: n})
-	if err != nil {
-		return "", err
-	}
-	return signer.Mint(token.Claims{Subject: token.SubjectHost, Expires: now.Add(5 * time.Minute)})
+// box is what a simulated host has of its assignment.
+type box struct {
+	ctx   context.Context // of the fleet
+	slice *slice
+	host  int
 }
 
-// leader is a connection that does not wait for a controller.
-type leader struct{ *dial.Following }
+var _ live.Mailbox = box{}
 
-// NewStream begins a stream if a controller leads.
-func (l leader) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-	return l.Following.NewStream(dial.NoWait(ctx), desc, method, opts...)
+// Known is the generation of the assignment that the host has.
+func (b box) Known() store.Generation {
+	b.slice.mu.Lock()
+	defer b.slice.mu.Unlock()
+	return b.slice.hosts[b.host].object
 }
 
-// connect begins to keep the stream of a slice and its heartbeats, until ctx ends.
+// Push has the host obey.
+func (b box) Push(object store.Generation, data []byte) {
+	go b.slice.assigned(b.ctx, b.host, object, data)
+}
+
+// connect begins to keep the links of a slice and its heartbeats, until ctx ends. They are those
+// of agents, but that a host reaches another one of its slice within this process: what that
+// costs is no cost of the controller's.
 func (s *slice) connect(ctx context.Context) {
-	c := hostlink.NewClient(hostlink.Config{Log: slog.New(slog.DiscardHandler), Dial: func(context.Context) (hostlink.Conn, error) {
-		return leader{dial.Follow(dial.FollowConfig{
-			Store: s.fleet.store, Patience: 5 * time.Second, Recheck: time.Hour,
-			Token: func(_ context.Context, now time.Time) (string, error) { return s.mint(0, now) },
-		})}, nil
-	}})
-	for n, h := range s.hosts {
-		cfg := hostlink.HostConfig{Slice: s.spec.Name, Host: n,
-			Assignment: func() state.Generation { s.mu.Lock(); defer s.mu.Unlock(); return h.object },
-			Assigned: func(object state.Generation, data []byte) {
-				go s.assigned(ctx, n, object, data)
+	for n := range s.hosts {
+		h, who := s.hosts[n], live.Identity{Slice: s.spec.Name, Host: n, Key: s.fleet.private}
+		link := live.Open(live.Config{
+			Store: s.fleet.store, Identity: who, Log: slog.New(slog.DiscardHandler),
+			Stack: func() string { return s.fleet.stack },
+			Reach: func(of *state.HostReport, _ dial.Token) (hostlink.Conn, error) {
+				return within{s.hosts[of.Host].relay}, nil
 			},
-		}
-		if n > 0 {
-			cfg.Token = func() (string, error) { return s.mint(n, time.Now()) }
-		}
-		h.link = c.Host(cfg)
-		go s.beat(ctx, n)
+		})
+		h.relay, h.link = link.Relay(), link.Host(who, box{ctx, s, n})
+		defer func() {
+			go s.beat(ctx, n)
+			go func() {
+				sleep.For(ctx, rand.N(min(connecting, time.Duration(len(s.fleet.slices))*10*time.Millisecond)))
+				link.Run(ctx)
+			}()
+		}()
 	}
-	go func() {
-		sleep.For(ctx, rand.N(min(connecting, time.Duration(len(s.fleet.slices))*10*time.Millisecond)))
-		c.Run(ctx)
-	}()
 }
 
 // connecting is the time over which streams begin at first, as those of hosts do that have
@@ -226,7 +229,7 @@ func (s *slice) beat(ctx context.Context, n int) {
 			written = time.Now()
 			_ = s.writeHost(ctx, s.fleet.put, n)
 		}
-		if !sleep.For(ctx, h.link.Heartbeat()) {
+		if !sleep.For(ctx, h.link.Beat()) {
 			return
 		}
 	}

@@ -1,0 +1,142 @@
+package scale
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/fray-ml/fray/clusterapi"
+	"github.com/fray-ml/fray/clusterapi/hostlink"
+)
+
+// within is a connection to a relay in this process.
+type within struct{ relay *hostlink.Relay }
+
+var _ hostlink.Conn = within{}
+
+// Invoke is not served by relays.
+func (within) Invoke(context.Context, string, any, any, ...grpc.CallOption) error {
+	return status.Error(codes.Unimplemented, "a relay has streams alone")
+}
+
+// Close has nothing to end: a stream ends with its context.
+func (within) Close() error { return nil }
+
+// buffered is how many messages of a stream wait in either direction.
+const buffered = 4
+
+// NewStream begins a stream that the relay serves.
+func (w within) NewStream(ctx context.Context, _ *grpc.StreamDesc, _ string, _ ...grpc.CallOption) (grpc.ClientStream, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	s := &stream{
+		ctx: ctx, header: make(chan metadata.MD, 1),
+		up: make(chan []*clusterapi.HostMessage, buffered), down: make(chan []*clusterapi.ControllerMessage, buffered),
+	}
+	go func() {
+		err := w.relay.Connect(&grpc.GenericServerStream[clusterapi.HostMessages, clusterapi.ControllerMessages]{ServerStream: serverEnd{stream: s}})
+		if err == nil {
+			err = io.EOF
+		}
+		cancel(err)
+	}()
+	return clientEnd{stream: s}, nil
+}
+
+// stream is a stream between two ends in this process. It hands messages over, uncopied.
+type stream struct {
+	ctx    context.Context
+	header chan metadata.MD
+	up     chan []*clusterapi.HostMessage
+	down   chan []*clusterapi.ControllerMessage
+}
+
+// ended is how the stream did.
+func (s *stream) ended() error {
+	err := context.Cause(s.ctx)
+	if errors.Is(err, context.Canceled) {
+		return status.FromContextError(err).Err()
+	}
+	return err
+}
+
+// Context ends with the stream.
+func (s *stream) Context() context.Context { return s.ctx }
+
+// clientEnd is the end of a host behind the relay.
+type clientEnd struct {
+	*stream
+	grpc.ClientStream // what is not called
+}
+
+// Context ends with the stream.
+func (c clientEnd) Context() context.Context { return c.ctx }
+
+// Header waits for the relay's.
+func (c clientEnd) Header() (metadata.MD, error) {
+	select {
+	case md := <-c.header:
+		return md, nil
+	case <-c.ctx.Done():
+		return nil, c.ended()
+	}
+}
+
+// SendMsg sends to the relay.
+func (c clientEnd) SendMsg(m any) error {
+	select {
+	case c.up <- m.(*clusterapi.HostMessages).Messages:
+		return nil
+	case <-c.ctx.Done():
+		return io.EOF // RecvMsg returns why
+	}
+}
+
+// RecvMsg waits for a message of the relay.
+func (c clientEnd) RecvMsg(m any) error {
+	select {
+	case m.(*clusterapi.ControllerMessages).Messages = <-c.down:
+		return nil
+	case <-c.ctx.Done():
+		return c.ended()
+	}
+}
+
+// serverEnd is that of the relay.
+type serverEnd struct {
+	*stream
+	grpc.ServerStream // what is not called
+}
+
+// Context ends with the stream.
+func (s serverEnd) Context() context.Context { return s.ctx }
+
+// SendHeader is called once.
+func (s serverEnd) SendHeader(md metadata.MD) error {
+	s.header <- md
+	return nil
+}
+
+// SendMsg sends to the host.
+func (s serverEnd) SendMsg(m any) error {
+	select {
+	case s.down <- m.(*clusterapi.ControllerMessages).Messages:
+		return nil
+	case <-s.ctx.Done():
+		return s.ended()
+	}
+}
+
+// RecvMsg waits for a message of the host.
+func (s serverEnd) RecvMsg(m any) error {
+	select {
+	case m.(*clusterapi.HostMessages).Messages = <-s.up:
+		return nil
+	case <-s.ctx.Done():
+		return s.ended()
+	}
+}
