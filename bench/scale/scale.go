@@ -34,6 +34,7 @@ const (
 	// slicesAge is more than a slice must live for its end to say nothing of its zone.
 	slicesAge = 24 * time.Hour
 	poll      = 50 * time.Millisecond
+	sayPace   = 5 * time.Second
 )
 
 // Bench is what is measured, and with how many.
@@ -42,6 +43,8 @@ type Bench struct {
 	Deaths int
 	Quiet  time.Duration
 	Settle time.Duration // between two of what is measured
+	// Profiles is a directory for profiles of this process; "": none are written.
+	Profiles string
 	// Start makes the process of a controller over the bucket at an address.
 	Start func(ctx context.Context, url string) *exec.Cmd
 	Log   io.Writer
@@ -107,6 +110,11 @@ func (p *process) end() {
 func (b Bench) Measure(ctx context.Context) (r Result, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	own := profiling{dir: b.Profiles}
+	if err := own.next(); err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, own.end()) }()
 	bucket, err := newService()
 	if err != nil {
 		return r, err
@@ -143,7 +151,7 @@ func (b Bench) Measure(ctx context.Context) (r Result, err error) {
 	for _, s := range f.slices {
 		s.connect(ctx)
 	}
-	if err := f.connected(ctx); err != nil {
+	if err := b.connected(ctx, f); err != nil {
 		_, profileErr := first.ask(profile)
 		return r, errors.Join(err, profileErr)
 	}
@@ -152,12 +160,18 @@ func (b Bench) Measure(ctx context.Context) (r Result, err error) {
 	if _, err := first.ask(profile); err != nil {
 		return r, err
 	}
+	if err := own.next(); err != nil {
+		return r, err
+	}
 	if err := b.quiet(ctx, bucket, first, &r); err != nil {
 		return r, err
 	}
 	b.say("quiet %.1f%% of a core, peak %d, per host-hour %.0f writes, %.1f lists, %.1f reads", 100*r.Quiet, r.QuietPeak, r.Writes, r.Lists, r.Reads)
 	connected, err := first.ask(profile)
 	if err != nil {
+		return r, err
+	}
+	if err := own.next(); err != nil {
 		return r, err
 	}
 	for i := range b.Deaths {
@@ -222,8 +236,12 @@ func leads(ctx context.Context, s store.Store) error {
 }
 
 // connected waits until all hosts are acknowledged.
-func (f *fleet) connected(ctx context.Context) error {
-	for began := time.Now(); f.live() < f.hosts(); {
+func (b Bench) connected(ctx context.Context, f *fleet) error {
+	for began, said := time.Now(), time.Now(); f.live() < f.hosts(); {
+		if time.Since(said) > sayPace {
+			said = time.Now()
+			b.say("%d hosts are live after %s, %d speak through relays", f.live(), time.Since(began).Round(time.Second), relayed.Load())
+		}
 		if time.Since(began) > patience {
 			return fmt.Errorf("%d hosts are live: %w", f.live(), errPatience)
 		}
@@ -278,7 +296,7 @@ func (b Bench) takeover(ctx context.Context, f *fleet, first *process, r *Result
 	}
 	r.First = took
 	sleep.For(ctx, max(0, lapsed-time.Since(began)))
-	err = f.connected(ctx)
+	err = b.connected(ctx, f)
 	r.Back = time.Since(began)
 	return err
 }

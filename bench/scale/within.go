@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"sync/atomic"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -27,6 +28,9 @@ func (within) Invoke(context.Context, string, any, any, ...grpc.CallOption) erro
 // Close has nothing to end: a stream ends with its context.
 func (within) Close() error { return nil }
 
+// relayed is how many hosts hold streams to relays.
+var relayed atomic.Int64
+
 // buffered is how many messages of a stream wait in either direction.
 const buffered = 4
 
@@ -38,6 +42,8 @@ func (w within) NewStream(ctx context.Context, _ *grpc.StreamDesc, _ string, _ .
 		up: make(chan []*clusterapi.HostMessage, buffered), down: make(chan []*clusterapi.ControllerMessage, buffered),
 	}
 	go func() {
+		relayed.Add(1)
+		defer relayed.Add(-1)
 		err := w.relay.Connect(&grpc.GenericServerStream[clusterapi.HostMessages, clusterapi.ControllerMessages]{ServerStream: serverEnd{stream: s}})
 		if err == nil {
 			err = io.EOF
