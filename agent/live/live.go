@@ -21,7 +21,6 @@ import (
 	"github.com/fray-ml/fray/clusterapi/dial"
 	"github.com/fray-ml/fray/clusterapi/hostlink"
 	"github.com/fray-ml/fray/clusterapi/token"
-	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
 )
 
@@ -42,15 +41,9 @@ type Config struct {
 	Stack func() string
 	// Belongs takes in the mark of the host's stack as the lease has it.
 	Belongs func(stack string)
-	// Reach connects to another host of the slice by its report, for a token; nil: by the address
-	// and the certificate's fingerprint that the report states.
-	Reach func(of *state.HostReport, token dial.Token) (hostlink.Conn, error)
-	Log   *slog.Logger
-}
-
-// reach connects to the host of a report.
-func reach(of *state.HostReport, token dial.Token) (hostlink.Conn, error) {
-	return dial.Open(of.API, of.Fingerprint, token)
+	// Connect connects to the controller and to other hosts of the slice; nil: [dial.Connect].
+	Connect dial.Connector
+	Log     *slog.Logger
 }
 
 // Link is the connection of a machine.
@@ -69,8 +62,8 @@ const connectPatience = 5 * time.Second
 
 // Open returns a link, which connects while Run runs.
 func Open(cfg Config) *Link {
-	if cfg.Reach == nil {
-		cfg.Reach = reach
+	if cfg.Connect == nil {
+		cfg.Connect = dial.Connect
 	}
 	l := &Link{cfg: cfg}
 	l.client = hostlink.NewClient(hostlink.Config{Dial: l.dial, Relays: newRelays(l), Authorities: cfg.Authorities, Log: cfg.Log})
@@ -157,7 +150,8 @@ func (l *Link) dial(ctx context.Context) (hostlink.Conn, error) {
 		l.belongs(lease.Stack)
 	}
 	return leader{dial.Follow(dial.FollowConfig{
-		Store: l.cfg.Store, Patience: connectPatience, Recheck: time.Hour, // a stream that hangs is found out without
+		Store: l.cfg.Store, Connect: l.cfg.Connect,
+		Patience: connectPatience, Recheck: time.Hour, // a stream that hangs is found out without
 		Token: func(_ context.Context, now time.Time) (string, error) { return l.mint(l.cfg.Identity, now) },
 	})}, nil
 }

@@ -81,7 +81,7 @@ func (r *relays) route(ctx context.Context, nth int) (*hostlink.Route, error) {
 		r.ended(nth, hostlink.Failed)
 		return nil, err
 	}
-	conn, err := r.link.cfg.Reach(&report, func(context.Context) (string, error) {
+	conn, err := r.link.cfg.Connect(report.API, report.Fingerprint, func(context.Context) (string, error) {
 		return r.link.vouch(r.link.cfg.Identity, callKey)
 	})
 	if err != nil {

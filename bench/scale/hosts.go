@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"strings"
@@ -31,6 +32,7 @@ type fleet struct {
 	public  ed25519.PublicKey  // all hosts have the same key
 	private ed25519.PrivateKey // likewise
 	slices  []*slice
+	relays  map[string]*hostlink.Relay // of hosts, by their addresses
 }
 
 // slice is the hosts of one slice; its first speaks for all of them.
@@ -46,8 +48,8 @@ type slice struct {
 
 // host is a simulated host. Its fields belong to the slice's mutex.
 type host struct {
+	open   *live.Link
 	link   *hostlink.Host
-	relay  *hostlink.Relay // by which others of its slice may speak
 	report state.HostReport
 	object state.Generation // of the assignment
 }
@@ -57,7 +59,7 @@ type putter func(ctx context.Context, key string, data []byte) (store.Generation
 
 func newFleet(s store.Store, put putter) (*fleet, error) {
 	public, private, err := ed25519.GenerateKey(nil)
-	return &fleet{store: s, put: put, public: public, private: private}, err
+	return &fleet{store: s, put: put, public: public, private: private, relays: map[string]*hostlink.Relay{}}, err
 }
 
 // add makes the hosts of a slice, which report to the store.
@@ -66,7 +68,7 @@ func (f *fleet) add(spec schema.SliceSpec) *slice {
 	for n := range spec.Hosts {
 		s.hosts = append(s.hosts, &host{report: state.HostReport{
 			Slice: spec.Name, Host: n, Boot: "b", Seq: 1, Address: "127.0.0.1", CoordinatorPort: 1, MegascalePort: 2, SigningKey: f.public,
-			API: "127.0.0.1:3", Fingerprint: strings.Repeat("ab", sha256.Size),
+			API: fmt.Sprintf("%s/%d", spec.Name, n), Fingerprint: strings.Repeat("ab", sha256.Size),
 		}})
 	}
 	return s
@@ -167,26 +169,34 @@ func (b box) Push(object store.Generation, data []byte) {
 	go b.slice.assigned(b.ctx, b.host, object, data)
 }
 
-// connect begins to keep the links of a slice and its heartbeats, until ctx ends. They are those
-// of agents, but that a host reaches another one of its slice within this process: what that
-// costs is no cost of the controller's.
-func (s *slice) connect(ctx context.Context) {
-	for n := range s.hosts {
-		h, who := s.hosts[n], live.Identity{Slice: s.spec.Name, Host: n, Key: s.fleet.private}
-		link := live.Open(live.Config{
-			Store: s.fleet.store, Identity: who, Log: slog.New(slog.DiscardHandler),
-			Stack: func() string { return s.fleet.stack },
-			Reach: func(of *state.HostReport, _ dial.Token) (hostlink.Conn, error) {
-				return within{s.hosts[of.Host].relay}, nil
-			},
+// connect connects to another host within this process: what that costs is no cost of the
+// controller's, to which hosts connect as agents do.
+func (f *fleet) connect(address, fingerprint string, token dial.Token) (dial.Conn, error) {
+	if to := f.relays[address]; to != nil {
+		return within{to}, nil
+	}
+	return dial.Connect(address, fingerprint, token)
+}
+
+// link makes the links of a slice's hosts, which are those of agents.
+func (s *slice) link(ctx context.Context) {
+	for n, h := range s.hosts {
+		h.open = live.Open(live.Config{
+			Store: s.fleet.store, Identity: live.Identity{Slice: s.spec.Name, Host: n, Key: s.fleet.private},
+			Stack: func() string { return s.fleet.stack }, Connect: s.fleet.connect, Log: slog.New(slog.DiscardHandler),
 		})
-		h.relay, h.link = link.Relay(), link.Host(who, box{ctx, s, n})
-		defer func() {
-			go s.beat(ctx, n)
-			go func() {
-				sleep.For(ctx, rand.N(min(connecting, time.Duration(len(s.fleet.slices))*10*time.Millisecond)))
-				link.Run(ctx)
-			}()
+		h.link = h.open.Host(live.Identity{Slice: s.spec.Name, Host: n, Key: s.fleet.private}, box{ctx, s, n})
+		s.fleet.relays[h.report.API] = h.open.Relay()
+	}
+}
+
+// connect begins to keep the links of a slice and its heartbeats, until ctx ends.
+func (s *slice) connect(ctx context.Context) {
+	for n, h := range s.hosts {
+		go s.beat(ctx, n)
+		go func() {
+			sleep.For(ctx, rand.N(min(connecting, time.Duration(len(s.fleet.slices))*10*time.Millisecond)))
+			h.open.Run(ctx)
 		}()
 	}
 }

@@ -149,6 +149,9 @@ func (b Bench) Measure(ctx context.Context) (r Result, err error) {
 	}
 	began = time.Now()
 	for _, s := range f.slices {
+		s.link(ctx)
+	}
+	for _, s := range f.slices {
 		s.connect(ctx)
 	}
 	if err := b.connected(ctx, f); err != nil {

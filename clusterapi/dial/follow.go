@@ -26,6 +26,8 @@ type FollowConfig struct {
 	// Recheck is how often to read the lease while calls wait for an answer;
 	// 0: 5 s.
 	Recheck time.Duration
+	// Connect connects to a controller; nil: [Connect].
+	Connect Connector
 }
 
 const (
@@ -68,7 +70,7 @@ var _ grpc.ClientConnInterface = (*Following)(nil)
 type leader struct {
 	lease   store.Lease
 	sighted time.Time // when lease was read first
-	conn    *grpc.ClientConn
+	conn    Conn
 	calls   int
 	retired bool
 }
@@ -83,6 +85,9 @@ type leaseRead struct {
 func Follow(cfg FollowConfig) *Following {
 	if cfg.Patience == 0 {
 		cfg.Patience = defaultPatience
+	}
+	if cfg.Connect == nil {
+		cfg.Connect = Connect
 	}
 	if cfg.Recheck == 0 {
 		cfg.Recheck = defaultRecheck
@@ -283,7 +288,9 @@ func (f *Following) adoptLocked(lease store.Lease) error {
 	old := f.leader
 	if old != nil && old.lease.ControllerAddress == lease.ControllerAddress &&
 		old.lease.ControllerFingerprint == lease.ControllerFingerprint {
-		old.conn.ResetConnectBackoff()
+		if c, ok := old.conn.(interface{ ResetConnectBackoff() }); ok {
+			c.ResetConnectBackoff()
+		}
 		if lease.Nonce != old.lease.Nonce {
 			old.sighted = time.Now()
 		}
@@ -291,7 +298,7 @@ func (f *Following) adoptLocked(lease store.Lease) error {
 		return nil
 	}
 	next := &leader{lease: lease, sighted: time.Now()}
-	conn, err := Open(lease.ControllerAddress, lease.ControllerFingerprint, f.token(next))
+	conn, err := f.cfg.Connect(lease.ControllerAddress, lease.ControllerFingerprint, f.token(next))
 	if err != nil {
 		return err
 	}
