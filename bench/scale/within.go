@@ -12,17 +12,17 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/fray-ml/fray/clusterapi"
-	"github.com/fray-ml/fray/clusterapi/hostlink"
+	"github.com/fray-ml/fray/clusterapi/dial"
 )
 
-// within is a connection to a relay in this process.
-type within struct{ relay *hostlink.Relay }
+// within is a connection to what serves hosts in this process.
+type within struct{ to clusterapi.HostsServer }
 
-var _ hostlink.Conn = within{}
+var _ dial.Conn = within{}
 
-// Invoke is not served by relays.
+// Invoke is not served.
 func (within) Invoke(context.Context, string, any, any, ...grpc.CallOption) error {
-	return status.Error(codes.Unimplemented, "a relay has streams alone")
+	return status.Error(codes.Unimplemented, "hosts have streams alone")
 }
 
 // Close has nothing to end: a stream ends with its context.
@@ -34,17 +34,17 @@ var relayed atomic.Int64
 // buffered is how many messages of a stream wait in either direction.
 const buffered = 4
 
-// NewStream begins a stream that the relay serves.
+// NewStream begins a stream.
 func (w within) NewStream(ctx context.Context, _ *grpc.StreamDesc, _ string, _ ...grpc.CallOption) (grpc.ClientStream, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	s := &stream{
 		ctx: ctx, header: make(chan metadata.MD, 1),
-		up: make(chan []*clusterapi.HostMessage, buffered), down: make(chan []*clusterapi.ControllerMessage, buffered),
+		up: make(chan *clusterapi.HostMessages, buffered), down: make(chan *clusterapi.ControllerMessages, buffered),
 	}
 	go func() {
 		relayed.Add(1)
 		defer relayed.Add(-1)
-		err := w.relay.Connect(&grpc.GenericServerStream[clusterapi.HostMessages, clusterapi.ControllerMessages]{ServerStream: serverEnd{stream: s}})
+		err := w.to.Connect(&grpc.GenericServerStream[clusterapi.HostMessages, clusterapi.ControllerMessages]{ServerStream: serverEnd{stream: s}})
 		if err == nil {
 			err = io.EOF
 		}
@@ -57,8 +57,8 @@ func (w within) NewStream(ctx context.Context, _ *grpc.StreamDesc, _ string, _ .
 type stream struct {
 	ctx    context.Context
 	header chan metadata.MD
-	up     chan []*clusterapi.HostMessage
-	down   chan []*clusterapi.ControllerMessage
+	up     chan *clusterapi.HostMessages
+	down   chan *clusterapi.ControllerMessages
 }
 
 // ended is how the stream did.
@@ -73,7 +73,7 @@ func (s *stream) ended() error {
 // Context ends with the stream.
 func (s *stream) Context() context.Context { return s.ctx }
 
-// clientEnd is the end of a host behind the relay.
+// clientEnd is the end of a host.
 type clientEnd struct {
 	*stream
 	grpc.ClientStream // what is not called
@@ -82,7 +82,7 @@ type clientEnd struct {
 // Context ends with the stream.
 func (c clientEnd) Context() context.Context { return c.ctx }
 
-// Header waits for the relay's.
+// Header waits for that of what serves.
 func (c clientEnd) Header() (metadata.MD, error) {
 	select {
 	case md := <-c.header:
@@ -92,27 +92,29 @@ func (c clientEnd) Header() (metadata.MD, error) {
 	}
 }
 
-// SendMsg sends to the relay.
+// SendMsg sends to what serves.
 func (c clientEnd) SendMsg(m any) error {
 	select {
-	case c.up <- m.(*clusterapi.HostMessages).Messages:
+	case c.up <- m.(*clusterapi.HostMessages):
 		return nil
 	case <-c.ctx.Done():
 		return io.EOF // RecvMsg returns why
 	}
 }
 
-// RecvMsg waits for a message of the relay.
+// RecvMsg waits for a message to the host.
 func (c clientEnd) RecvMsg(m any) error {
 	select {
-	case m.(*clusterapi.ControllerMessages).Messages = <-c.down:
+	case got := <-c.down:
+		to := m.(*clusterapi.ControllerMessages)
+		to.Messages, to.Authorities = got.GetMessages(), got.GetAuthorities()
 		return nil
 	case <-c.ctx.Done():
 		return c.ended()
 	}
 }
 
-// serverEnd is that of the relay.
+// serverEnd is that of what serves.
 type serverEnd struct {
 	*stream
 	grpc.ServerStream // what is not called
@@ -130,7 +132,7 @@ func (s serverEnd) SendHeader(md metadata.MD) error {
 // SendMsg sends to the host.
 func (s serverEnd) SendMsg(m any) error {
 	select {
-	case s.down <- m.(*clusterapi.ControllerMessages).Messages:
+	case s.down <- m.(*clusterapi.ControllerMessages):
 		return nil
 	case <-s.ctx.Done():
 		return s.ended()
@@ -140,7 +142,8 @@ func (s serverEnd) SendMsg(m any) error {
 // RecvMsg waits for a message of the host.
 func (s serverEnd) RecvMsg(m any) error {
 	select {
-	case m.(*clusterapi.HostMessages).Messages = <-s.up:
+	case got := <-s.up:
+		m.(*clusterapi.HostMessages).Messages = got.GetMessages()
 		return nil
 	case <-s.ctx.Done():
 		return s.ended()
