@@ -166,7 +166,7 @@ func (s *services) readRoster(ctx context.Context, in store.Store) {
 }
 
 // rosterPatience is how long that may take.
-const rosterPatience = 2 * time.Second
+const rosterPatience = 5 * time.Second
 
 // authoritiesPace is how often a controller looks for hosts which authorities certify actors.
 const authoritiesPace = 2 * time.Second

@@ -195,15 +195,15 @@ func (s *slice) connect(ctx context.Context) {
 	for n, h := range s.hosts {
 		go s.beat(ctx, n)
 		go func() {
-			sleep.For(ctx, rand.N(min(connecting, time.Duration(len(s.fleet.slices))*10*time.Millisecond)))
+			sleep.For(ctx, rand.N(time.Duration(len(s.fleet.slices))*connecting))
 			h.open.Run(ctx)
 		}()
 	}
 }
 
-// connecting is the time over which streams begin at first, as those of hosts do that have
-// tried for long.
-const connecting = 8 * time.Second
+// connecting is the time in which the streams of a slice begin at first. How many come at a time
+// after a takeover is up to them and the controller.
+const connecting = 20 * time.Millisecond
 
 // assigned has a host obey and report.
 func (s *slice) assigned(ctx context.Context, n int, object state.Generation, data []byte) {

@@ -1,8 +1,12 @@
-// Package scale measures a controller with many simulated hosts, which hold real streams to
-// it over the loopback, and whose bucket is emulated with latencies.
+// Package scale measures a controller with many simulated hosts, whose bucket is emulated with
+// latencies. They are the agent's links: of a slice of eight the first speaks for the others, and
+// holds a real stream to the controller over the loopback, with TLS.
 //
-// The controller is a process of its own (Control). The hosts and the bucket are in the
-// process that measures. Start with Measure.
+// The controller is a process of its own (Control). The hosts and the bucket are in the process
+// that measures, and share the cores with it, so some of what only hosts would pay is left out: a
+// host reaches its relay without TLS and gRPC (within.go), many reads of the lease are one
+// (bucket.go), and what machines do but report and obey. The stack is seeded as a controller
+// leaves it that has led before. Start with Measure.
 package scale
 
 import (

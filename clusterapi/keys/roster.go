@@ -24,7 +24,7 @@ const RosterKey = "hostkeys.json"
 const (
 	// rosterLife is how long the roster of the controller before counts in a term: that long a key
 	// that was removed from the store goes on to count, as one that was read before does.
-	rosterLife = life
+	rosterLife = 2 * time.Minute
 	rosterPace = time.Minute
 	// fewHosts are looked up sooner than a roster is of use.
 	fewHosts = 64
