@@ -193,6 +193,7 @@ func (w *world) run(lasts, patience time.Duration) {
 		w.t.Errorf("%s after all faults: %s", patience, why)
 	}
 	w.t.Logf("as desired %s after the last fault", time.Since(calm).Round(time.Second))
+	w.probe()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, what := range w.wrong {
@@ -200,6 +201,36 @@ func (w *world) run(lasts, patience time.Duration) {
 	}
 	for _, what := range slices.Sorted(maps.Keys(w.tally)) {
 		w.t.Logf("%7d %s", w.tally[what], what)
+	}
+}
+
+// Times of a stack in which nothing fails: it stays as it is, and a task that fails is seen.
+const (
+	stays     = 10 * time.Minute
+	restarted = time.Minute
+)
+
+// probe sees that nothing happens where nothing fails, and that one failure of each job is
+// answered by one more attempt, soon.
+func (w *world) probe() {
+	count := func() int {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.tally["task started"]
+	}
+	before := count()
+	time.Sleep(stays)
+	synctest.Wait()
+	if got := count(); got != before {
+		w.t.Errorf("%d tasks were started while nothing failed", got-before)
+	}
+	for _, m := range w.cloud.ready() {
+		m.any().failTask()
+	}
+	time.Sleep(restarted)
+	synctest.Wait()
+	if why := w.discrepancy(); why != "" || count() != before+w.jobs*Hosts {
+		w.t.Errorf("%s after a task of each job failed, %d tasks have started, want %d: %s", restarted, count()-before, w.jobs*Hosts, why)
 	}
 }
 
