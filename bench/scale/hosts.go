@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/fray-ml/fray/agent/live"
@@ -33,6 +34,7 @@ type fleet struct {
 	private ed25519.PrivateKey // likewise
 	slices  []*slice
 	relays  map[string]*hostlink.Relay // of hosts, by their addresses
+	relayed atomic.Int64               // hosts that hold streams to them
 }
 
 // slice is the hosts of one slice; its first speaks for all of them.
@@ -173,7 +175,7 @@ func (b box) Push(object store.Generation, data []byte) {
 // controller's, to which hosts connect as agents do.
 func (f *fleet) connect(address, fingerprint string, token dial.Token) (dial.Conn, error) {
 	if to := f.relays[address]; to != nil {
-		return within{to}, nil
+		return within{to, &f.relayed}, nil
 	}
 	return dial.Connect(address, fingerprint, token)
 }

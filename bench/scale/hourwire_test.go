@@ -116,7 +116,7 @@ func (l *line) NewStream(ctx context.Context, desc *grpc.StreamDesc, method stri
 		defer l.wire.mu.Unlock()
 		delete(l.wire.streams, o)
 	})
-	return within{admitted{line: l, to: to, token: token, cancel: cancel}}.NewStream(ctx, desc, method, opts...)
+	return within{to: admitted{line: l, to: to, token: token, cancel: cancel}}.NewStream(ctx, desc, method, opts...)
 }
 
 func (l *line) reached() bool {

@@ -251,7 +251,7 @@ func (b Bench) connected(ctx context.Context, f *fleet) error {
 	for began, said := time.Now(), time.Now(); f.live() < f.hosts(); {
 		if time.Since(said) > sayPace {
 			said = time.Now()
-			b.say("%d hosts are live after %s, %d speak through relays", f.live(), time.Since(began).Round(time.Second), relayed.Load())
+			b.say("%d hosts are live after %s, %d speak through relays", f.live(), time.Since(began).Round(time.Second), f.relayed.Load())
 		}
 		if time.Since(began) > patience {
 			return fmt.Errorf("%d hosts are live: %w", f.live(), errPatience)

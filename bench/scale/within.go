@@ -16,7 +16,10 @@ import (
 )
 
 // within is a connection to what serves hosts in this process.
-type within struct{ to clusterapi.HostsServer }
+type within struct {
+	to      clusterapi.HostsServer
+	streams *atomic.Int64 // there are now; nil: they are not counted
+}
 
 var _ dial.Conn = within{}
 
@@ -27,9 +30,6 @@ func (within) Invoke(context.Context, string, any, any, ...grpc.CallOption) erro
 
 // Close has nothing to end: a stream ends with its context.
 func (within) Close() error { return nil }
-
-// relayed is how many hosts hold streams to relays.
-var relayed atomic.Int64
 
 // buffered is how many messages of a stream wait in either direction.
 const buffered = 4
@@ -42,8 +42,10 @@ func (w within) NewStream(ctx context.Context, _ *grpc.StreamDesc, _ string, _ .
 		up: make(chan *clusterapi.HostMessages, buffered), down: make(chan *clusterapi.ControllerMessages, buffered),
 	}
 	go func() {
-		relayed.Add(1)
-		defer relayed.Add(-1)
+		if w.streams != nil {
+			w.streams.Add(1)
+			defer w.streams.Add(-1)
+		}
 		err := w.to.Connect(&grpc.GenericServerStream[clusterapi.HostMessages, clusterapi.ControllerMessages]{ServerStream: serverEnd{stream: s}})
 		if err == nil {
 			err = io.EOF

@@ -304,7 +304,7 @@ func (f *Following) adoptLocked(lease store.Lease) error {
 	}
 	next.conn = conn
 	if f.closed {
-		conn.Close()
+		_ = conn.Close() // nothing was called by it
 		return errClosed
 	}
 	f.leader, f.trusted = next, true
@@ -341,10 +341,10 @@ func (f *Following) sighting(l *leader) (store.Lease, time.Duration) {
 func (f *Following) retireLocked(l *leader) {
 	l.retired = true
 	if l.calls == 0 {
-		l.conn.Close()
+		l.hangUp()
 		return
 	}
-	time.AfterFunc(retireGrace, func() { l.conn.Close() })
+	time.AfterFunc(retireGrace, l.hangUp)
 }
 
 func (f *Following) release(l *leader) {
@@ -352,9 +352,12 @@ func (f *Following) release(l *leader) {
 	defer f.mu.Unlock()
 	l.calls--
 	if l.retired && l.calls == 0 {
-		l.conn.Close()
+		l.hangUp()
 	}
 }
+
+// hangUp closes the connection: what is under way ends.
+func (l *leader) hangUp() { _ = l.conn.Close() }
 
 // stream reports to the Following how a stream ended.
 type stream struct {
