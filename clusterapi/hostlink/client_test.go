@@ -161,6 +161,7 @@ func TestConnectionsAreKeptWhileTheControllerIsLate(t *testing.T) {
 				c.Run(ctx)
 			}()
 			time.Sleep(time.Minute)
+			synctest.Wait()
 			if kept := dialled == 1; kept != test.kept {
 				t.Errorf("%s: connected %d times in a minute, want once: %t", test.name, dialled, test.kept)
 			}
