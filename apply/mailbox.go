@@ -26,6 +26,12 @@ const (
 	longestRest = 8 * time.Second
 	// reportsAtOnce is how many reports are taken in at a time.
 	reportsAtOnce = 1024
+	// While hosts come back by streams, as after a takeover, reports that are not urgent are left
+	// to them: until fewer than one of comingShare of them have come for comingPause, and for
+	// comingLongest at most.
+	comingShare   = 64
+	comingPause   = 2 * time.Second
+	comingLongest = 15 * time.Second
 )
 
 // mailLooks are the looks of an observer into the mailbox.
@@ -46,6 +52,9 @@ type mailLook struct {
 	others  []int           // those of hosts that have something to run, newest first
 	wrote   map[string]bool // slices to which something was assigned since
 	unknown map[string]int  // how many hosts of a slice have a report among the others, and none that is known
+	held    bool            // no part is under way: hosts come by streams
+	came    int             // hosts that are live
+	cameAt  time.Time       // when the last one came; zero: none has
 }
 
 // mailPart is a part of a look: a list, or objects.
@@ -64,13 +73,20 @@ func (o *Observer) mailbox(ctx context.Context, obs *plan.Observed) error {
 	o.takeLive()
 	if o.look.running == nil && o.listDue(obs) {
 		o.look.running = beginLook(ctx, o.Store, o.now())
+		o.look.running.came = len(o.live.hosts)
 	}
 	patience := patience{stop: func() bool { return true }}
 	if o.Live != nil && o.Patience > 0 {
 		patience = newPatience(mailPatience)
 	}
 	defer patience.stop()
-	for o.look.running != nil {
+	if l := o.look.running; l != nil {
+		l.count(o)
+		if l.held && !l.coming(o) {
+			o.nextPart(ctx)
+		}
+	}
+	for o.look.running != nil && !o.look.running.held {
 		over := patience.over
 		if !o.look.complete {
 			over = nil
@@ -133,6 +149,15 @@ func (o *Observer) takePart(ctx context.Context, part mailPart) {
 	} else {
 		o.takeRead(part)
 	}
+	if l.held = l.waits() && l.coming(o); !l.held {
+		o.nextPart(ctx)
+	}
+}
+
+// nextPart begins the next part of the look that is under way, or ends it.
+func (o *Observer) nextPart(ctx context.Context) {
+	l := o.look.running
+	l.held = false
 	next := l.following(o)
 	if len(next) == 0 {
 		o.look.running = nil
@@ -191,6 +216,27 @@ func (l *mailLook) known(slice string) {
 	} else {
 		delete(l.unknown, slice)
 	}
+}
+
+// waits reports whether only reports are left that are not urgent, after a part of them.
+func (l *mailLook) waits() bool {
+	return len(l.first) == 0 && l.reports == nil && len(l.urgent) == 0
+}
+
+// count takes note of hosts that come by streams, once they are some of those that are awaited.
+func (l *mailLook) count(o *Observer) {
+	switch n := len(o.live.hosts); {
+	case n < l.came:
+		l.came = n
+	case n-l.came > len(l.others)/comingShare:
+		l.came, l.cameAt = n, o.now()
+	}
+}
+
+// coming reports whether hosts come by streams.
+func (l *mailLook) coming(o *Observer) bool {
+	now := o.now()
+	return now.Sub(l.cameAt) < comingPause && now.Sub(l.began) < comingLongest
 }
 
 // following takes what is to be read next, as indices of what was listed; nil: nothing is left.

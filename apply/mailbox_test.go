@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -85,6 +86,65 @@ func TestALookDoesNotHoldUpSteps(t *testing.T) {
 		}
 		if got := slices.Sorted(maps.Keys(o.Changed())); len(got) != 0 {
 			t.Errorf("%q changed, want nothing", got)
+		}
+	})
+}
+
+// While hosts come back by streams a look leaves their reports in the store to them, but not for
+// long.
+func TestALookLeavesHostsThatComeToTheirStreams(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := storetest.NewMemory()
+		const busy = 4000 // slices, of one host
+		for i := range busy {
+			name := fmt.Sprintf("busy%04d", i)
+			for key, data := range map[string]string{
+				store.AssignKey(name):  fmt.Sprintf(`{"slice":%q,"generation":1,"run":{"attempt":1}}`, name),
+				store.HostKey(name, 0): fmt.Sprintf(`{"slice":%q,"seq":1}`, name),
+			} {
+				if _, err := s.Put(t.Context(), key, []byte(data), store.Any); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		var mu sync.Mutex
+		read := 0
+		counted := &storetest.Faulty{Store: s, Before: func(op storetest.Op, key string) error {
+			if op == storetest.OpGet && strings.HasPrefix(key, store.HostsPrefix) {
+				time.Sleep(200 * time.Millisecond)
+				mu.Lock()
+				defer mu.Unlock()
+				read++
+			}
+			return nil
+		}}
+		streams := &streams{assigned: map[string]state.Generation{}}
+		o := &apply.Observer{Store: counted, Live: streams, Patience: time.Second}
+		look := func() int {
+			t.Helper()
+			obs, err := o.Observe(t.Context(), "stack")
+			if err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			return len(obs.Unread)
+		}
+		for came := 0; came < 2500; came += 500 {
+			for i := range 500 {
+				streams.next = append(streams.next, live(fmt.Sprintf("busy%04d", came+i), 7, schema.TaskRunning))
+			}
+			look()
+			time.Sleep(time.Second)
+		}
+		if read != 1024 {
+			t.Errorf("%d reports were read while hosts came, want one part", read)
+		}
+		time.Sleep(2 * time.Second)
+		for look() > 0 {
+			time.Sleep(time.Second)
+		}
+		if read != 1024+busy-2500 {
+			t.Errorf("%d reports were read, want those of the first part and of hosts that did not come", read)
 		}
 	})
 }

@@ -359,7 +359,7 @@ func (b *bench) scaled() error {
 	var first scale.Result
 	for i, n := range b.opts.hosts {
 		r, err := scale.Bench{
-			Slices: n / scale.Hosts, Deaths: scaleDeaths, Quiet: scaleQuiet, Settle: scaleSettle, Log: b.log,
+			Slices: n / scale.Hosts, Deaths: scaleDeaths, Quiet: scaleQuiet, Settle: scaleSettle, Profiles: b.opts.profiles, Log: b.log,
 			Start: func(ctx context.Context, url string) *exec.Cmd {
 				cmd := exec.CommandContext(ctx, b.self, oneArg, oneScale, url, b.opts.profiles)
 				cmd.Env = append(os.Environ(), "STORAGE_EMULATOR_HOST=")

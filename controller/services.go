@@ -61,6 +61,7 @@ type services struct {
 	web         *webServer
 	// signer signs what the controller shows to agents.
 	signer *token.Signer
+	keys   *keys.Reader // nil: nothing is served
 }
 
 // serveAll begins to serve what the configuration says.
@@ -74,10 +75,10 @@ func serveAll(ctx context.Context, cfg Config, stack *access.Serializer, seen *t
 	if err != nil {
 		return nil, err
 	}
-	keys := keys.NewReader(cfg.Store, func(slice string, host int) (state.HostReport, bool) { return stack.View().Report(slice, host) })
+	s.keys = keys.NewReader(cfg.Store, func(slice string, host int) (state.HostReport, bool) { return stack.View().Report(slice, host) })
 	var verifier *token.Verifier
 	if cfg.Service.Stack != "" || cfg.Service.API != "" {
-		if verifier, err = token.NewVerifier(cfg.Service.Stack, keys); err != nil {
+		if verifier, err = token.NewVerifier(cfg.Service.Stack, s.keys); err != nil {
 			return nil, err
 		}
 	}
@@ -94,7 +95,7 @@ func serveAll(ctx context.Context, cfg Config, stack *access.Serializer, seen *t
 		s.stop()
 		return nil, err
 	}
-	if err := s.serveAPI(ctx, cfg, stack, seen, apiserver.Config{Certificate: certificate, Tokens: verifier, Keys: keys, Unary: seen.Unary, Stream: seen.Stream}); err != nil {
+	if err := s.serveAPI(ctx, cfg, stack, seen, apiserver.Config{Certificate: certificate, Tokens: verifier, Keys: s.keys, Unary: seen.Unary, Stream: seen.Stream}); err != nil {
 		s.stop()
 		return nil, err
 	}
@@ -141,6 +142,10 @@ func (s *services) lead(lease *store.Held, stack *access.Serializer, in store.St
 	if s.api == nil {
 		return nil
 	}
+	if in.WriteInterval() > 0 {
+		s.readRoster(lease.Context(), in)
+		go keys.KeepRoster(lease.Context(), in, func() keys.Reports { return stack.View().Reports })
+	}
 	table := s.hosts.Lead(stack.Wake())
 	if in.WriteInterval() > 0 { // else hosts read them themselves
 		go keys.WatchAuthorities(lease.Context(), in, authoritiesPace, func(o store.Object) { table.Authorities(o.Generation, o.Data) })
@@ -149,6 +154,19 @@ func (s *services) lead(lease *store.Held, stack *access.Serializer, in store.St
 	s.api.Lead(lease, stack)
 	return table
 }
+
+// readRoster has the keys count that the controller before has left. Without them the reports of
+// hosts are read.
+func (s *services) readRoster(ctx context.Context, in store.Store) {
+	ctx, cancel := context.WithTimeout(ctx, rosterPatience)
+	defer cancel()
+	if roster, err := keys.ReadRoster(ctx, in); err == nil {
+		s.keys.Begin(roster)
+	}
+}
+
+// rosterPatience is how long that may take.
+const rosterPatience = 5 * time.Second
 
 // authoritiesPace is how often a controller looks for hosts which authorities certify actors.
 const authoritiesPace = 2 * time.Second

@@ -52,7 +52,7 @@ func (e *election) worth(nth int, now time.Time) bool { return !now.Before(e.can
 func (e *election) ended(nth int, how hostlink.Outcome, now time.Time) {
 	c := &e.candidates[nth]
 	switch how {
-	case hostlink.Served:
+	case hostlink.Served, hostlink.Waited:
 		c.failures, c.until = 0, time.Time{}
 	case hostlink.Refused: // it may have a stream soon
 		c.until = now.Add(firstHold)

@@ -41,6 +41,8 @@ type Config struct {
 	Stack func() string
 	// Belongs takes in the mark of the host's stack as the lease has it.
 	Belongs func(stack string)
+	// Connect connects to the controller and to other hosts of the slice; nil: [dial.Connect].
+	Connect dial.Connector
 	Log     *slog.Logger
 }
 
@@ -60,6 +62,9 @@ const connectPatience = 5 * time.Second
 
 // Open returns a link, which connects while Run runs.
 func Open(cfg Config) *Link {
+	if cfg.Connect == nil {
+		cfg.Connect = dial.Connect
+	}
 	l := &Link{cfg: cfg}
 	l.client = hostlink.NewClient(hostlink.Config{Dial: l.dial, Relays: newRelays(l), Authorities: cfg.Authorities, Log: cfg.Log})
 	return l
@@ -145,7 +150,8 @@ func (l *Link) dial(ctx context.Context) (hostlink.Conn, error) {
 		l.belongs(lease.Stack)
 	}
 	return leader{dial.Follow(dial.FollowConfig{
-		Store: l.cfg.Store, Patience: connectPatience, Recheck: time.Hour, // a stream that hangs is found out without
+		Store: l.cfg.Store, Connect: l.cfg.Connect,
+		Patience: connectPatience, Recheck: time.Hour, // a stream that hangs is found out without
 		Token: func(_ context.Context, now time.Time) (string, error) { return l.mint(l.cfg.Identity, now) },
 	})}, nil
 }

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fray-ml/fray/clusterapi/dial"
 	"github.com/fray-ml/fray/clusterapi/hostlink"
 	"github.com/fray-ml/fray/clusterapi/token"
 	"github.com/fray-ml/fray/state"
@@ -18,8 +17,10 @@ import (
 const (
 	// relayedLife is how long a token holds with which a host begins to speak through another.
 	relayedLife = time.Minute
-	// leaseFresh is how long one read of the lease does for all candidates.
+	// leaseFresh is how long one read of the lease does for all candidates, and leaseKnown is the
+	// same where a controller led that takes relays: it is read again once a candidate relays.
 	leaseFresh = time.Second
+	leaseKnown = 30 * time.Second
 	// lookupPatience is how long a look into the store may take on the way to a relay.
 	lookupPatience = 2 * time.Second
 )
@@ -72,8 +73,7 @@ func (r *relays) Route(ctx context.Context, nth int) *hostlink.Route {
 var errKeyless = errors.New("the controller that leads takes no relays")
 
 func (r *relays) route(ctx context.Context, nth int) (*hostlink.Route, error) {
-	lease, err := r.leader(ctx)
-	if err != nil {
+	if _, err := r.leader(ctx, leaseKnown); err != nil {
 		return nil, err
 	}
 	report, known, err := r.report(ctx, nth)
@@ -81,15 +81,15 @@ func (r *relays) route(ctx context.Context, nth int) (*hostlink.Route, error) {
 		r.ended(nth, hostlink.Failed)
 		return nil, err
 	}
-	conn, err := dial.Open(report.API, report.Fingerprint, func(context.Context) (string, error) {
+	conn, err := r.link.cfg.Connect(report.API, report.Fingerprint, func(context.Context) (string, error) {
 		return r.link.vouch(r.link.cfg.Identity, callKey)
 	})
 	if err != nil {
 		r.ended(nth, hostlink.Failed)
 		return nil, err
 	}
-	return &hostlink.Route{Conn: conn, Leader: lease.RelayKey, Ended: func(how hostlink.Outcome) {
-		if how != hostlink.Served {
+	return &hostlink.Route{Conn: conn, Leader: r.relayKey, Ended: func(how hostlink.Outcome) {
+		if how != hostlink.Served && how != hostlink.Waited {
 			r.forget(nth)
 		}
 		if how == hostlink.Failed && known {
@@ -102,11 +102,23 @@ func (r *relays) route(ctx context.Context, nth int) (*hostlink.Route, error) {
 // callKey is for what the token of a call to a relay vouches: it begins no channel.
 const callKey = "call"
 
-// leader is the lease of a controller that takes relays.
-func (r *relays) leader(ctx context.Context) (store.Lease, error) {
+// relayKey is the key of the controller that leads now.
+func (r *relays) relayKey(ctx context.Context) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookupPatience)
+	defer cancel()
+	lease, err := r.leader(ctx, 0)
+	return lease.RelayKey, err
+}
+
+// leader is the lease of a controller that takes relays. One that was read a while ago does for
+// known.
+func (r *relays) leader(ctx context.Context, known time.Duration) (store.Lease, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.readAt.IsZero() || time.Since(r.readAt) >= leaseFresh {
+	if len(r.lease.RelayKey) == 0 || r.lease.Released {
+		known = min(known, leaseFresh)
+	}
+	if r.readAt.IsZero() || time.Since(r.readAt) >= known {
 		lease, err := store.ReadLease(ctx, r.link.cfg.Store)
 		if err != nil {
 			return lease, err

@@ -75,8 +75,9 @@ func (r *rig) want(nth int, certificate int) *hostlink.Route {
 		return nil
 	}
 	r.t.Cleanup(func() { _ = got.Close() })
-	if known := r.reports[nth].Fingerprint; known != fmt.Sprintf("%064x", certificate) || string(got.Leader) != "key" {
-		r.t.Errorf("the route goes to certificate %s and is sealed for %q", known, got.Leader)
+	key, err := got.Leader(r.t.Context())
+	if known := r.reports[nth].Fingerprint; known != fmt.Sprintf("%064x", certificate) || string(key) != "key" || err != nil {
+		r.t.Errorf("the route goes to certificate %s and is sealed for %q, %v", known, key, err)
 	}
 	return got
 }
@@ -123,7 +124,7 @@ func TestVouch(t *testing.T) {
 		}
 		r.lead([]byte("key"))
 		r.report(3, 1)
-		if _, err := r.leader(t.Context()); err != nil {
+		if _, err := r.leader(t.Context(), 0); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(10 * time.Second)

@@ -3,17 +3,19 @@ package scale
 import (
 	"context"
 	"crypto/ed25519"
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"google.golang.org/grpc"
-
+	"github.com/fray-ml/fray/agent/live"
 	"github.com/fray-ml/fray/clusterapi/dial"
 	"github.com/fray-ml/fray/clusterapi/hostlink"
-	"github.com/fray-ml/fray/clusterapi/token"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/sleep"
 	"github.com/fray-ml/fray/state"
@@ -31,6 +33,8 @@ type fleet struct {
 	public  ed25519.PublicKey  // all hosts have the same key
 	private ed25519.PrivateKey // likewise
 	slices  []*slice
+	relays  map[string]*hostlink.Relay // of hosts, by their addresses
+	relayed atomic.Int64               // hosts that hold streams to them
 }
 
 // slice is the hosts of one slice; its first speaks for all of them.
@@ -46,6 +50,7 @@ type slice struct {
 
 // host is a simulated host. Its fields belong to the slice's mutex.
 type host struct {
+	open   *live.Link
 	link   *hostlink.Host
 	report state.HostReport
 	object state.Generation // of the assignment
@@ -56,7 +61,7 @@ type putter func(ctx context.Context, key string, data []byte) (store.Generation
 
 func newFleet(s store.Store, put putter) (*fleet, error) {
 	public, private, err := ed25519.GenerateKey(nil)
-	return &fleet{store: s, put: put, public: public, private: private}, err
+	return &fleet{store: s, put: put, public: public, private: private, relays: map[string]*hostlink.Relay{}}, err
 }
 
 // add makes the hosts of a slice, which report to the store.
@@ -65,6 +70,7 @@ func (f *fleet) add(spec schema.SliceSpec) *slice {
 	for n := range spec.Hosts {
 		s.hosts = append(s.hosts, &host{report: state.HostReport{
 			Slice: spec.Name, Host: n, Boot: "b", Seq: 1, Address: "127.0.0.1", CoordinatorPort: 1, MegascalePort: 2, SigningKey: f.public,
+			API: fmt.Sprintf("%s/%d", spec.Name, n), Fingerprint: strings.Repeat("ab", sha256.Size),
 		}})
 	}
 	return s
@@ -144,53 +150,62 @@ func (s *slice) die(ctx context.Context, n int) {
 	go func() { _ = s.writeHost(ctx, s.fleet.put, n) }()
 }
 
-// mint makes the token of a host.
-func (s *slice) mint(n int, now time.Time) (string, error) {
-	signer, err := token.NewSigner(s.fleet.private, s.fleet.stack, token.ID{Role: token.RoleHost, Slice: s.spec.Name, Host: n})
-	if err != nil {
-		return "", err
+// box is what a simulated host has of its assignment.
+type box struct {
+	ctx   context.Context // of the fleet
+	slice *slice
+	host  int
+}
+
+var _ live.Mailbox = box{}
+
+// Known is the generation of the assignment that the host has.
+func (b box) Known() store.Generation {
+	b.slice.mu.Lock()
+	defer b.slice.mu.Unlock()
+	return b.slice.hosts[b.host].object
+}
+
+// Push has the host obey.
+func (b box) Push(object store.Generation, data []byte) {
+	go b.slice.assigned(b.ctx, b.host, object, data)
+}
+
+// connect connects to another host within this process: what that costs is no cost of the
+// controller's, to which hosts connect as agents do.
+func (f *fleet) connect(address, fingerprint string, token dial.Token) (dial.Conn, error) {
+	if to := f.relays[address]; to != nil {
+		return within{to, &f.relayed}, nil
 	}
-	return signer.Mint(token.Claims{Subject: token.SubjectHost, Expires: now.Add(5 * time.Minute)})
+	return dial.Connect(address, fingerprint, token)
 }
 
-// leader is a connection that does not wait for a controller.
-type leader struct{ *dial.Following }
-
-// NewStream begins a stream if a controller leads.
-func (l leader) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-	return l.Following.NewStream(dial.NoWait(ctx), desc, method, opts...)
-}
-
-// connect begins to keep the stream of a slice and its heartbeats, until ctx ends.
-func (s *slice) connect(ctx context.Context) {
-	c := hostlink.NewClient(hostlink.Config{Log: slog.New(slog.DiscardHandler), Dial: func(context.Context) (hostlink.Conn, error) {
-		return leader{dial.Follow(dial.FollowConfig{
-			Store: s.fleet.store, Patience: 5 * time.Second, Recheck: time.Hour,
-			Token: func(_ context.Context, now time.Time) (string, error) { return s.mint(0, now) },
-		})}, nil
-	}})
+// link makes the links of a slice's hosts, which are those of agents.
+func (s *slice) link(ctx context.Context) {
 	for n, h := range s.hosts {
-		cfg := hostlink.HostConfig{Slice: s.spec.Name, Host: n,
-			Assignment: func() state.Generation { s.mu.Lock(); defer s.mu.Unlock(); return h.object },
-			Assigned: func(object state.Generation, data []byte) {
-				go s.assigned(ctx, n, object, data)
-			},
-		}
-		if n > 0 {
-			cfg.Token = func() (string, error) { return s.mint(n, time.Now()) }
-		}
-		h.link = c.Host(cfg)
-		go s.beat(ctx, n)
+		h.open = live.Open(live.Config{
+			Store: s.fleet.store, Identity: live.Identity{Slice: s.spec.Name, Host: n, Key: s.fleet.private},
+			Stack: func() string { return s.fleet.stack }, Connect: s.fleet.connect, Log: slog.New(slog.DiscardHandler),
+		})
+		h.link = h.open.Host(live.Identity{Slice: s.spec.Name, Host: n, Key: s.fleet.private}, box{ctx, s, n})
+		s.fleet.relays[h.report.API] = h.open.Relay()
 	}
-	go func() {
-		sleep.For(ctx, rand.N(min(connecting, time.Duration(len(s.fleet.slices))*10*time.Millisecond)))
-		c.Run(ctx)
-	}()
 }
 
-// connecting is the time over which streams begin at first, as those of hosts do that have
-// tried for long.
-const connecting = 8 * time.Second
+// connect begins to keep the links of a slice and its heartbeats, until ctx ends.
+func (s *slice) connect(ctx context.Context) {
+	for n, h := range s.hosts {
+		go s.beat(ctx, n)
+		go func() {
+			sleep.For(ctx, rand.N(time.Duration(len(s.fleet.slices))*connecting))
+			h.open.Run(ctx)
+		}()
+	}
+}
+
+// connecting is the time in which the streams of a slice begin at first. How many come at a time
+// after a takeover is up to them and the controller.
+const connecting = 20 * time.Millisecond
 
 // assigned has a host obey and report.
 func (s *slice) assigned(ctx context.Context, n int, object state.Generation, data []byte) {
@@ -226,7 +241,7 @@ func (s *slice) beat(ctx context.Context, n int) {
 			written = time.Now()
 			_ = s.writeHost(ctx, s.fleet.put, n)
 		}
-		if !sleep.For(ctx, h.link.Heartbeat()) {
+		if !sleep.For(ctx, h.link.Beat()) {
 			return
 		}
 	}

@@ -1,8 +1,12 @@
-// Package scale measures a controller with many simulated hosts, which hold real streams to
-// it over the loopback, and whose bucket is emulated with latencies.
+// Package scale measures a controller with many simulated hosts, whose bucket is emulated with
+// latencies. They are the agent's links: of a slice of eight the first speaks for the others, and
+// holds a real stream to the controller over the loopback, with TLS.
 //
-// The controller is a process of its own (Control). The hosts and the bucket are in the
-// process that measures. Start with Measure.
+// The controller is a process of its own (Control). The hosts and the bucket are in the process
+// that measures, and share the cores with it, so some of what only hosts would pay is left out: a
+// host reaches its relay without TLS and gRPC (within.go), many reads of the lease are one
+// (bucket.go), and what machines do but report and obey. The stack is seeded as a controller
+// leaves it that has led before. Start with Measure.
 package scale
 
 import (
@@ -16,6 +20,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -34,6 +39,9 @@ const (
 	// slicesAge is more than a slice must live for its end to say nothing of its zone.
 	slicesAge = 24 * time.Hour
 	poll      = 50 * time.Millisecond
+	// gcPercent keeps what the hosts cost from the cores that they share with the controller.
+	gcPercent = 300
+	sayPace   = 5 * time.Second
 )
 
 // Bench is what is measured, and with how many.
@@ -42,6 +50,8 @@ type Bench struct {
 	Deaths int
 	Quiet  time.Duration
 	Settle time.Duration // between two of what is measured
+	// Profiles is a directory for profiles of this process; "": none are written.
+	Profiles string
 	// Start makes the process of a controller over the bucket at an address.
 	Start func(ctx context.Context, url string) *exec.Cmd
 	Log   io.Writer
@@ -107,6 +117,11 @@ func (p *process) end() {
 func (b Bench) Measure(ctx context.Context) (r Result, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	own := profiling{dir: b.Profiles}
+	if err := own.next(); err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, own.end()) }()
 	bucket, err := newService()
 	if err != nil {
 		return r, err
@@ -117,7 +132,8 @@ func (b Bench) Measure(ctx context.Context) (r Result, err error) {
 	if err != nil {
 		return r, err
 	}
-	f, err := newFleet(s, bucket.put)
+	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
+	f, err := newFleet(&leases{Store: s, service: bucket}, bucket.put)
 	if err != nil {
 		return r, err
 	}
@@ -141,9 +157,12 @@ func (b Bench) Measure(ctx context.Context) (r Result, err error) {
 	}
 	began = time.Now()
 	for _, s := range f.slices {
+		s.link(ctx)
+	}
+	for _, s := range f.slices {
 		s.connect(ctx)
 	}
-	if err := f.connected(ctx); err != nil {
+	if err := b.connected(ctx, f); err != nil {
 		_, profileErr := first.ask(profile)
 		return r, errors.Join(err, profileErr)
 	}
@@ -152,12 +171,18 @@ func (b Bench) Measure(ctx context.Context) (r Result, err error) {
 	if _, err := first.ask(profile); err != nil {
 		return r, err
 	}
+	if err := own.next(); err != nil {
+		return r, err
+	}
 	if err := b.quiet(ctx, bucket, first, &r); err != nil {
 		return r, err
 	}
 	b.say("quiet %.1f%% of a core, peak %d, per host-hour %.0f writes, %.1f lists, %.1f reads", 100*r.Quiet, r.QuietPeak, r.Writes, r.Lists, r.Reads)
 	connected, err := first.ask(profile)
 	if err != nil {
+		return r, err
+	}
+	if err := own.next(); err != nil {
 		return r, err
 	}
 	for i := range b.Deaths {
@@ -222,8 +247,12 @@ func leads(ctx context.Context, s store.Store) error {
 }
 
 // connected waits until all hosts are acknowledged.
-func (f *fleet) connected(ctx context.Context) error {
-	for began := time.Now(); f.live() < f.hosts(); {
+func (b Bench) connected(ctx context.Context, f *fleet) error {
+	for began, said := time.Now(), time.Now(); f.live() < f.hosts(); {
+		if time.Since(said) > sayPace {
+			said = time.Now()
+			b.say("%d hosts are live after %s, %d speak through relays", f.live(), time.Since(began).Round(time.Second), f.relayed.Load())
+		}
 		if time.Since(began) > patience {
 			return fmt.Errorf("%d hosts are live: %w", f.live(), errPatience)
 		}
@@ -278,7 +307,7 @@ func (b Bench) takeover(ctx context.Context, f *fleet, first *process, r *Result
 	}
 	r.First = took
 	sleep.For(ctx, max(0, lapsed-time.Since(began)))
-	err = f.connected(ctx)
+	err = b.connected(ctx, f)
 	r.Back = time.Since(began)
 	return err
 }

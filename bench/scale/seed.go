@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/apply"
+	"github.com/fray-ml/fray/clusterapi/keys"
 	"github.com/fray-ml/fray/providers"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
@@ -110,7 +111,25 @@ func seed(ctx context.Context, f *fleet, n int) error {
 		return err
 	}
 	f.stack = s.Document().Stack()
+	if err := in.writeRoster(ctx); err != nil {
+		return err
+	}
 	return in.copy(ctx)
+}
+
+// writeRoster leaves the keys of hosts as a controller that has led does.
+func (s *seeding) writeRoster(ctx context.Context) error {
+	roster := keys.Roster{}
+	for name, of := range s.slices {
+		for range of.hosts {
+			roster[name] = append(roster[name], s.fleet.public)
+		}
+	}
+	data, err := json.Marshal(roster)
+	if err == nil {
+		_, err = s.put(ctx, keys.RosterKey, data)
+	}
+	return err
 }
 
 // settle steps until nothing is left to do.

@@ -26,6 +26,8 @@ type FollowConfig struct {
 	// Recheck is how often to read the lease while calls wait for an answer;
 	// 0: 5 s.
 	Recheck time.Duration
+	// Connect connects to a controller; nil: [Connect].
+	Connect Connector
 }
 
 const (
@@ -68,7 +70,7 @@ var _ grpc.ClientConnInterface = (*Following)(nil)
 type leader struct {
 	lease   store.Lease
 	sighted time.Time // when lease was read first
-	conn    *grpc.ClientConn
+	conn    Conn
 	calls   int
 	retired bool
 }
@@ -83,6 +85,9 @@ type leaseRead struct {
 func Follow(cfg FollowConfig) *Following {
 	if cfg.Patience == 0 {
 		cfg.Patience = defaultPatience
+	}
+	if cfg.Connect == nil {
+		cfg.Connect = Connect
 	}
 	if cfg.Recheck == 0 {
 		cfg.Recheck = defaultRecheck
@@ -283,7 +288,9 @@ func (f *Following) adoptLocked(lease store.Lease) error {
 	old := f.leader
 	if old != nil && old.lease.ControllerAddress == lease.ControllerAddress &&
 		old.lease.ControllerFingerprint == lease.ControllerFingerprint {
-		old.conn.ResetConnectBackoff()
+		if c, ok := old.conn.(interface{ ResetConnectBackoff() }); ok {
+			c.ResetConnectBackoff()
+		}
 		if lease.Nonce != old.lease.Nonce {
 			old.sighted = time.Now()
 		}
@@ -291,13 +298,13 @@ func (f *Following) adoptLocked(lease store.Lease) error {
 		return nil
 	}
 	next := &leader{lease: lease, sighted: time.Now()}
-	conn, err := Open(lease.ControllerAddress, lease.ControllerFingerprint, f.token(next))
+	conn, err := f.cfg.Connect(lease.ControllerAddress, lease.ControllerFingerprint, f.token(next))
 	if err != nil {
 		return err
 	}
 	next.conn = conn
 	if f.closed {
-		conn.Close()
+		_ = conn.Close() // nothing was called by it
 		return errClosed
 	}
 	f.leader, f.trusted = next, true
@@ -334,10 +341,10 @@ func (f *Following) sighting(l *leader) (store.Lease, time.Duration) {
 func (f *Following) retireLocked(l *leader) {
 	l.retired = true
 	if l.calls == 0 {
-		l.conn.Close()
+		l.hangUp()
 		return
 	}
-	time.AfterFunc(retireGrace, func() { l.conn.Close() })
+	time.AfterFunc(retireGrace, l.hangUp)
 }
 
 func (f *Following) release(l *leader) {
@@ -345,9 +352,12 @@ func (f *Following) release(l *leader) {
 	defer f.mu.Unlock()
 	l.calls--
 	if l.retired && l.calls == 0 {
-		l.conn.Close()
+		l.hangUp()
 	}
 }
+
+// hangUp closes the connection: what is under way ends.
+func (l *leader) hangUp() { _ = l.conn.Close() }
 
 // stream reports to the Following how a stream ended.
 type stream struct {

@@ -33,6 +33,25 @@ const (
 // Token returns the bearer token to send with a call.
 type Token func(ctx context.Context) (string, error)
 
+// Conn is a connection to a process.
+type Conn interface {
+	grpc.ClientConnInterface
+	Close() error
+}
+
+// Connector connects to the process at an address that serves under the certificate of a
+// fingerprint.
+type Connector func(address, fingerprint string, token Token) (Conn, error)
+
+// Connect is Open as a Connector.
+func Connect(address, fingerprint string, token Token) (Conn, error) {
+	conn, err := Open(address, fingerprint, token)
+	if err != nil {
+		return nil, err // not a nil pointer in an interface
+	}
+	return conn, nil
+}
+
 // Open connects to the process at an address (host:port) that serves under the
 // certificate of a fingerprint. It does so at the first call. A nil token sends none.
 func Open(address, fingerprint string, token Token) (*grpc.ClientConn, error) {

@@ -20,7 +20,7 @@ func TestRejectedInClear(t *testing.T) {
 		}
 		c := NewClient(Config{Log: slog.New(slog.DiscardHandler)})
 		h := c.Host(HostConfig{Slice: "a", Host: 1, Assignment: func() state.Generation { return 0 }, Relayed: func(key string) (string, error) { return key, nil }})
-		c.begin(&path{route: &Route{Leader: key.Public()}})
+		c.begin(&path{route: &Route{}, leader: key.Public()})
 		say := func(seq uint64) (offer string) {
 			t.Helper()
 			h.Report(state.HostReport{Slice: "a", Seq: seq})

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/fray-ml/fray/clusterapi/sealed"
 	"github.com/fray-ml/fray/sleep"
@@ -23,14 +25,20 @@ const (
 	HeartbeatDefault = 4 * time.Second
 	// ackPatience is how long after a report was due its acknowledgement may come. With
 	// the heartbeat it is less than the ten seconds within which the store's way goes on.
-	ackPatience   = 3 * time.Second
-	watchInterval = time.Second
+	ackPatience = 3 * time.Second
+	// firstPatience is the same for the first acknowledgement of a stream, which is late where
+	// many hosts come at a time. It doubles up to longestPatience while nothing is answered: a
+	// controller that is late is not helped by hosts that begin anew, whose reports go to the
+	// store meanwhile.
+	firstPatience   = 5 * time.Second
+	longestPatience = 40 * time.Second
+	watchInterval   = time.Second
 	// Pauses before a connection is tried again.
 	firstPause = 500 * time.Millisecond
 	lastPause  = 8 * time.Second
 )
 
-// Conn is a connection to the controller that leads, for one stream.
+// Conn is a connection to the controller that leads, or to a relay.
 type Conn interface {
 	grpc.ClientConnInterface
 	Close() error
@@ -38,7 +46,8 @@ type Conn interface {
 
 // Config is how a Client connects.
 type Config struct {
-	// Dial returns a connection to the controller that leads now, or why there is none.
+	// Dial returns a connection that follows the controller that leads, or why there is none. It
+	// is used for one stream after another while controllers are not available.
 	Dial func(ctx context.Context) (Conn, error)
 	// Relays are hosts through which the client may speak; nil: it speaks for itself.
 	Relays Relays
@@ -55,6 +64,9 @@ type Client struct {
 	wake  chan struct{}
 	hurry chan struct{} // has an element while hosts wait for a stream to be relayed by
 	next  *path         // begun for the next stream; Run's alone
+	conn  Conn          // to the controller, kept for the next stream; Run's alone; nil: none is
+	// waiting is since when the client waits for a relay that has no stream yet; zero: it does not.
+	waiting time.Time // Run's alone
 
 	mu        sync.Mutex
 	hosts     map[uint32]*Host
@@ -62,6 +74,7 @@ type Client struct {
 	dirty     map[uint32]*Host // those with something to send
 	gone      []uint32         // those that left and were known to it
 	answered  bool             // the controller has sent something in this stream
+	patience  time.Duration    // for the first acknowledgement of a stream
 	leader    []byte           // to which messages of this stream are sealed; nil: they are not
 	up        *upstream        // by which other hosts speak; nil: there is none now
 	upChanged chan struct{}    // closed when up changes
@@ -71,7 +84,7 @@ type Client struct {
 
 // NewClient returns a client without hosts; Run connects it.
 func NewClient(cfg Config) *Client {
-	return &Client{cfg: cfg, wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1), upChanged: make(chan struct{}), hosts: map[uint32]*Host{}, dirty: map[uint32]*Host{}, heartbeat: HeartbeatDefault}
+	return &Client{cfg: cfg, wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1), upChanged: make(chan struct{}), hosts: map[uint32]*Host{}, dirty: map[uint32]*Host{}, heartbeat: HeartbeatDefault, patience: firstPatience}
 }
 
 // HostConfig is a host that a client speaks for.
@@ -186,6 +199,7 @@ func (h *Host) Beat() time.Duration {
 // Run keeps a stream until ctx ends.
 func (c *Client) Run(ctx context.Context) {
 	pause, failed := firstPause, false
+	defer c.hangUp()
 	for ctx.Err() == nil {
 		if !c.ready(ctx) {
 			return
@@ -194,6 +208,9 @@ func (c *Client) Run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
+		if status.Code(err) != codes.Unavailable { // it hangs, maybe, and another controller leads
+			c.hangUp()
+		}
 		if c.next != nil {
 			continue
 		}
@@ -201,22 +218,41 @@ func (c *Client) Run(ctx context.Context) {
 			c.cfg.Log.Debug("no stream to the controller; reports go to the store", "error", err)
 		}
 		failed = !answered
-		wait := pause
-		pause = min(2*pause, lastPause)
 		if answered {
+			c.waiting = time.Time{}
+		}
+		wait, least := pause, hurriedPause
+		switch {
+		case answered:
 			c.mu.Lock()
 			wait, pause = max(firstPause, c.spread), firstPause
 			c.mu.Unlock()
+			least = 2 * wait // hosts of other relays have lost their streams as well, maybe
+		case errors.Is(err, errWaits):
+			wait = firstPause // the relay has taken its time
+		default:
+			pause = min(2*pause, lastPause)
 		}
-		if !c.pause(ctx, wait/4+rand.N(wait)) {
+		if !c.pause(ctx, wait/4+rand.N(wait), least) {
 			return
 		}
 	}
 }
 
-// pause waits, but not for long while other hosts wait for this one.
-func (c *Client) pause(ctx context.Context, wait time.Duration) bool {
-	least := min(wait, firstPause/4)
+// hurriedPause is the most that a host pauses for which others wait.
+const hurriedPause = time.Second
+
+// hangUp closes the connection to the controller, if there is one.
+func (c *Client) hangUp() {
+	if c.conn != nil {
+		_ = c.conn.Close() // nothing is under way any more
+		c.conn = nil
+	}
+}
+
+// pause waits, but hardly longer than the least time while other hosts wait for this one.
+func (c *Client) pause(ctx context.Context, wait, least time.Duration) bool {
+	least = min(wait, least)
 	if !sleep.For(ctx, least) {
 		return false
 	}
@@ -264,7 +300,9 @@ func (c *Client) connect(ctx context.Context) (answered bool, err error) {
 	}
 	served, better := c.begin(p), make(chan *path)
 	var workers sync.WaitGroup
-	if p.route == nil && c.cfg.Relays != nil && c.cfg.Relays.Count() > 0 {
+	if p.route != nil {
+		c.hangUp()
+	} else if c.cfg.Relays != nil && c.cfg.Relays.Count() > 0 {
 		workers.Go(func() { c.improve(p.ctx, ctx, better) })
 	}
 	workers.Go(func() { p.cancel(c.receive(p)) })
@@ -274,6 +312,12 @@ func (c *Client) connect(ctx context.Context) (answered bool, err error) {
 	served.end()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	switch {
+	case c.answered:
+		c.patience = firstPatience
+	case errors.Is(err, errUnacknowledged):
+		c.patience = min(2*c.patience, longestPatience)
+	}
 	c.leader = nil
 	c.serve(nil)
 	if p.route != nil {
@@ -290,7 +334,7 @@ func (c *Client) begin(p *path) *upstream {
 	c.gone, c.answered, c.leader = nil, false, nil
 	served := newUpstream()
 	if p.route != nil {
-		c.leader = p.route.Leader
+		c.leader = p.leader
 	} else {
 		c.serve(served)
 	}

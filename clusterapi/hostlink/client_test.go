@@ -1,11 +1,16 @@
 package hostlink
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/fray-ml/fray/clusterapi"
 	"github.com/fray-ml/fray/state"
@@ -97,5 +102,74 @@ func TestHostWaitsForItsToken(t *testing.T) {
 	h.Close()
 	if m := c.take(); len(m) != 1 || !m[0].GetGone() {
 		t.Errorf("when it leaves, it sends %v", m)
+	}
+}
+
+// conn is a connection whose streams fail with an error, or hang.
+type conn struct {
+	Conn
+	err    error // nil: streams hang
+	closed *int
+}
+
+func (c conn) NewStream(ctx context.Context, _ *grpc.StreamDesc, _ string, _ ...grpc.CallOption) (grpc.ClientStream, error) {
+	return hanging{ctx: ctx}, c.err
+}
+
+func (c conn) Close() error {
+	*c.closed++
+	return nil
+}
+
+// hanging is a stream by which nothing is answered.
+type hanging struct {
+	grpc.ClientStream
+	ctx context.Context
+}
+
+func (hanging) SendMsg(any) error { return nil }
+
+func (h hanging) RecvMsg(any) error {
+	<-h.ctx.Done()
+	return status.FromContextError(h.ctx.Err()).Err()
+}
+
+// TestConnectionsAreKeptWhileTheControllerIsLate: not those that hang, by which another one that
+// leads would never be found.
+func TestConnectionsAreKeptWhileTheControllerIsLate(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		err  error
+		kept bool
+	}{
+		{"not available", status.Error(codes.Unavailable, "this controller does not lead yet"), true},
+		{"rejected", status.Error(codes.PermissionDenied, "this is for hosts"), false},
+		{"hangs", nil, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			dialled, closed := 0, 0
+			c := NewClient(Config{Log: slog.New(slog.DiscardHandler), Dial: func(context.Context) (Conn, error) {
+				dialled++
+				return conn{err: test.err, closed: &closed}, nil
+			}})
+			h := c.Host(HostConfig{Slice: "a", Assignment: func() state.Generation { return 0 }})
+			h.Report(state.HostReport{Slice: "a", Seq: 1})
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				c.Run(ctx)
+			}()
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if kept := dialled == 1; kept != test.kept {
+				t.Errorf("%s: connected %d times in a minute, want once: %t", test.name, dialled, test.kept)
+			}
+			cancel()
+			<-ended
+			if closed != dialled {
+				t.Errorf("%s: %d of %d connections are closed", test.name, closed, dialled)
+			}
+		})
 	}
 }

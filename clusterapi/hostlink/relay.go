@@ -82,6 +82,7 @@ type passage struct {
 
 var (
 	errNoStream = status.Error(codes.FailedPrecondition, "this host has no stream of its own to the controller now")
+	errNotYet   = status.Error(codes.Aborted, "this host has no stream of its own to the controller yet")
 	errOver     = status.Error(codes.Unavailable, "the relay's stream to the controller has ended")
 	errSlow     = status.Error(codes.ResourceExhausted, "the host takes too little of what the controller sends")
 	errCrowded  = status.Error(codes.ResourceExhausted, "the relay speaks for as many hosts as it may")
@@ -138,7 +139,7 @@ func (c *Client) serving(ctx context.Context) (*upstream, error) {
 		case <-over:
 		case <-changed:
 		case <-patience.C:
-			return nil, errNoStream
+			return nil, errNotYet
 		case <-ctx.Done():
 			return nil, status.FromContextError(ctx.Err()).Err()
 		}

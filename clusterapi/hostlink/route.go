@@ -19,8 +19,9 @@ const routePatience = 3 * time.Second
 // Route is a way to the controller through another host.
 type Route struct {
 	Conn
-	// Leader is the public key of the controller that leads, to which messages are sealed.
-	Leader []byte
+	// Leader is the public key of the controller that leads, to which messages are sealed. It is
+	// called once the host relays: before, another controller may lead.
+	Leader func(ctx context.Context) ([]byte, error)
 	// Ended is called once the route was used, or could not be.
 	Ended func(Outcome)
 }
@@ -31,7 +32,8 @@ type Outcome int
 // The outcomes.
 const (
 	Served  Outcome = iota // the controller took part
-	Refused                // the host has no stream of its own to the controller now
+	Waited                 // the host looks for a controller to relay to
+	Refused                // the host speaks through another one itself
 	Failed                 // it was not reached, or does not relay
 	Silent                 // it takes streams and passes nothing on
 )
@@ -55,35 +57,63 @@ type path struct {
 	cancel context.CancelCauseFunc
 	conn   Conn
 	route  *Route // nil: it goes to the controller itself
+	leader []byte // to which messages are sealed on the route
 }
 
+// close ends the stream. The connection to the controller stays for the next one, unless
+// hangUp ends it, too.
 func (p *path) close(err error) {
 	p.cancel(err)
-	_ = p.conn.Close() // nothing is under way any more
+	if p.route != nil {
+		_ = p.conn.Close() // nothing is under way any more
+	}
 }
+
+// waitPatience is how long a client waits for a relay that looks for a controller before it looks
+// for one itself: after a takeover one handshake for a slice is enough.
+const waitPatience = 15 * time.Second
 
 // open begins a stream: through the best relay that has one itself, or to the controller.
 func (c *Client) open(ctx context.Context) (*path, error) {
-	if p := c.relayed(ctx); p != nil {
+	p, err := c.relayed(ctx)
+	switch {
+	case p != nil:
+		c.waiting = time.Time{}
 		return p, nil
+	case !errors.Is(err, errWaits):
+		c.waiting = time.Time{}
+	case c.waiting.IsZero():
+		c.waiting = time.Now()
+		return nil, err
+	case time.Since(c.waiting) < waitPatience:
+		return nil, err
 	}
-	conn, err := c.cfg.Dial(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("connect to the controller: %w", err)
+	// The connection stays after a controller was not available, and follows who leads then:
+	// where many connect at a time, one that was made is not to be made again because the
+	// controller was late.
+	if c.conn == nil {
+		conn, err := c.cfg.Dial(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("connect to the controller: %w", err)
+		}
+		c.conn = conn
 	}
-	p := &path{conn: conn}
+	p = &path{conn: c.conn}
 	p.ctx, p.cancel = context.WithCancelCause(ctx)
-	if p.stream, err = clusterapi.NewHostsClient(conn).Connect(p.ctx); err != nil {
+	if p.stream, err = clusterapi.NewHostsClient(c.conn).Connect(p.ctx); err != nil {
 		p.close(err)
 		return nil, fmt.Errorf("begin a stream: %w", err)
 	}
 	return p, nil
 }
 
-// relayed begins a stream through a relay; nil: none serves.
-func (c *Client) relayed(ctx context.Context) *path {
+// errWaits is that the best relay has no stream yet.
+var errWaits = errors.New("the relay looks for the controller that leads")
+
+// relayed begins a stream through a relay; nil: none serves, for errWaits maybe.
+func (c *Client) relayed(ctx context.Context) (*path, error) {
 	if c.cfg.Relays == nil {
-		return nil
+		return nil, nil
 	}
 	for nth := range c.cfg.Relays.Count() {
 		route := c.cfg.Relays.Route(ctx, nth)
@@ -92,15 +122,18 @@ func (c *Client) relayed(ctx context.Context) *path {
 		}
 		p, err := route.open(ctx)
 		if err == nil {
-			return p
+			return p, nil
 		}
 		c.cfg.Log.Debug("no stream through a relay", "error", err)
 		if ctx.Err() != nil {
-			return nil
+			return nil, context.Cause(ctx)
 		}
-		route.Ended(outcome(false, err))
+		how := outcome(false, err)
+		if route.Ended(how); how == Waited {
+			return nil, errWaits
+		}
 	}
-	return nil
+	return nil, nil
 }
 
 var errRelaySilent = errors.New("the relay does not answer")
@@ -116,6 +149,9 @@ func (r *Route) open(ctx context.Context) (*path, error) {
 	}
 	if !patience.Stop() {
 		err = errRelaySilent
+	}
+	if err == nil {
+		p.leader, err = r.Leader(ctx)
 	}
 	if err != nil {
 		p.close(err)
@@ -142,6 +178,8 @@ func outcome(answered bool, err error) Outcome {
 		return Silent
 	case answered:
 		return Served
+	case status.Code(err) == codes.Aborted:
+		return Waited
 	case status.Code(err) == codes.FailedPrecondition, errors.Is(err, errLeft):
 		return Refused
 	}
@@ -152,7 +190,7 @@ func outcome(answered bool, err error) Outcome {
 // begins the next one through that.
 func (c *Client) improve(ctx, all context.Context, better chan<- *path) {
 	for sleep.For(ctx, c.cfg.Relays.Again()) {
-		p := c.relayed(all)
+		p, _ := c.relayed(all)
 		if p == nil {
 			continue
 		}

@@ -59,7 +59,11 @@ func (c *Client) unacknowledged() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, h := range c.hosts {
-		if !h.awaiting.IsZero() && !h.rejected && time.Since(h.awaiting) > ackPatience {
+		patience := ackPatience
+		if h.received == 0 {
+			patience = c.patience
+		}
+		if !h.awaiting.IsZero() && !h.rejected && time.Since(h.awaiting) > patience {
 			return true
 		}
 	}

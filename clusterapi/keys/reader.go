@@ -42,9 +42,11 @@ type Reader struct {
 
 	lookups chan struct{}
 
-	mu    sync.Mutex
-	known map[token.ID]found
-	epoch uint64 // of what is known
+	mu       sync.Mutex
+	known    map[token.ID]found
+	epoch    uint64 // of what is known
+	roster   Roster // of the controller before; nil: it does not count
+	rosterAt time.Time
 }
 
 type found struct {
@@ -77,6 +79,9 @@ func (r *Reader) Key(ctx context.Context, id token.ID) (token.Key, error) {
 		return key, nil
 	}
 	if key, ok := r.seen(id); ok {
+		return key, nil
+	}
+	if key, ok := r.listed(id); ok {
 		return key, nil
 	}
 	select {

@@ -37,6 +37,17 @@ func (v *View) Report(slice string, host int) (state.HostReport, bool) {
 	return state.HostReport{}, false
 }
 
+// Reports are the last reports of all hosts that the step saw.
+func (v *View) Reports(yield func(*state.HostReport) bool) {
+	for _, hosts := range v.Hosts {
+		for i := range hosts {
+			if !yield(&hosts[i].HostReport) {
+				return
+			}
+		}
+	}
+}
+
 // Agent is the report of the host whose agent serves a task, nil if that serves no
 // API. For a packed task it is the host of the slice on which it is placed.
 func (v *View) Agent(t *state.Task) *state.HostReport {

@@ -12,7 +12,6 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -116,6 +115,7 @@ type session struct {
 	who   caller.Caller
 	wake  chan struct{}
 
+	verdicts    map[string]verdict          // on tokens of messages that are being taken in; the receiver's alone
 	hosts       map[uint32]speaker          // by their numbers in the stream
 	relayed     map[uint32]*relayed         // those of them that the stream's owner cannot read, by the same
 	authorities *clusterapi.HostAuthorities // that wait to be sent; nil: none do
@@ -136,8 +136,9 @@ type outgoing struct {
 
 // receiveAll takes in messages, and answers them in one.
 func (s *session) receiveAll(ctx context.Context, messages []*clusterapi.HostMessage) error {
-	// A token is looked up, which may take a while in which others are not to wait.
-	if len(messages) > 1 && !slices.ContainsFunc(messages, func(m *clusterapi.HostMessage) bool { return m.GetHello() != nil }) {
+	s.verifyAll(ctx, messages)
+	defer clear(s.verdicts)
+	if len(messages) > 1 {
 		s.table.gather(s, true)
 		defer s.table.gather(s, false)
 	}
@@ -147,6 +148,46 @@ func (s *session) receiveAll(ctx context.Context, messages []*clusterapi.HostMes
 		}
 	}
 	return nil
+}
+
+// verdict is what a token asserts, or why it does not count.
+type verdict struct {
+	claims token.Claims
+	err    error
+}
+
+// verifyAll checks the tokens of messages at the same time: the key of each may have to be looked
+// up.
+func (s *session) verifyAll(ctx context.Context, messages []*clusterapi.HostMessage) {
+	tokens := map[string]bool{}
+	for _, m := range messages {
+		if text := m.GetHello().GetToken(); text != "" {
+			tokens[text] = true
+		}
+	}
+	if len(tokens) < 2 {
+		return
+	}
+	var mu sync.Mutex
+	var lookups sync.WaitGroup
+	s.verdicts = map[string]verdict{}
+	for text := range tokens {
+		lookups.Go(func() {
+			claims, err := s.hub.verify(ctx, text)
+			mu.Lock()
+			defer mu.Unlock()
+			s.verdicts[text] = verdict{claims, err}
+		})
+	}
+	lookups.Wait()
+}
+
+// verify returns what a token asserts.
+func (s *session) verify(ctx context.Context, text string) (token.Claims, error) {
+	if v, known := s.verdicts[text]; known {
+		return v.claims, v.err
+	}
+	return s.hub.verify(ctx, text)
 }
 
 // receive takes in a message of a host. An error ends the stream: its hosts connect again.
@@ -188,7 +229,7 @@ const (
 func (s *session) identify(ctx context.Context, number uint32, hello *clusterapi.HostHello) (why string, err error) {
 	slice, host := s.who.Slice, s.who.Host
 	if hello.GetToken() != "" {
-		claims, err := s.hub.verify(ctx, hello.GetToken())
+		claims, err := s.verify(ctx, hello.GetToken())
 		switch {
 		case token.Rejected(err):
 			return err.Error(), nil

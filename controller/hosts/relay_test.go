@@ -118,7 +118,7 @@ func (h *clusterHost) Route(_ context.Context, nth int) *hostlink.Route {
 	if slices.Contains(h.outcomes, hostlink.Silent) {
 		return nil
 	}
-	return &hostlink.Route{Conn: h.cluster.dial(fmt.Sprint(nth)), Leader: h.cluster.public, Ended: func(how hostlink.Outcome) {
+	return &hostlink.Route{Conn: h.cluster.dial(fmt.Sprint(nth)), Leader: func(context.Context) ([]byte, error) { return h.cluster.public, nil }, Ended: func(how hostlink.Outcome) {
 		h.outcomes = append(h.outcomes, how)
 	}}
 }

@@ -36,7 +36,7 @@ func (h *Hub) NewKey() ([]byte, error) {
 func (s *session) accept(ctx context.Context, number uint32, hello *clusterapi.HostHello) (why string, err error) {
 	offer := sealed.Offer(hello.GetOffer())
 	at := key{hello.GetSlice(), int(hello.GetHost())}
-	claims, err := s.hub.verify(ctx, hello.GetToken())
+	claims, err := s.verify(ctx, hello.GetToken())
 	switch {
 	case err != nil:
 		return err.Error(), nil

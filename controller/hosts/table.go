@@ -20,6 +20,8 @@ const (
 	sweepPace  = time.Second
 	// wakePace is the least time between two tokens for the loop.
 	wakePace = 100 * time.Millisecond
+	// comingPace is the same where hosts come: after a takeover, say, many do for seconds.
+	comingPace = time.Second
 	// maxGap is the most that the time since the loop's last look counts for silence, as in
 	// apply.
 	maxGap = 5 * time.Second
@@ -42,7 +44,8 @@ type Table struct {
 	looked    time.Time     // then
 	swept     time.Time
 	tokenAt   time.Time
-	waking    bool // a token follows
+	wakeAt    time.Time   // when a token follows
+	waking    *time.Timer // which gives it; nil: none follows
 	alive     int
 
 	offers       map[string]time.Time // of channels that hosts have begun, and when their tokens expire
@@ -211,8 +214,11 @@ func (t *Table) merge(e speaker, m *clusterapi.LiveReport) error {
 		return err
 	}
 	r.Slice, r.Host, r.Boot = e.slice, e.host, e.boot
-	if e.report == nil || hostlink.Durable(e.report, r) {
-		t.wakeLater()
+	switch {
+	case e.report == nil:
+		t.wakeAfter(comingPace)
+	case hostlink.Durable(e.report, r):
+		t.wakeAfter(wakePace)
 	}
 	e.report, e.news = r, true
 	t.note(e.entry)
@@ -255,15 +261,16 @@ func (t *Table) forget(e *entry) {
 	}
 }
 
-// wakeLater gives the loop a token, now or when the last one is some time ago.
-func (t *Table) wakeLater() {
-	if t.waking {
+// wakeAfter gives the loop a token once the last one is so long ago.
+func (t *Table) wakeAfter(pace time.Duration) {
+	at := t.tokenAt.Add(pace)
+	if t.waking != nil && (!at.Before(t.wakeAt) || !t.waking.Stop()) {
 		return
 	}
-	t.waking = true
-	time.AfterFunc(wakePace-time.Since(t.tokenAt), func() {
+	t.wakeAt = at
+	t.waking = time.AfterFunc(time.Until(at), func() {
 		t.mu.Lock()
-		t.waking, t.tokenAt = false, time.Now()
+		t.waking, t.tokenAt = nil, time.Now()
 		t.mu.Unlock()
 		select {
 		case t.wake <- struct{}{}:

@@ -1,0 +1,232 @@
+package scale
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/fray-ml/fray/clusterapi"
+	"github.com/fray-ml/fray/clusterapi/dial"
+	"github.com/fray-ml/fray/state/store"
+)
+
+// wire is the network between machines.
+type wire struct {
+	world *world
+
+	mu      sync.Mutex
+	at      map[string]*server // by address
+	streams map[*begun]bool
+}
+
+// server is what serves at an address.
+type server struct {
+	fingerprint string
+	hosts       clusterapi.HostsServer
+	// admit is what a token makes of a call's context; nil: all are served.
+	admit func(ctx context.Context, token string) (context.Context, error)
+}
+
+// begun is a stream.
+type begun struct {
+	from, to string
+	cancel   context.CancelCauseFunc
+}
+
+// serve has an address served, until the function that it returns is called.
+func (w *wire) serve(address string, s *server) (stop func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.at[address] = s
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.at[address] == s {
+			delete(w.at, address)
+		}
+		for o := range w.streams {
+			if o.to == address {
+				o.cancel(errGone)
+			}
+		}
+	}
+}
+
+var (
+	errGone = status.Error(codes.Unavailable, "the other end is gone")
+	errCut  = status.Error(codes.Unavailable, "the stream was cut")
+)
+
+// cutStreams ends the streams that a machine has begun.
+func (w *wire) cutStreams(from string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for o := range w.streams {
+		if o.from == from {
+			o.cancel(errCut)
+		}
+	}
+}
+
+// connector is how a machine connects to others.
+func (w *wire) connector(from string) dial.Connector {
+	return func(address, fingerprint string, token dial.Token) (dial.Conn, error) {
+		return &line{wire: w, from: from, address: address, fingerprint: fingerprint, token: token}, nil
+	}
+}
+
+// line is a connection.
+type line struct {
+	within
+	wire                       *wire
+	from, address, fingerprint string
+	token                      dial.Token
+}
+
+// NewStream begins a stream, if the address is served under the fingerprint.
+func (l *line) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	l.wire.mu.Lock()
+	to := l.wire.at[l.address]
+	l.wire.mu.Unlock()
+	if to == nil || to.fingerprint != l.fingerprint {
+		return nil, errGone
+	}
+	if !l.reached() {
+		select {
+		case <-time.After(3 * time.Second):
+		case <-ctx.Done():
+		}
+		return nil, errGone
+	}
+	token, err := l.token(ctx)
+	if err != nil {
+		return nil, status.Error(codes.Unauthenticated, err.Error())
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	o := &begun{from: l.from, to: l.address, cancel: cancel}
+	l.wire.mu.Lock()
+	l.wire.streams[o] = true
+	l.wire.mu.Unlock()
+	context.AfterFunc(ctx, func() {
+		l.wire.mu.Lock()
+		defer l.wire.mu.Unlock()
+		delete(l.wire.streams, o)
+	})
+	return within{to: admitted{line: l, to: to, token: token, cancel: cancel}}.NewStream(ctx, desc, method, opts...)
+}
+
+func (l *line) reached() bool {
+	return l.wire.world.reaches(l.from) && l.wire.world.reaches(l.address)
+}
+
+// admitted serves the streams of a line.
+type admitted struct {
+	clusterapi.UnimplementedHostsServer
+	line   *line
+	to     *server
+	token  string
+	cancel context.CancelCauseFunc
+}
+
+// Connect serves a stream.
+func (a admitted) Connect(s clusterapi.Hosts_ConnectServer) error {
+	ctx := s.Context()
+	if a.to.admit != nil {
+		var err error
+		if ctx, err = a.to.admit(ctx, a.token); err != nil {
+			a.cancel(err)
+			return err
+		}
+	}
+	err := a.to.hosts.Connect(lossy{Hosts_ConnectServer: s, line: a.line, ctx: ctx})
+	a.cancel(err)
+	return err
+}
+
+// lossy loses messages while an end is cut off, and one now and then.
+type lossy struct {
+	clusterapi.Hosts_ConnectServer
+	line *line
+	ctx  context.Context
+}
+
+// Context is that of the caller.
+func (l lossy) Context() context.Context { return l.ctx }
+
+const lostMessages = 500 // one of so many
+
+// Recv waits for a message that is not lost.
+func (l lossy) Recv() (*clusterapi.HostMessages, error) {
+	for {
+		m, err := l.Hosts_ConnectServer.Recv()
+		if err != nil || l.line.reached() && !l.line.wire.world.chance(lostMessages) {
+			return m, err
+		}
+	}
+}
+
+// Send sends a message, which may be lost.
+func (l lossy) Send(m *clusterapi.ControllerMessages) error {
+	if !l.line.reached() || l.line.wire.world.chance(lostMessages) {
+		return l.ctx.Err()
+	}
+	return l.Hosts_ConnectServer.Send(m)
+}
+
+// door is the bucket as one process reaches it.
+type door struct {
+	store.Store
+	world   *world
+	machine string
+	ctx     context.Context // of the process, which does nothing any more once it has ended
+}
+
+const lostRequests = 1000 // one of so many
+
+// WriteInterval is a bucket's.
+func (door) WriteInterval() time.Duration { return time.Second }
+
+// through makes a request.
+func through[T any](ctx context.Context, d door, latency time.Duration, do func() (T, error)) (T, error) {
+	var zero T
+	select {
+	case <-time.After(latency):
+	case <-ctx.Done():
+		return zero, context.Cause(ctx)
+	case <-d.ctx.Done():
+		return zero, context.Cause(d.ctx)
+	}
+	switch {
+	case !d.world.reaches(d.machine) || d.world.chance(lostRequests):
+		return zero, errGone
+	case d.world.chance(lostRequests): // the answer is
+		_, _ = do()
+		return zero, errGone
+	}
+	return do()
+}
+
+// Get reads an object.
+func (d door) Get(ctx context.Context, key string) (store.Object, error) {
+	return through(ctx, d, readLatency, func() (store.Object, error) { return d.Store.Get(ctx, key) })
+}
+
+// Put writes an object.
+func (d door) Put(ctx context.Context, key string, data []byte, want store.Generation) (store.Generation, error) {
+	return through(ctx, d, writeLatency, func() (store.Generation, error) { return d.Store.Put(ctx, key, data, want) })
+}
+
+// List lists objects.
+func (d door) List(ctx context.Context, prefixes ...string) ([]store.Attrs, error) {
+	return through(ctx, d, readLatency, func() ([]store.Attrs, error) { return d.Store.List(ctx, prefixes...) })
+}
+
+// Delete removes an object.
+func (d door) Delete(ctx context.Context, key string) error {
+	_, err := through(ctx, d, writeLatency, func() (struct{}, error) { return struct{}{}, d.Store.Delete(ctx, key) })
+	return err
+}
