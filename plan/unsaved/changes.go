@@ -107,5 +107,5 @@ func (c *Changes) Concern(a *plan.Action) bool {
 
 // Same reports whether two plans ask for the same with two actions.
 func Same(a, b *plan.Action) bool {
-	return a.Verb == b.Verb && a.Addr == b.Addr && a.Slice == b.Slice && a.Object == b.Object && reflect.DeepEqual(a.Assignment, b.Assignment)
+	return a.Verb == b.Verb && a.Addr == b.Addr && *a.Slice == *b.Slice && a.Object == b.Object && reflect.DeepEqual(a.Assignment, b.Assignment)
 }

@@ -31,9 +31,9 @@ func TestWhatHasToDoWithAnActionIsSaved(t *testing.T) {
 		j := *doc.Jobs[addr]
 		doc.Jobs[addr] = &j
 	}
-	a := plan.Action{Verb: plan.DeleteSlice, Addr: job("a"), Slice: schema.SliceSpec{Name: "a"}}
+	a := plan.Action{Verb: plan.DeleteSlice, Addr: job("a"), Slice: &schema.SliceSpec{Name: "a"}}
 	of := func(slice string) plan.Action {
-		return plan.Action{Verb: plan.DeleteSlice, Addr: job("gone"), Slice: schema.SliceSpec{Name: slice}}
+		return plan.Action{Verb: plan.DeleteSlice, Addr: job("gone"), Slice: &schema.SliceSpec{Name: slice}}
 	}
 	for name, c := range map[string]struct {
 		action plan.Action
