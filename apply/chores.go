@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/fray-ml/fray/apply/requestlog"
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/state"
 )
@@ -15,7 +16,7 @@ type chores struct {
 	beside   bool      // they take a while
 	notices  Notices   // nil: none are kept
 	events   *Recorder // nil: they are not kept
-	requests *requestLog
+	requests *requestlog.Log
 	ledger   *ledger
 	failed   func(error) // reports that a write failed
 
@@ -75,9 +76,9 @@ func (k *chores) due(of choresOf) (due []func(context.Context, *chore) error) {
 			return nil
 		})
 	}
-	if k.requests.billed != nil && !of.now.Before(k.requests.dueAt) {
+	if k.requests.Due(of.now) {
 		due = append(due, func(ctx context.Context, _ *chore) error {
-			return k.requests.keep(ctx, of.doc, of.observed, of.now)
+			return k.requests.Keep(ctx, of.doc, of.observed, of.now)
 		})
 	}
 	if m := of.doc.Metering; of.saved != nil && of.saved.Metering == m && k.ledger.due(m, of.now) {
@@ -156,4 +157,15 @@ func keepNotices(ctx context.Context, n Notices) error {
 		return fmt.Errorf("keep notices: %w", err)
 	}
 	return nil
+}
+
+// KeepRequests records the requests to the store now: this process ends, or leads no more.
+func (s *Stepper) KeepRequests(ctx context.Context) {
+	if s.chores.await(ctx) != nil {
+		return
+	}
+	err := s.chores.requests.Keep(ctx, s.doc, s.observed, s.cfg.Now())
+	if ctx.Err() == nil {
+		s.failed(err)
+	}
 }

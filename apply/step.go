@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fray-ml/fray/apply/requestlog"
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/plan/accounting"
 	"github.com/fray-ml/fray/plan/capacity"
@@ -95,7 +96,7 @@ func NewAfter(ctx context.Context, cfg Config, known *StateReader) (*Stepper, er
 		journaled: writer.Journaled(),
 	}
 	s.chores = chores{
-		beside: s.saver.savesBeside(), notices: cfg.Notices, events: events, requests: newRequestLog(cfg.Store, cfg.Valid),
+		beside: s.saver.savesBeside(), notices: cfg.Notices, events: events, requests: requestlog.New(cfg.Store, cfg.Valid),
 		ledger: &ledger{store: cfg.Store, epoch: cfg.Epoch, valid: cfg.Valid}, failed: s.failed,
 	}
 	return s, nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/fray-ml/fray/apply"
+	"github.com/fray-ml/fray/apply/requestlog"
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/plan/accounting"
 	"github.com/fray-ml/fray/state"
@@ -31,7 +32,7 @@ func Print(ctx context.Context, a *terminal.Terminal, s store.Store, doc *state.
 	r := &report{Options: o}
 	r.rows, r.total = accounting.Summarize(intervals, &o.Query)
 	if o.Query.Namespace == nil {
-		log, err := apply.ReadRequests(ctx, s)
+		log, err := requestlog.Read(ctx, s)
 		if err != nil {
 			return err
 		}

@@ -23,8 +23,8 @@ const RosterKey = "hostkeys.json"
 
 const (
 	// rosterLife is how long the roster of the controller before counts in a term: that long a key
-	// that was removed from the store goes on to count, as one that was read before does.
-	rosterLife = 2 * time.Minute
+	// that was removed from the store goes on to count, no longer than one that was read before does.
+	rosterLife = 30 * time.Second
 	rosterPace = time.Minute
 	// fewHosts are looked up sooner than a roster is of use.
 	fewHosts = 64

@@ -1,4 +1,4 @@
-package apply
+package requestlog
 
 import (
 	"context"
@@ -14,13 +14,13 @@ import (
 	"github.com/fray-ml/fray/state/store"
 )
 
-// requestsPace is how often the requests to the store are recorded: twelve writes an hour.
-const requestsPace = 5 * time.Minute
+// pace is how often the requests to the store are recorded: twelve writes an hour.
+const pace = 5 * time.Minute
 
-// requestLog keeps how much the store was asked for, in one object. Processes count since they
+// Log keeps how much the store was asked for, in one object. Processes count since they
 // started, and the object has with the sums the counts that are in them: what is written twice adds
 // nothing, and the next leader goes on where the former one ended.
-type requestLog struct {
+type Log struct {
 	store  store.Store
 	valid  func() error
 	billed store.Billed // nil: the store costs nothing
@@ -33,23 +33,27 @@ type requestLog struct {
 	dueAt      time.Time
 }
 
-func newRequestLog(s store.Store, valid func() error) *requestLog {
-	l := &requestLog{store: s, valid: valid, name: rand.Text()}
+// New is the log of the requests to a store by a Stepper, which may write while valid reports no error.
+func New(s store.Store, valid func() error) *Log {
+	l := &Log{store: s, valid: valid, name: rand.Text()}
 	if billed, ok := store.AsBilled(s); ok {
 		l.billed, l.base = billed, billed.Requests()
 	}
 	return l
 }
 
-// keep records what was asked since the last time.
-func (l *requestLog) keep(ctx context.Context, doc *state.Document, obs *plan.Observed, now time.Time) error {
+// Due reports whether it is time to record requests.
+func (l *Log) Due(now time.Time) bool { return l.billed != nil && !now.Before(l.dueAt) }
+
+// Keep records what was asked since the last time, by this process and by the hosts of a step, at now.
+func (l *Log) Keep(ctx context.Context, doc *state.Document, obs *plan.Observed, now time.Time) error {
 	if l.billed == nil || obs == nil {
 		return nil
 	}
-	l.dueAt = now.Add(requestsPace)
+	l.dueAt = now.Add(pace)
 	if !l.known {
 		var err error
-		if l.log, l.generation, err = readRequests(ctx, l.store); err != nil {
+		if l.log, l.generation, err = read(ctx, l.store); err != nil {
 			return err
 		}
 		l.known = true
@@ -91,7 +95,7 @@ func hostRequests(obs *plan.Observed) map[string]state.CountedRequests {
 	return counts
 }
 
-func readRequests(ctx context.Context, s store.Store) (*state.StoreRequestLog, store.Generation, error) {
+func read(ctx context.Context, s store.Store) (*state.StoreRequestLog, store.Generation, error) {
 	object, err := s.Get(ctx, store.RequestsKey)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -106,19 +110,8 @@ func readRequests(ctx context.Context, s store.Store) (*state.StoreRequestLog, s
 	return log, object.Generation, nil
 }
 
-// ReadRequests returns how much the store was asked for, nil where that is not recorded.
-func ReadRequests(ctx context.Context, s store.Store) (*state.StoreRequestLog, error) {
-	log, _, err := readRequests(ctx, s)
+// Read returns how much the store was asked for, nil where that is not recorded.
+func Read(ctx context.Context, s store.Store) (*state.StoreRequestLog, error) {
+	log, _, err := read(ctx, s)
 	return log, err
-}
-
-// KeepRequests records the requests to the store now: this process ends, or leads no more.
-func (s *Stepper) KeepRequests(ctx context.Context) {
-	if s.chores.await(ctx) != nil {
-		return
-	}
-	err := s.chores.requests.keep(ctx, s.doc, s.observed, s.cfg.Now())
-	if err != nil && s.cfg.OnError != nil && ctx.Err() == nil {
-		s.cfg.OnError(plan.Action{}, err)
-	}
 }

@@ -1,4 +1,4 @@
-package apply
+package requestlog
 
 import (
 	"context"
@@ -52,9 +52,9 @@ func TestRequestsAreRecordedOnce(t *testing.T) {
 		now := time.Date(2026, 11, 28, 7, 0, 0, 0, time.UTC)
 		hosts := map[string]*state.HostReport{}
 		valid := func() error { return nil }
-		l, former := newRequestLog(s, valid), (*requestLog)(nil)
+		l, former := New(s, valid), (*Log)(nil)
 		var byHosts, byLeaders, lately uint64 // lately: of this leader, since its last write
-		keep := func(l *requestLog) error { return l.keep(ctx, doc, hostsThatAsked(hosts), now) }
+		keep := func(l *Log) error { return l.Keep(ctx, doc, hostsThatAsked(hosts), now) }
 		if err := keep(l); err != nil { // the record begins before there are hosts
 			t.Fatal(err)
 		}
@@ -94,7 +94,7 @@ func TestRequestsAreRecordedOnce(t *testing.T) {
 				s.lose = false
 				byLeaders, lately = byLeaders+lately, 0
 			case 5: // another one leads; what the former one asked since its last write is lost
-				former, l, lately = l, newRequestLog(s, valid), 0
+				former, l, lately = l, New(s, valid), 0
 			case 6:
 				if former != nil && former.known { // it writes although it leads no more: that fails, for the other one has written
 					if keep(l) == nil && keep(former) == nil {
@@ -108,7 +108,7 @@ func TestRequestsAreRecordedOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		byLeaders += lately
-		log, err := ReadRequests(ctx, s)
+		log, err := Read(ctx, s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -125,11 +125,11 @@ func TestRequestsAreRecordedOnce(t *testing.T) {
 // A directory costs nothing: nothing is recorded of it.
 func TestNoRequestsOfADirectory(t *testing.T) {
 	s := storetest.NewMemory()
-	l := newRequestLog(s, func() error { return nil })
-	if err := l.keep(t.Context(), &state.Document{}, &plan.Observed{}, time.Now()); err != nil {
+	l := New(s, func() error { return nil })
+	if err := l.Keep(t.Context(), &state.Document{}, &plan.Observed{}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if log, err := ReadRequests(t.Context(), s); err != nil || log != nil {
+	if log, err := Read(t.Context(), s); err != nil || log != nil {
 		t.Errorf("got %v, %v", log, err)
 	}
 }
