@@ -3,7 +3,6 @@ package state
 import (
 	"bytes"
 	"fmt"
-	"sync"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -23,21 +22,13 @@ func Decompress(data []byte) ([]byte, error) { return decompress(data) }
 // IsCompressed reports whether data is compressed, as a large document is.
 func IsCompressed(data []byte) bool { return bytes.HasPrefix(data, []byte(frameStart)) }
 
-// encoders are those that are not in use: what one needs takes longer to make than a short text to compress.
-var encoders sync.Pool
-
 // compress prefers speed to size. The frame has no checksum, since the document has.
 func compress(text []byte) ([]byte, error) {
-	encoder, kept := encoders.Get().(*zstd.Encoder)
-	if !kept {
-		var err error
-		encoder, err = zstd.NewWriter(nil,
-			zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(false))
-		if err != nil {
-			return nil, fmt.Errorf("compress state: %w", err)
-		}
+	encoder, err := zstd.NewWriter(nil,
+		zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(false))
+	if err != nil {
+		return nil, fmt.Errorf("compress state: %w", err)
 	}
-	defer encoders.Put(encoder)
 	return encoder.EncodeAll(text, make([]byte, 0, len(text)/16)), nil
 }
 
