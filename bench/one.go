@@ -53,6 +53,7 @@ const (
 	oneEcho   = "echo"
 	oneRoles  = "rl"
 	oneScale  = "scale-controller"
+	oneBucket = "scale-bucket"
 )
 
 // runOne takes a measurement: a verb with directory and mailbox location, or
@@ -80,6 +81,8 @@ func runOne(ctx context.Context, args []string, out io.Writer) error {
 		return serveEcho(ctx, echoKind(args[1]), os.Stdin, out)
 	case oneScale:
 		return scale.Control(ctx, args[1], args[2], os.Stdin, out)
+	case oneBucket:
+		return scale.Bucket(os.Stdin, out)
 	case oneRoles:
 		r, err = measureRoles(ctx, rlroles.Measurement(args[1]), rlroles.Journal(args[2]))
 	case oneServe:

@@ -365,6 +365,9 @@ func (b *bench) scaled() error {
 				cmd.Env = append(os.Environ(), "STORAGE_EMULATOR_HOST=")
 				return cmd
 			},
+			Bucket: func(ctx context.Context) *exec.Cmd {
+				return exec.CommandContext(ctx, b.self, oneArg, oneBucket, "", "")
+			},
 		}.Measure(b.ctx)
 		if err != nil {
 			return fmt.Errorf("%d hosts: %w", n, err)

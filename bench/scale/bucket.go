@@ -1,13 +1,16 @@
 package scale
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -62,33 +65,93 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.next.ServeHTTP(w, r)
 }
 
-// RoundTrip answers requests of this process, without a connection.
-func (s *service) RoundTrip(r *http.Request) (*http.Response, error) {
-	w := httptest.NewRecorder()
-	if r.Body == nil {
-		r.Body = http.NoBody
+// Counts are the requests of a bucket so far.
+type Counts struct{ Writes, Lists, Reads int64 }
+
+// slow has a bucket's process delay requests from then on.
+const slow command = "slow"
+
+// Bucket is the process of an emulated bucket. It prints its address, and answers each line of in
+// with Counts. It ends with in.
+func Bucket(in io.Reader, out io.Writer) error {
+	s, err := newService()
+	if err != nil {
+		return err
 	}
-	s.ServeHTTP(w, r)
-	return w.Result(), nil
+	server := httptest.NewServer(s)
+	defer server.Close()
+	debug.SetGCPercent(gcPercent)
+	if _, err := fmt.Fprintln(out, server.URL); err != nil {
+		return err
+	}
+	lines := bufio.NewScanner(in)
+	for lines.Scan() {
+		if command(lines.Text()) == slow {
+			s.slow.Store(true)
+		}
+		if err := json.NewEncoder(out).Encode(Counts{s.writes.Load(), s.lists.Load(), s.reads.Load()}); err != nil {
+			return err
+		}
+	}
+	return lines.Err()
 }
 
-// put writes an object as a small request does, without a client that costs more than the
-// service: the hosts of a fleet are one process.
-func (s *service) put(ctx context.Context, key string, data []byte) (store.Generation, error) {
-	to := "http://" + bucketName + "/upload/storage/v1/b/" + bucketName + "/o?uploadType=media&name=" + url.QueryEscape(prefix+"/"+key)
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(data))
+// remote is the bucket as the process of the hosts has it.
+type remote struct {
+	process *process
+	url     string
+	client  *http.Client
+	shared  atomic.Int64 // reads that were answered by another one's, see leases
+}
+
+// connections are those of all hosts to the bucket: they are one process, each host would have its own.
+const connections = 512
+
+func (b Bench) startBucket(ctx context.Context) (*remote, error) {
+	p, err := started(b.Bucket(ctx))
+	if err != nil {
+		return nil, err
+	}
+	address, err := p.out.ReadString('\n')
+	if err != nil {
+		p.end()
+		return nil, fmt.Errorf("the bucket's process: %w", err)
+	}
+	return &remote{process: p, url: strings.TrimSpace(address), client: &http.Client{Transport: &http.Transport{
+		MaxConnsPerHost: connections, MaxIdleConnsPerHost: connections,
+	}}}, nil
+}
+
+// ask tells the process a command.
+func (r *remote) ask(c command) (counts Counts, err error) {
+	err = r.process.ask(c, &counts)
+	counts.Reads += r.shared.Load()
+	return counts, err
+}
+
+// put writes an object as a small request does, without a client that costs more than that.
+func (r *remote) put(ctx context.Context, key string, data []byte) (store.Generation, error) {
+	to := r.url + "/upload/storage/v1/b/" + bucketName + "/o?uploadType=media&name=" + url.QueryEscape(prefix+"/"+key)
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(data))
 	if err != nil {
 		return 0, err
 	}
-	w := httptest.NewRecorder()
-	s.ServeHTTP(w, r)
+	answer, err := r.client.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return 0, err
+	}
+	if answer.StatusCode != http.StatusOK {
+		return 0, fmt.Errorf("write %s: %s", key, body)
+	}
 	var made struct {
 		Generation store.Generation `json:"generation,string"`
 	}
-	if w.Code != http.StatusOK {
-		return 0, fmt.Errorf("write %s: %s", key, w.Body)
-	}
-	err = json.Unmarshal(w.Body.Bytes(), &made)
+	err = json.Unmarshal(body, &made)
 	return made.Generation, err
 }
 
@@ -101,7 +164,7 @@ func open(ctx context.Context, address string, client *http.Client, interval tim
 // process one read for many; each counts and takes its time.
 type leases struct {
 	store.Store
-	service *service
+	bucket *remote
 
 	mu   sync.Mutex
 	read store.Object
@@ -120,7 +183,7 @@ func (l *leases) Get(ctx context.Context, key string) (store.Object, error) {
 	read, fresh := l.read, time.Since(l.at) < leaseAge
 	l.mu.Unlock()
 	if fresh {
-		l.service.reads.Add(1)
+		l.bucket.shared.Add(1)
 		sleep.For(ctx, readLatency)
 		return read, ctx.Err()
 	}

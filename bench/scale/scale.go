@@ -2,9 +2,9 @@
 // latencies. They are the agent's links: of a slice of eight the first speaks for the others, and
 // holds a real stream to the controller over the loopback, with TLS.
 //
-// The controller is a process of its own (Control). The hosts and the bucket are in the process
-// that measures, and share the cores with it, so some of what only hosts would pay is left out: a
-// host reaches its relay without TLS and gRPC (within.go), many reads of the lease are one
+// The controller and the bucket are processes of their own (Control, Bucket). The hosts are in the
+// process that measures, and share the cores with both, so some of what only hosts would pay is left out:
+// a host reaches its relay without TLS and gRPC (within.go), many reads of the lease are one
 // (bucket.go), and what machines do but report and obey. The stack is seeded as a controller
 // leaves it that has led before. Start with Measure.
 package scale
@@ -16,8 +16,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"runtime/debug"
@@ -54,7 +52,9 @@ type Bench struct {
 	Profiles string
 	// Start makes the process of a controller over the bucket at an address.
 	Start func(ctx context.Context, url string) *exec.Cmd
-	Log   io.Writer
+	// Bucket makes the process of the bucket.
+	Bucket func(ctx context.Context) *exec.Cmd
+	Log    io.Writer
 }
 
 // Result is what was measured.
@@ -75,15 +75,16 @@ type Result struct {
 // CPU is the time of the controllers' processors in a part of the measurement.
 type CPU struct{ Connect, Deaths, Takeover, Again time.Duration }
 
-// process is a running controller.
+// process is a running controller or bucket.
 type process struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
 	out *bufio.Reader
 }
 
-func (b Bench) start(ctx context.Context, url string) (*process, error) {
-	p := &process{cmd: b.Start(ctx, url)}
+// started starts a process.
+func started(cmd *exec.Cmd) (*process, error) {
+	p := &process{cmd: cmd}
 	p.cmd.Stderr = os.Stderr
 	var err error
 	if p.in, err = p.cmd.StdinPipe(); err != nil {
@@ -97,15 +98,22 @@ func (b Bench) start(ctx context.Context, url string) (*process, error) {
 	return p, p.cmd.Start()
 }
 
-func (p *process) ask(c command) (f figure, err error) {
+// ask tells a process a command and decodes what it answers.
+func (p *process) ask(c command, into any) error {
 	if _, err := fmt.Fprintln(p.in, c); err != nil {
-		return f, err
+		return err
 	}
 	line, err := p.out.ReadString('\n')
 	if err != nil {
-		return f, fmt.Errorf("the controller's process: %w", err)
+		return fmt.Errorf("the process %s: %w", p.cmd, err)
 	}
-	return f, json.Unmarshal([]byte(line), &f)
+	return json.Unmarshal([]byte(line), into)
+}
+
+// figure tells a controller's process a command.
+func (p *process) figure(c command) (f figure, err error) {
+	err = p.ask(c, &f)
+	return f, err
 }
 
 func (p *process) end() {
@@ -122,18 +130,17 @@ func (b Bench) Measure(ctx context.Context) (r Result, err error) {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, own.end()) }()
-	bucket, err := newService()
+	bucket, err := b.startBucket(ctx)
 	if err != nil {
 		return r, err
 	}
-	server := httptest.NewServer(bucket)
-	defer server.Close()
-	s, err := open(ctx, server.URL, &http.Client{Transport: bucket}, time.Millisecond)
+	defer bucket.process.end()
+	s, err := open(ctx, bucket.url, bucket.client, time.Millisecond)
 	if err != nil {
 		return r, err
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
-	f, err := newFleet(&leases{Store: s, service: bucket}, bucket.put)
+	f, err := newFleet(&leases{Store: s, bucket: bucket}, bucket.put)
 	if err != nil {
 		return r, err
 	}
@@ -146,8 +153,10 @@ func (b Bench) Measure(ctx context.Context) (r Result, err error) {
 		return r, fmt.Errorf("%d hosts were made, want %d", got, r.Hosts)
 	}
 	b.say("%d hosts made in %s", r.Hosts, time.Since(began))
-	bucket.slow.Store(true)
-	first, err := b.start(ctx, server.URL)
+	if _, err := bucket.ask(slow); err != nil {
+		return r, err
+	}
+	first, err := started(b.Start(ctx, bucket.url))
 	if err != nil {
 		return r, err
 	}
@@ -163,12 +172,12 @@ func (b Bench) Measure(ctx context.Context) (r Result, err error) {
 		s.connect(ctx)
 	}
 	if err := b.connected(ctx, f); err != nil {
-		_, profileErr := first.ask(profile)
+		_, profileErr := first.figure(profile)
 		return r, errors.Join(err, profileErr)
 	}
 	r.Connected = time.Since(began)
 	b.say("connected in %s", r.Connected)
-	if _, err := first.ask(profile); err != nil {
+	if _, err := first.figure(profile); err != nil {
 		return r, err
 	}
 	if err := own.next(); err != nil {
@@ -178,7 +187,7 @@ func (b Bench) Measure(ctx context.Context) (r Result, err error) {
 		return r, err
 	}
 	b.say("quiet %.1f%% of a core, peak %d, per host-hour %.0f writes, %.1f lists, %.1f reads", 100*r.Quiet, r.QuietPeak, r.Writes, r.Lists, r.Reads)
-	connected, err := first.ask(profile)
+	connected, err := first.figure(profile)
 	if err != nil {
 		return r, err
 	}
@@ -193,13 +202,13 @@ func (b Bench) Measure(ctx context.Context) (r Result, err error) {
 		r.Deaths = append(r.Deaths, took)
 	}
 	slices.Sort(r.Deaths)
-	after, err := first.ask(tell)
+	after, err := first.figure(tell)
 	if err != nil {
 		return r, err
 	}
 	r.CPU.Deaths = after.CPU - connected.CPU
 	b.say("deaths %s", r.Deaths)
-	second, err := b.start(ctx, server.URL)
+	second, err := started(b.Start(ctx, bucket.url))
 	if err != nil {
 		return r, err
 	}
@@ -208,7 +217,7 @@ func (b Bench) Measure(ctx context.Context) (r Result, err error) {
 		return r, err
 	}
 	b.say("takeover %s %s", r.First, r.Back)
-	led, err := second.ask(profile)
+	led, err := second.figure(profile)
 	if err != nil {
 		return r, err
 	}
@@ -264,23 +273,31 @@ func (b Bench) connected(ctx context.Context, f *fleet) error {
 }
 
 // quiet measures while nothing is to be done.
-func (b Bench) quiet(ctx context.Context, bucket *service, p *process, r *Result) error {
+func (b Bench) quiet(ctx context.Context, bucket *remote, p *process, r *Result) error {
 	sleep.For(ctx, b.Settle)
-	before, err := p.ask(tell)
+	before, err := p.figure(tell)
 	if err != nil {
 		return err
 	}
-	writes, lists, reads, began := bucket.writes.Load(), bucket.lists.Load(), bucket.reads.Load(), time.Now()
+	asked, err := bucket.ask(tell)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
 	sleep.For(ctx, b.Quiet)
 	took := time.Since(began)
-	after, err := p.ask(tell)
+	askedAfter, err := bucket.ask(tell)
+	if err != nil {
+		return err
+	}
+	after, err := p.figure(tell)
 	if err != nil {
 		return err
 	}
 	r.CPU.Connect = before.CPU
 	r.Quiet, r.QuietPeak = float64(after.CPU-before.CPU)/float64(took), after.Peak
 	per := func(n int64) float64 { return float64(n) / float64(r.Hosts) / took.Hours() }
-	r.Writes, r.Lists, r.Reads = per(bucket.writes.Load()-writes), per(bucket.lists.Load()-lists), per(bucket.reads.Load()-reads)
+	r.Writes, r.Lists, r.Reads = per(askedAfter.Writes-asked.Writes), per(askedAfter.Lists-asked.Lists), per(askedAfter.Reads-asked.Reads)
 	return nil
 }
 
@@ -319,14 +336,14 @@ const lapsed = 9 * time.Second
 func (b Bench) preempted(ctx context.Context, p *process, r *Result) error {
 	sleep.For(ctx, b.Settle)
 	began := time.Now()
-	before, err := p.ask(preempt)
+	before, err := p.figure(preempt)
 	if err != nil {
 		return err
 	}
-	defer func() { _, _ = p.ask(profile) }()
+	defer func() { _, _ = p.figure(profile) }()
 	for {
 		sleep.For(ctx, poll)
-		now, err := p.ask(tell)
+		now, err := p.figure(tell)
 		if err != nil {
 			return err
 		}

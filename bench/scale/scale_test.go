@@ -14,9 +14,19 @@ import (
 // controls is the argument with which this binary is a controller's process.
 const controls = "scale-controller"
 
+// holds is the argument with which it is the bucket's process.
+const holds = "scale-bucket"
+
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == controls {
 		if err := scale.Control(context.Background(), os.Args[2], "", os.Stdin, os.Stdout); err != nil {
+			println(err.Error())
+			os.Exit(1)
+		}
+		return
+	}
+	if len(os.Args) == 2 && os.Args[1] == holds {
+		if err := scale.Bucket(os.Stdin, os.Stdout); err != nil {
 			println(err.Error())
 			os.Exit(1)
 		}
@@ -35,7 +45,8 @@ func TestMeasure(t *testing.T) {
 	const slices, deaths = 2, 3
 	r, err := scale.Bench{
 		Slices: slices, Deaths: deaths, Quiet: time.Second, Settle: time.Second, Log: &log,
-		Start: func(ctx context.Context, url string) *exec.Cmd { return exec.CommandContext(ctx, self, controls, url) },
+		Start:  func(ctx context.Context, url string) *exec.Cmd { return exec.CommandContext(ctx, self, controls, url) },
+		Bucket: func(ctx context.Context) *exec.Cmd { return exec.CommandContext(ctx, self, holds) },
 	}.Measure(t.Context())
 	if err != nil {
 		t.Fatalf("%v\n%s", err, log.String())
