@@ -273,6 +273,7 @@ func stepsOver(ctx context.Context, w *world, bucket store.Store, service *bucke
 	if p := s.Last(); !p.Empty() {
 		return result{}, fmt.Errorf("a stack that was applied has %d actions left", len(p.Actions))
 	}
+	s.KeepRequests(ctx) // which waits for what the first step writes beside the next one
 	var r result
 	service.counted()
 	if _, err := s.Step(ctx); err != nil {
