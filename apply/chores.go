@@ -7,6 +7,7 @@ import (
 
 	"github.com/fray-ml/fray/apply/requestlog"
 	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
 
@@ -146,7 +147,7 @@ func (s *Stepper) collectChores() {
 // failed reports that a write failed which holds up nothing.
 func (s *Stepper) failed(err error) {
 	if err != nil && s.cfg.OnError != nil {
-		s.cfg.OnError(plan.Action{}, err)
+		s.cfg.OnError(plan.Action{Slice: &schema.SliceSpec{}}, err)
 	}
 }
 

@@ -34,7 +34,8 @@ type Config struct {
 	// OnStep sees every plan after its actions were started; before is the
 	// state before it. Neither is to be kept: later steps build on them.
 	OnStep func(p *plan.Plan, before *state.Document)
-	// OnError sees the errors of single actions; the loop goes on.
+	// OnError sees the errors of single actions, and of writes that no action made: then the action has no verb,
+	// and its slice no name. The loop goes on.
 	OnError func(a plan.Action, err error)
 	// Eager saves sooner than once a second where something waits for it and the
 	// store takes writes at any rate: for clients that launch one job after another.
