@@ -97,7 +97,7 @@ func Control(ctx context.Context, url, profiles string, in io.Reader, out io.Wri
 			if err := written.next(); err != nil {
 				return err
 			}
-		case tell:
+		case tell, slow:
 		}
 		mu.Lock()
 		now := f
