@@ -49,7 +49,8 @@ type Observer struct {
 
 	// monitored is for how long this observer has monitored the store: what passed
 	// between two observations counts up to maxGap, so that a process that was
-	// suspended does not wake up to hosts that all seem silent.
+	// suspended does not wake up to hosts that all seem silent. So does what passes while a look
+	// into the mailbox is under way: a report that was not read yet is no silence.
 	monitored time.Duration
 	looked    time.Time // last
 }
@@ -64,10 +65,12 @@ func (o *Observer) Observe(ctx context.Context, stack string) (*plan.Observed, e
 		Unreachable:   map[schema.ProviderName]plan.Unreachable{},
 	}
 	now, monitored := o.now(), o.monitored
-	if !o.looked.IsZero() {
-		o.monitored += o.passed(now)
+	if o.look.running == nil {
+		if !o.looked.IsZero() {
+			o.monitored += o.passed(now)
+		}
+		o.looked = now
 	}
-	o.looked = now
 	// Inventories first: a slice created between the two looks is then seen
 	// by neither or only by its mailbox, never as one without hosts.
 	o.inventories(ctx, stack, obs)
