@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -107,6 +108,19 @@ func (b *browser) text(expression string) string {
 func (b *browser) open(path string) {
 	b.t.Helper()
 	b.do(chromedp.Navigate(b.url + "/" + strings.TrimPrefix(path, "/")))
+	for b.interrupted() {
+		b.do(chromedp.Reload())
+	}
+}
+
+// interrupted reports whether the browser has given up loading something since it was asked last
+// because addresses of this machine changed: tests of other packages make networks.
+func (b *browser) interrupted() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := len(b.problems)
+	b.problems = slices.DeleteFunc(b.problems, func(line string) bool { return strings.Contains(line, "ERR_NETWORK_CHANGED") })
+	return len(b.problems) < n
 }
 
 // await waits until an expression holds.
@@ -119,7 +133,9 @@ func (b *browser) await(what, expression string) {
 	}
 }
 
+// said is what the console says, but for loads that are interrupted and tried again.
 func (b *browser) said() []string {
+	b.interrupted()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return append([]string{}, b.problems...)
