@@ -73,8 +73,8 @@ type Host struct {
 func (h *Host) Lives() bool { return h.Heartbeat == nil }
 
 // SilentFor is how long the observer has monitored the store since it last saw a new
-// report of this host. Time in which it did not monitor (suspended, just started) does
-// not count.
+// report of this host. Time in which it did not monitor (suspended, just started, a look into the
+// mailbox under way) does not count.
 func (h *Host) SilentFor(monitored time.Duration) time.Duration {
 	if h.Heartbeat == nil {
 		return 0

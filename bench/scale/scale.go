@@ -135,25 +135,9 @@ func (b Bench) Measure(ctx context.Context) (r Result, err error) {
 		return r, err
 	}
 	defer bucket.process.end()
-	s, err := open(ctx, bucket.url, bucket.client, time.Millisecond)
-	if err != nil {
-		return r, err
-	}
 	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
-	f, err := newFleet(&leases{Store: s, bucket: bucket}, bucket.put)
+	f, err := b.seeded(ctx, bucket, &r)
 	if err != nil {
-		return r, err
-	}
-	began := time.Now()
-	if err := seed(ctx, f, b.Slices); err != nil {
-		return r, fmt.Errorf("bring the stack about: %w", err)
-	}
-	r.Hosts, r.Slices, r.Tasks = b.Slices*Hosts, b.Slices, b.Slices*Hosts*(1+finishedShare)
-	if got := f.hosts(); got != r.Hosts {
-		return r, fmt.Errorf("%d hosts were made, want %d", got, r.Hosts)
-	}
-	b.say("%d hosts made in %s", r.Hosts, time.Since(began))
-	if _, err := bucket.ask(slow); err != nil {
 		return r, err
 	}
 	first, err := started(b.Start(ctx, bucket.url))
@@ -161,53 +145,16 @@ func (b Bench) Measure(ctx context.Context) (r Result, err error) {
 		return r, err
 	}
 	defer first.end()
-	if err := leads(ctx, s); err != nil {
+	if err := errors.Join(b.connect(ctx, f, first, &r), own.next()); err != nil {
 		return r, err
 	}
-	began = time.Now()
-	for _, s := range f.slices {
-		s.link(ctx)
-	}
-	for _, s := range f.slices {
-		s.connect(ctx)
-	}
-	if err := b.connected(ctx, f); err != nil {
-		_, profileErr := first.figure(profile)
-		return r, errors.Join(err, profileErr)
-	}
-	r.Connected = time.Since(began)
-	b.say("connected in %s", r.Connected)
-	if _, err := first.figure(profile); err != nil {
-		return r, err
-	}
-	if err := own.next(); err != nil {
-		return r, err
-	}
-	if err := b.quiet(ctx, bucket, first, &r); err != nil {
+	if err := errors.Join(b.quiet(ctx, bucket, first, &r), own.next()); err != nil {
 		return r, err
 	}
 	b.say("quiet %.1f%% of a core, peak %d, per host-hour %.0f writes, %.1f lists, %.1f reads", 100*r.Quiet, r.QuietPeak, r.Writes, r.Lists, r.Reads)
-	connected, err := first.figure(profile)
-	if err != nil {
+	if err := b.deaths(ctx, f, first, &r); err != nil {
 		return r, err
 	}
-	if err := own.next(); err != nil {
-		return r, err
-	}
-	for i := range b.Deaths {
-		took, err := f.slices[i*len(f.slices)/b.Deaths].death(ctx)
-		if err != nil {
-			return r, err
-		}
-		r.Deaths = append(r.Deaths, took)
-	}
-	slices.Sort(r.Deaths)
-	after, err := first.figure(tell)
-	if err != nil {
-		return r, err
-	}
-	r.CPU.Deaths = after.CPU - connected.CPU
-	b.say("deaths %s", r.Deaths)
 	second, err := started(b.Start(ctx, bucket.url))
 	if err != nil {
 		return r, err
@@ -223,6 +170,73 @@ func (b Bench) Measure(ctx context.Context) (r Result, err error) {
 	}
 	r.CPU.Takeover = led.CPU
 	return r, b.preempted(ctx, second, &r)
+}
+
+// seeded brings the stack about in a bucket that is slow from then on.
+func (b Bench) seeded(ctx context.Context, bucket *remote, r *Result) (*fleet, error) {
+	s, err := open(ctx, bucket.url, bucket.client, time.Millisecond)
+	if err != nil {
+		return nil, err
+	}
+	f, err := newFleet(&leases{Store: s, bucket: bucket}, bucket.put)
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	if err := seed(ctx, f, b.Slices); err != nil {
+		return nil, fmt.Errorf("bring the stack about: %w", err)
+	}
+	r.Hosts, r.Slices, r.Tasks = b.Slices*Hosts, b.Slices, b.Slices*Hosts*(1+finishedShare)
+	if got := f.hosts(); got != r.Hosts {
+		return nil, fmt.Errorf("%d hosts were made, want %d", got, r.Hosts)
+	}
+	b.say("%d hosts made in %s", r.Hosts, time.Since(began))
+	_, err = bucket.ask(slow)
+	return f, err
+}
+
+// connect has all hosts connect to the controller, once it leads.
+func (b Bench) connect(ctx context.Context, f *fleet, first *process, r *Result) error {
+	if err := leads(ctx, f.store); err != nil {
+		return err
+	}
+	began := time.Now()
+	for _, s := range f.slices {
+		s.link(ctx)
+	}
+	for _, s := range f.slices {
+		s.connect(ctx)
+	}
+	err := b.connected(ctx, f)
+	r.Connected = time.Since(began)
+	if err == nil {
+		b.say("connected in %s", r.Connected)
+	}
+	_, profileErr := first.figure(profile)
+	return errors.Join(err, profileErr)
+}
+
+// deaths has tasks die, one after another.
+func (b Bench) deaths(ctx context.Context, f *fleet, first *process, r *Result) error {
+	before, err := first.figure(profile)
+	if err != nil {
+		return err
+	}
+	for i := range b.Deaths {
+		took, err := f.slices[i*len(f.slices)/b.Deaths].death(ctx)
+		if err != nil {
+			return err
+		}
+		r.Deaths = append(r.Deaths, took)
+	}
+	slices.Sort(r.Deaths)
+	after, err := first.figure(tell)
+	if err != nil {
+		return err
+	}
+	r.CPU.Deaths = after.CPU - before.CPU
+	b.say("deaths %s", r.Deaths)
+	return nil
 }
 
 func (b Bench) say(format string, args ...any) {
