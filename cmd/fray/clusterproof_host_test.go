@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"syscall"
 	"testing"
 
@@ -92,19 +93,31 @@ func (p *clusterProof) killAgent(t *testing.T, task int) {
 	p.kill(t, p.host(t, task).PID)
 }
 
-// killIdleAgents kills the agents of hosts that run nothing.
+// killIdleAgents kills the agents of hosts that run nothing, once all of them have reported.
 func (p *clusterProof) killIdleAgents(t *testing.T) {
 	t.Helper()
-	killed := 0
+	var idle []int
+	if err := within(proofPatience, func() error {
+		if idle = p.idle(t); len(idle) != p.children {
+			return fmt.Errorf("%d agents have nothing to do, want %d", len(idle), p.children)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	p.kill(t, idle...)
+}
+
+// idle are the agents that live and have nothing to do.
+func (p *clusterProof) idle(t *testing.T) []int {
+	t.Helper()
+	var pids []int
 	for _, r := range p.hosts(t) {
-		if r.Task == nil {
-			p.kill(t, r.PID)
-			killed++
+		if r.Task == nil && letter(r.PID) != 'Z' {
+			pids = append(pids, r.PID)
 		}
 	}
-	if killed != p.children {
-		t.Errorf("%d agents had nothing to do, want %d", killed, p.children)
-	}
+	return pids
 }
 
 // hosts are the reports of all hosts.

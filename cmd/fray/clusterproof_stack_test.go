@@ -42,6 +42,7 @@ job "parent" {
 type clusterProof struct {
 	*proofStack
 	notes    string // where tasks and test meet, see clusterTaskWord
+	applied  string // what apply printed
 	children int
 	watches  []*exec.Cmd
 	flags    []string // of watches
@@ -68,7 +69,7 @@ func (s *proofStack) cluster(t *testing.T, children int) *clusterProof {
 	}
 	p.write(t, fmt.Sprintf(clusterConfig, children, self, p.notes))
 	t.Cleanup(func() { p.explain(t) })
-	p.must(t, "apply", "--auto-approve")
+	p.applied = p.must(t, "apply", "--auto-approve").stdout
 	return p
 }
 
@@ -77,6 +78,7 @@ func (p *clusterProof) explain(t *testing.T) {
 	if !t.Failed() {
 		return
 	}
+	t.Logf("apply:\n%s", p.applied)
 	logs, _ := filepath.Glob(filepath.Join(p.notes, "watch-*.log"))
 	for _, path := range append(logs, filepath.Join(p.notes, "starts"), filepath.Join(p.notes, "told")) {
 		data, _ := os.ReadFile(path)
