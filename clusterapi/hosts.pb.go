@@ -1432,11 +1432,14 @@ func (x *ControllerMessage) GetSealed() []byte {
 
 // HostWelcome answers a hello.
 type HostWelcome struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Heartbeat     int64                  `protobuf:"varint,1,opt,name=heartbeat,proto3" json:"heartbeat,omitempty"` // milliseconds between two reports of a host to which nothing happens
-	Spread        int64                  `protobuf:"varint,2,opt,name=spread,proto3" json:"spread,omitempty"`       // milliseconds over which hosts spread when they connect again
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Heartbeat int64                  `protobuf:"varint,1,opt,name=heartbeat,proto3" json:"heartbeat,omitempty"` // milliseconds between two reports of a host to which nothing happens
+	Spread    int64                  `protobuf:"varint,2,opt,name=spread,proto3" json:"spread,omitempty"`       // milliseconds over which hosts spread when they connect again
+	// store_heartbeat is the milliseconds between two reports to the store of a host that has no
+	// stream and to which nothing happens; 0: as often as the host reports by itself.
+	StoreHeartbeat int64 `protobuf:"varint,3,opt,name=store_heartbeat,json=storeHeartbeat,proto3" json:"store_heartbeat,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *HostWelcome) Reset() {
@@ -1479,6 +1482,13 @@ func (x *HostWelcome) GetHeartbeat() int64 {
 func (x *HostWelcome) GetSpread() int64 {
 	if x != nil {
 		return x.Spread
+	}
+	return 0
+}
+
+func (x *HostWelcome) GetStoreHeartbeat() int64 {
+	if x != nil {
+		return x.StoreHeartbeat
 	}
 	return 0
 }
@@ -1676,10 +1686,11 @@ const file_clusterapi_hosts_proto_rawDesc = "" +
 	"assignment\x18\x05 \x01(\v2\x1f.fray.cluster.v1.HostAssignmentR\n" +
 	"assignment\x12\x1a\n" +
 	"\brejected\x18\x06 \x01(\tR\brejected\x12\x16\n" +
-	"\x06sealed\x18\a \x01(\fR\x06sealed\"C\n" +
+	"\x06sealed\x18\a \x01(\fR\x06sealed\"l\n" +
 	"\vHostWelcome\x12\x1c\n" +
 	"\theartbeat\x18\x01 \x01(\x03R\theartbeat\x12\x16\n" +
-	"\x06spread\x18\x02 \x01(\x03R\x06spread\"<\n" +
+	"\x06spread\x18\x02 \x01(\x03R\x06spread\x12'\n" +
+	"\x0fstore_heartbeat\x18\x03 \x01(\x03R\x0estoreHeartbeat\"<\n" +
 	"\x0eHostAssignment\x12\x16\n" +
 	"\x06object\x18\x01 \x01(\x03R\x06object\x12\x12\n" +
 	"\x04data\x18\x02 \x01(\fR\x04data2Z\n" +

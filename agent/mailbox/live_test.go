@@ -20,6 +20,7 @@ type link struct {
 	up      bool
 	acked   time.Time
 	reports []state.HostReport
+	stored  time.Duration
 }
 
 func (l *link) Report(r state.HostReport) {
@@ -45,6 +46,8 @@ func (l *link) Live() bool {
 func (l *link) Heartbeat() time.Duration { return 4 * time.Second }
 
 func (l *link) Beat() time.Duration { return l.Heartbeat() }
+
+func (l *link) StoreHeartbeat() time.Duration { return l.stored }
 
 func (l *link) set(up bool) {
 	l.mu.Lock()

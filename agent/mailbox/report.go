@@ -37,6 +37,9 @@ type Stream interface {
 	Heartbeat() time.Duration
 	// Beat is the time until the next one.
 	Beat() time.Duration
+	// StoreHeartbeat is the time between two reports to the store while the controller
+	// acknowledges nothing; 0: the Reporter's own.
+	StoreHeartbeat() time.Duration
 }
 
 // Reporter writes a host's report: at once when it changes, as often as the
@@ -73,6 +76,10 @@ type Reporter struct {
 	stored   struct {
 		at     time.Time     // when the store was written last
 		lifeIn time.Duration // after that, the next sign of life
+		// cutOff is since when the stream is not live, zero while it is, and firstIn after which
+		// time a sign of life follows.
+		cutOff  time.Time
+		firstIn time.Duration
 	}
 }
 
@@ -231,6 +238,16 @@ func (r *Reporter) due(beaten bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	since := time.Since(r.stored.at)
+	pace := max(r.Heartbeat, r.Stream.StoreHeartbeat())
+	switch {
+	case live:
+		r.stored.cutOff = time.Time{}
+	case r.stored.cutOff.IsZero():
+		r.stored.cutOff, r.stored.firstIn = time.Now(), 0
+		if pace > r.Heartbeat { // of many hosts that lose their streams together
+			r.stored.firstIn = rand.N(pace)
+		}
+	}
 	switch {
 	case r.durable > r.written:
 		return true
@@ -242,7 +259,7 @@ func (r *Reporter) due(beaten bool) bool {
 	case r.version > r.written:
 		return true
 	}
-	return beaten && since >= r.Heartbeat-r.Heartbeat/4
+	return beaten && since >= pace-r.Heartbeat/4 && time.Since(r.stored.cutOff) >= r.stored.firstIn
 }
 
 func (r *Reporter) writtenLocked(version uint64) {

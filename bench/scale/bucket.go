@@ -160,14 +160,16 @@ func open(ctx context.Context, address string, client *http.Client, interval tim
 	return bucket.Open(ctx, bucket.Config{Bucket: bucketName, Prefix: prefix, Endpoint: address + "/storage/v1/", HTTPClient: client, WriteInterval: interval})
 }
 
-// leases is the bucket for hosts. All of them read the lease after a takeover, which costs this
-// process one read for many; each counts and takes its time.
-type leases struct {
+// shared is the bucket for hosts. All of them read the lease after a takeover, which costs this
+// process one read for many, and each reads the report of its relay, which this process knows.
+// Each read counts and takes its time.
+type shared struct {
 	store.Store
 	bucket *remote
+	report func(key string) (data []byte, known bool) // as a host would write it
 
 	mu   sync.Mutex
-	read store.Object
+	read store.Object // the lease
 	at   time.Time
 }
 
@@ -175,23 +177,34 @@ type leases struct {
 const leaseAge = 50 * time.Millisecond
 
 // Get reads an object.
-func (l *leases) Get(ctx context.Context, key string) (store.Object, error) {
-	if key != store.LeaseKey {
-		return l.Store.Get(ctx, key)
+func (s *shared) Get(ctx context.Context, key string) (store.Object, error) {
+	if key == store.LeaseKey {
+		return s.lease(ctx)
 	}
-	l.mu.Lock()
-	read, fresh := l.read, time.Since(l.at) < leaseAge
-	l.mu.Unlock()
-	if fresh {
-		l.bucket.shared.Add(1)
+	data, known := s.report(key)
+	if !known {
+		return s.Store.Get(ctx, key)
+	}
+	s.bucket.shared.Add(1)
+	sleep.For(ctx, readLatency)
+	return store.Object{Attrs: store.Attrs{Key: key, Generation: 1}, Data: data}, ctx.Err()
+}
+
+// lease reads the lease, or has it as another host has just read it.
+func (s *shared) lease(ctx context.Context) (store.Object, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if time.Since(s.at) < leaseAge {
+		read := s.read
+		s.mu.Unlock()
+		s.bucket.shared.Add(1)
 		sleep.For(ctx, readLatency)
+		s.mu.Lock()
 		return read, ctx.Err()
 	}
-	read, err := l.Store.Get(ctx, key)
+	read, err := s.Store.Get(ctx, store.LeaseKey)
 	if err == nil {
-		l.mu.Lock()
-		l.read, l.at = read, time.Now()
-		l.mu.Unlock()
+		s.read, s.at = read, time.Now()
 	}
 	return read, err
 }

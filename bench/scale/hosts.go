@@ -34,6 +34,7 @@ type fleet struct {
 	private ed25519.PrivateKey // likewise
 	slices  []*slice
 	relays  map[string]*hostlink.Relay // of hosts, by their addresses
+	boxes   map[string]box             // of hosts, by the keys of their reports
 	relayed atomic.Int64               // hosts that hold streams to them
 }
 
@@ -61,7 +62,7 @@ type putter func(ctx context.Context, key string, data []byte) (store.Generation
 
 func newFleet(s store.Store, put putter) (*fleet, error) {
 	public, private, err := ed25519.GenerateKey(nil)
-	return &fleet{store: s, put: put, public: public, private: private, relays: map[string]*hostlink.Relay{}}, err
+	return &fleet{store: s, put: put, public: public, private: private, relays: map[string]*hostlink.Relay{}, boxes: map[string]box{}}, err
 }
 
 // add makes the hosts of a slice, which report to the store.
@@ -87,14 +88,29 @@ func (s *slice) write(ctx context.Context, put putter) error {
 }
 
 func (s *slice) writeHost(ctx context.Context, put putter, n int) error {
-	s.mu.Lock()
-	data, err := json.Marshal(s.hosts[n].report)
-	s.mu.Unlock()
+	data, err := s.encoded(n)
 	if err != nil {
 		return err
 	}
 	_, err = put(ctx, store.HostKey(s.spec.Name, n), data)
 	return err
+}
+
+// encoded is a host's report as the store has it.
+func (s *slice) encoded(n int) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return json.Marshal(s.hosts[n].report)
+}
+
+// report is a host's report by its key.
+func (f *fleet) report(key string) (data []byte, known bool) {
+	b, known := f.boxes[key]
+	if !known {
+		return nil, false
+	}
+	data, err := b.slice.encoded(b.host)
+	return data, err == nil
 }
 
 // obey has a host do at once what an assignment says. It reports whether that was news.
@@ -187,25 +203,29 @@ func (s *slice) link(ctx context.Context) {
 			Store: s.fleet.store, Identity: live.Identity{Slice: s.spec.Name, Host: n, Key: s.fleet.private},
 			Stack: func() string { return s.fleet.stack }, Connect: s.fleet.connect, Log: slog.New(slog.DiscardHandler),
 		})
-		h.link = h.open.Host(live.Identity{Slice: s.spec.Name, Host: n, Key: s.fleet.private}, box{ctx, s, n})
+		own := box{ctx, s, n}
+		h.link = h.open.Host(live.Identity{Slice: s.spec.Name, Host: n, Key: s.fleet.private}, own)
+		s.fleet.boxes[store.HostKey(s.spec.Name, n)] = own
 		s.fleet.relays[h.report.API] = h.open.Relay()
 	}
 }
 
 // connect begins to keep the links of a slice and its heartbeats, until ctx ends.
 func (s *slice) connect(ctx context.Context) {
+	at := rand.N(time.Duration(len(s.fleet.slices)) * connecting)
 	for n, h := range s.hosts {
-		go s.beat(ctx, n)
 		go func() {
-			sleep.For(ctx, rand.N(time.Duration(len(s.fleet.slices))*connecting))
-			h.open.Run(ctx)
+			if sleep.For(ctx, at) {
+				go s.beat(ctx, n)
+				h.open.Run(ctx)
+			}
 		}()
 	}
 }
 
 // connecting is the time in which the streams of a slice begin at first. How many come at a time
 // after a takeover is up to them and the controller.
-const connecting = 20 * time.Millisecond
+const connecting = 8 * time.Millisecond
 
 // assigned has a host obey and report.
 func (s *slice) assigned(ctx context.Context, n int, object state.Generation, data []byte) {
@@ -229,22 +249,43 @@ func (s *slice) assigned(ctx context.Context, n int, object state.Generation, da
 // beat reports that a host lives: by stream at its pace, and to the store now and then.
 func (s *slice) beat(ctx context.Context, n int) {
 	h := s.hosts[n]
-	written := time.Now().Add(-rand.N(signOfLife))
-	sleep.For(ctx, rand.N(hostlink.HeartbeatDefault))
+	life := signs{written: time.Now().Add(-rand.N(signOfLife)), cutOff: time.Now()}
 	for {
 		s.mu.Lock()
 		h.report.Seq++
 		r := h.report
 		s.mu.Unlock()
 		h.link.Report(r)
-		if time.Since(written) > signOfLife || !h.link.Live() && time.Since(written) > hostlink.HeartbeatDefault {
-			written = time.Now()
+		if life.due(time.Now(), h.link) {
 			_ = s.writeHost(ctx, s.fleet.put, n)
 		}
 		if !sleep.For(ctx, h.link.Beat()) {
 			return
 		}
 	}
+}
+
+// signs are the writes of a host to the store, paced as those of an agent.
+type signs struct {
+	written time.Time
+	cutOff  time.Time // since when it has no stream; zero: it has one
+	firstIn time.Duration
+}
+
+// due reports whether the host is to write, and takes that it does.
+func (s *signs) due(now time.Time, link *hostlink.Host) bool {
+	pace := max(hostlink.HeartbeatDefault, link.StoreHeartbeat())
+	switch {
+	case link.Live():
+		pace, s.cutOff, s.firstIn = signOfLife, time.Time{}, 0
+	case s.cutOff.IsZero():
+		s.cutOff, s.firstIn = now, rand.N(pace)
+	}
+	if now.Sub(s.written) < pace || now.Sub(s.cutOff) < s.firstIn {
+		return false
+	}
+	s.written = now
+	return true
 }
 
 // live is how many hosts a controller has acknowledged lately.

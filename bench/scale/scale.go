@@ -178,10 +178,12 @@ func (b Bench) seeded(ctx context.Context, bucket *remote, r *Result) (*fleet, e
 	if err != nil {
 		return nil, err
 	}
-	f, err := newFleet(&leases{Store: s, bucket: bucket}, bucket.put)
+	of := &shared{Store: s, bucket: bucket}
+	f, err := newFleet(of, bucket.put)
 	if err != nil {
 		return nil, err
 	}
+	of.report = f.report
 	began := time.Now()
 	if err := seed(ctx, f, b.Slices); err != nil {
 		return nil, fmt.Errorf("bring the stack about: %w", err)
@@ -324,6 +326,8 @@ func (s *slice) death(ctx context.Context) (time.Duration, error) {
 		return at.Sub(began), nil
 	case <-time.After(patience):
 		return 0, fmt.Errorf("a decision about %s: %w", s.spec.Name, errPatience)
+	case <-ctx.Done():
+		return 0, context.Cause(ctx)
 	}
 }
 

@@ -65,8 +65,7 @@ type Client struct {
 	hurry chan struct{} // has an element while hosts wait for a stream to be relayed by
 	next  *path         // begun for the next stream; Run's alone
 	conn  Conn          // to the controller, kept for the next stream; Run's alone; nil: none is
-	// waiting is since when the client waits for a relay that has no stream yet; zero: it does not.
-	waiting time.Time // Run's alone
+	wait  relayWait
 
 	mu        sync.Mutex
 	hosts     map[uint32]*Host
@@ -80,6 +79,7 @@ type Client struct {
 	upChanged chan struct{}    // closed when up changes
 	heartbeat time.Duration    // as the controller states it
 	spread    time.Duration    // the same
+	stored    time.Duration    // between reports to the store without a stream, the same; 0: not stated
 }
 
 // NewClient returns a client without hosts; Run connects it.
@@ -173,6 +173,15 @@ func (h *Host) Live() bool {
 	return !h.acked.IsZero() && time.Since(h.acked) < c.heartbeat+ackPatience
 }
 
+// StoreHeartbeat is the time between two reports to the store to which nothing happens, while
+// the host has no stream; 0: no controller has stated it.
+func (h *Host) StoreHeartbeat() time.Duration {
+	c := h.client
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stored
+}
+
 // Heartbeat is the time between two reports to which nothing happens.
 func (h *Host) Heartbeat() time.Duration {
 	c := h.client
@@ -219,7 +228,7 @@ func (c *Client) Run(ctx context.Context) {
 		}
 		failed = !answered
 		if answered {
-			c.waiting = time.Time{}
+			c.wait = relayWait{}
 		}
 		wait, least := pause, hurriedPause
 		switch {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -69,23 +70,45 @@ func (p *path) close(err error) {
 	}
 }
 
-// waitPatience is how long a client waits for a relay that looks for a controller before it looks
-// for one itself: after a takeover one handshake for a slice is enough.
-const waitPatience = 15 * time.Second
+// A client waits for a relay that looks for a controller before it looks for one itself: for once
+// to twice waitPatience at first, so that the members of a slice do not all give up at a time, and
+// for twice as long after each try that no controller answers, up to longestWait. After a takeover
+// one handshake for a slice is enough, and a controller that is late with the relays of many slices
+// would be later still with the handshakes of all their hosts.
+const (
+	waitPatience = 15 * time.Second
+	longestWait  = 2 * time.Minute
+)
+
+// relayWait is how long a client has waited for a relay that has no stream yet.
+type relayWait struct {
+	since time.Time // zero: it does not wait
+	least time.Duration
+}
+
+// over reports whether the client has waited for long enough. It waits anew then, for longer.
+func (w *relayWait) over(now time.Time) bool {
+	switch {
+	case w.since.IsZero():
+		*w = relayWait{since: now, least: waitPatience + rand.N(waitPatience)}
+		return false
+	case now.Sub(w.since) < w.least:
+		return false
+	}
+	*w = relayWait{since: now, least: min(2*w.least, longestWait)}
+	return true
+}
 
 // open begins a stream: through the best relay that has one itself, or to the controller.
 func (c *Client) open(ctx context.Context) (*path, error) {
 	p, err := c.relayed(ctx)
 	switch {
 	case p != nil:
-		c.waiting = time.Time{}
+		c.wait = relayWait{}
 		return p, nil
 	case !errors.Is(err, errWaits):
-		c.waiting = time.Time{}
-	case c.waiting.IsZero():
-		c.waiting = time.Now()
-		return nil, err
-	case time.Since(c.waiting) < waitPatience:
+		c.wait = relayWait{}
+	case !c.wait.over(time.Now()):
 		return nil, err
 	}
 	// The connection stays after a controller was not available, and follows who leads then:

@@ -174,6 +174,7 @@ func (c *Client) heard(m *clusterapi.ControllerMessage) func(state.Generation, [
 			c.heartbeat = min(d, longestHeartbeat)
 		}
 		c.spread = min(time.Duration(w.GetSpread())*time.Millisecond, longestSpread)
+		c.stored = min(time.Duration(w.GetStoreHeartbeat())*time.Millisecond, longestStored)
 	}
 	h := c.hosts[m.GetNumber()]
 	switch {
@@ -217,4 +218,6 @@ func (h *Host) acknowledged(seq uint64) {
 const (
 	longestHeartbeat = 6 * time.Second
 	longestSpread    = 8 * time.Second
+	// longestStored is well below the time in which a silent host counts as lost.
+	longestStored = 15 * time.Second
 )

@@ -322,6 +322,11 @@ const (
 	hostRate    = 4000
 	leastSpread = 500 * time.Millisecond
 	mostSpread  = 8 * time.Second
+	// storeRate is how many hosts without streams may write to the store in a second: what they
+	// write is to be listed and read. A host writes each mostStored at least, which leaves it two
+	// writes before it counts as lost.
+	storeRate  = 1500
+	mostStored = 15 * time.Second
 )
 
 // welcome is how hosts of a controller with so many streams and hosts are to behave.
@@ -331,5 +336,6 @@ func welcome(streams, hosts int) *clusterapi.HostWelcome {
 		heartbeat = heartbeatMany
 	}
 	spread := min(max(leastSpread, time.Duration(streams)*time.Second/connectRate, time.Duration(hosts)*time.Second/hostRate), mostSpread)
-	return &clusterapi.HostWelcome{Heartbeat: heartbeat.Milliseconds(), Spread: spread.Milliseconds()}
+	stored := min(time.Duration(hosts)*time.Second/storeRate, mostStored)
+	return &clusterapi.HostWelcome{Heartbeat: heartbeat.Milliseconds(), Spread: spread.Milliseconds(), StoreHeartbeat: stored.Milliseconds()}
 }

@@ -77,7 +77,8 @@ type entry struct {
 // speaker is a host as one stream speaks for it.
 type speaker struct {
 	*entry
-	boot string
+	boot  string
+	among int // how many hosts there were when it was told its pace
 }
 
 func newTable(wake chan<- struct{}) *Table {
@@ -146,7 +147,7 @@ func (t *Table) hello(s *session, number uint32, of *clusterapi.HostHello) bool 
 		e.speakers++
 	}
 	s.hosts[number] = speaker{entry: e, boot: of.GetBoot()}
-	s.to(number).welcome = welcome(len(t.sessions), len(t.hosts))
+	t.pace(s, number)
 	if s.relayed[number] != nil {
 		s.to(number).authorities = t.authorities
 	}
@@ -156,6 +157,14 @@ func (t *Table) hello(s *session, number uint32, of *clusterapi.HostHello) bool 
 		s.to(number).assignment = version(object, nil)
 	}
 	return true
+}
+
+// pace tells a host its pace.
+func (t *Table) pace(s *session, number uint32) {
+	e := s.hosts[number]
+	e.among = len(t.hosts)
+	s.hosts[number] = e
+	s.to(number).welcome = welcome(len(t.sessions), e.among)
 }
 
 func (t *Table) reject(s *session, number uint32, why string) {
@@ -201,6 +210,9 @@ func (t *Table) report(s *session, number uint32, m *clusterapi.LiveReport) {
 	e.seq, e.session, e.number = m.GetSeq(), s, number
 	e.heard = t.monitored + min(time.Since(t.looked), maxGap)
 	s.to(number).received = e.seq
+	if len(t.hosts) > 2*e.among { // it came as one of the first
+		t.pace(s, number)
+	}
 	t.setLive(e.entry, true)
 }
 
