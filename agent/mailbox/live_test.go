@@ -135,6 +135,58 @@ func TestReporterBesideAStream(t *testing.T) {
 	})
 }
 
+// The controller of many hosts states a longer time between two reports to the store. They lose
+// their streams together, and do not write together.
+func TestReporterOfManyHostsWithoutAStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		defer running.Wait()
+		defer cancel()
+		const hosts = 100
+		var stores []*recorder
+		var links []*link
+		for range hosts {
+			s, l := &recorder{interval: time.Second, start: time.Now()}, &link{up: true, stored: 15 * time.Second}
+			stores, links = append(stores, s), append(links, l)
+			var limit uint64
+			r := NewReporter(&Reporter{
+				Store: s, Key: "k", Heartbeat: 2 * time.Second, Log: slog.New(slog.DiscardHandler), Gone: func() bool { return false },
+				TakeSeqs: func(n uint64) (uint64, error) { limit += n; return limit, nil },
+				Stream:   l, Durable: func(before, r *state.HostReport) bool { return before.Generation != r.Generation },
+			})
+			running.Go(func() { r.Run(ctx) })
+			r.Publish(state.HostReport{Generation: 1})
+		}
+		time.Sleep(10 * time.Minute)
+		for _, l := range links {
+			l.set(false)
+		}
+		written := func() (total, least int) {
+			least = hosts
+			for _, s := range stores {
+				s.mu.Lock()
+				n := len(s.reports)
+				s.reports = s.reports[:0]
+				s.mu.Unlock()
+				total, least = total+n, min(least, n)
+			}
+			return total, least
+		}
+		written()
+		time.Sleep(12 * time.Second) // 3 to 5 s after an acknowledgement counts no more
+		if total, _ := written(); total > hosts*8/10 {
+			t.Errorf("%d of %d hosts wrote to the store at once", total, hosts)
+		}
+		time.Sleep(20 * time.Second)
+		written()
+		time.Sleep(time.Minute)
+		if total, least := written(); least < 3 || total > hosts*60/14 {
+			t.Errorf("in a minute %d hosts wrote %d times, and one of them %d times, want each 4 times", hosts, total, least)
+		}
+	})
+}
+
 // While the controller sends assignments the store is hardly read, and an older version never
 // follows a newer one; without it they are read as ever.
 func TestPollerBesideAStream(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -157,6 +158,7 @@ func withFinished(doc *state.Document, n int) *state.Document {
 		next.Jobs[spec.Addr] = &j
 		next.Desired.Jobs = append(next.Desired.Jobs, job(spec.Addr))
 	}
+	slices.SortFunc(next.Desired.Jobs, func(a, b schema.Job) int { return a.Addr.Compare(b.Addr) })
 	return next
 }
 

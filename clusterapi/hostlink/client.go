@@ -30,7 +30,7 @@ const (
 	// many hosts come at a time. It doubles up to longestPatience while nothing is answered: a
 	// controller that is late is not helped by hosts that begin anew, whose reports go to the
 	// store meanwhile.
-	firstPatience   = 5 * time.Second
+	firstPatience   = 10 * time.Second
 	longestPatience = 40 * time.Second
 	watchInterval   = time.Second
 	// Pauses before a connection is tried again.

@@ -15,7 +15,7 @@ import (
 )
 
 // routePatience is how long a host may take to begin to relay.
-const routePatience = 3 * time.Second
+const routePatience = 6 * time.Second
 
 // Route is a way to the controller through another host.
 type Route struct {

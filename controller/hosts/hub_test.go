@@ -240,3 +240,38 @@ func TestTokenThatCannotBeCheckedNowRejectsNoHost(t *testing.T) {
 		t.Error("the token was not checked")
 	}
 }
+
+// The first hosts of many are told their pace again when more have come: a few would write to the
+// store more often than many may.
+func TestPaceFollowsTheNumberOfHosts(t *testing.T) {
+	table := newTable(make(chan struct{}, 1))
+	s := &session{table: table, wake: make(chan struct{}, 1), hosts: map[uint32]speaker{}, out: map[uint32]*outgoing{}}
+	say := func(number uint32, seq uint64) *clusterapi.HostWelcome {
+		t.Helper()
+		clear(s.out)
+		if seq == 1 && !table.hello(s, number, &clusterapi.HostHello{Slice: fmt.Sprint("s", number), Boot: "b"}) {
+			t.Fatalf("host %d may not speak", number)
+		}
+		table.report(s, number, hostlink.Whole(&state.HostReport{Slice: fmt.Sprint("s", number), Boot: "b", Seq: seq}))
+		if o := s.out[number]; o == nil || o.received != seq {
+			t.Fatalf("report %d of host %d is not acknowledged", seq, number)
+		}
+		return s.out[number].welcome
+	}
+	first := say(1, 1)
+	if first == nil || first.GetStoreHeartbeat() > 10 {
+		t.Errorf("the only host is told %v, want as often as it likes", first)
+	}
+	for n := uint32(2); n <= 3000; n++ {
+		say(n, 1)
+	}
+	if again := say(1, 2); again.GetStoreHeartbeat() != 2000 {
+		t.Errorf("among 3,000 hosts the first one is told %v, want 2 s between two writes", again)
+	}
+	if again := say(1, 3); again != nil {
+		t.Errorf("it is told its pace with each report: %v", again)
+	}
+	if last := say(3000, 2); last != nil {
+		t.Errorf("the last one is told its pace anew: %v", last)
+	}
+}

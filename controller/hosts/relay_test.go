@@ -333,7 +333,7 @@ func TestRelaysThatDoNotServe(t *testing.T) {
 				c.wire.serve("0", test.relay)
 				defer c.wire.stop("0")
 				c.hosts[1].run()
-				c.beat(9 * time.Second)
+				c.beat(14 * time.Second)
 				c.want("beside a relay that is "+name, map[int]int{1: 1})
 				if got := c.hosts[1].outcomes; len(got) != 1 || got[0] != test.want {
 					t.Errorf("the route did %v, want %v once", got, test.want)
