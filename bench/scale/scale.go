@@ -40,6 +40,8 @@ const (
 	// gcPercent keeps what the hosts cost from the cores that they share with the controller.
 	gcPercent = 300
 	sayPace   = 5 * time.Second
+	// hostsPerPoll is how many hosts are counted at each poll: to count all costs the hosts' cores.
+	hostsPerPoll = 2500
 )
 
 // Bench is what is measured, and with how many.
@@ -281,7 +283,7 @@ func (b Bench) connected(ctx context.Context, f *fleet) error {
 		if time.Since(began) > patience {
 			return fmt.Errorf("%d hosts are live: %w", f.live(), errPatience)
 		}
-		if !sleep.For(ctx, poll) {
+		if !sleep.For(ctx, poll*time.Duration(1+f.hosts()/hostsPerPoll)) {
 			return context.Cause(ctx)
 		}
 	}

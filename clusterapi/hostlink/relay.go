@@ -27,8 +27,9 @@ const (
 	maxPassed  = 512 << 10
 	maxWaiting = 32
 	maxAnswers = 32
-	// streamPatience is how long a member waits for the relay's own stream.
-	streamPatience = 2 * time.Second
+	// streamPatience is how long a member waits for the relay's own stream in one call: members
+	// that call again and again would keep busy the machines that are to connect.
+	streamPatience = 10 * time.Second
 	// together is how long messages that may wait are kept for others, and maxTogether how
 	// many are sent at once.
 	together    = 250 * time.Millisecond

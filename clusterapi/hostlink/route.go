@@ -14,8 +14,9 @@ import (
 	"github.com/fray-ml/fray/sleep"
 )
 
-// routePatience is how long a host may take to begin to relay.
-const routePatience = 6 * time.Second
+// routePatience is how long a host may take to begin to relay: longer than it waits for a stream
+// of its own.
+const routePatience = streamPatience + 2*time.Second
 
 // Route is a way to the controller through another host.
 type Route struct {

@@ -322,9 +322,10 @@ func TestRelaysThatDoNotServe(t *testing.T) {
 	for name, test := range map[string]struct {
 		relay clusterapi.HostsServer
 		want  hostlink.Outcome
+		after time.Duration // it is left by then
 	}{
-		"silent": {silent{}, hostlink.Silent}, "deaf": {deaf{}, hostlink.Silent},
-		"old": {clusterapi.UnimplementedHostsServer{}, hostlink.Failed},
+		"silent": {silent{}, hostlink.Silent, 18 * time.Second}, "deaf": {deaf{}, hostlink.Silent, 18 * time.Second},
+		"old": {clusterapi.UnimplementedHostsServer{}, hostlink.Failed, 9 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -333,7 +334,7 @@ func TestRelaysThatDoNotServe(t *testing.T) {
 				c.wire.serve("0", test.relay)
 				defer c.wire.stop("0")
 				c.hosts[1].run()
-				c.beat(14 * time.Second)
+				c.beat(test.after)
 				c.want("beside a relay that is "+name, map[int]int{1: 1})
 				if got := c.hosts[1].outcomes; len(got) != 1 || got[0] != test.want {
 					t.Errorf("the route did %v, want %v once", got, test.want)
