@@ -285,8 +285,10 @@ func (c *controlling) lead(lease *store.Held, known *apply.StateReader, ending <
 	if err != nil {
 		return err
 	}
+	seen := map[string]uint64{}
 	for {
 		next, err := s.Step(ctx)
+		c.world.observed(c.name, seen, s.Observed())
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
