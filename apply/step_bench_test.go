@@ -107,8 +107,9 @@ func running(tb testing.TB, n int) (*swift, *apply.Stepper) {
 
 // BenchmarkStep is the processor time of a step, without what the world spends, over tasks
 // that run: with nothing new; with heartbeats of an eighth of the hosts, as agents report
-// every two seconds and the loop steps four times a second; and with 25 failed tasks in each
-// step beside them, which are started again. Garbage, the world's too, is collected between
+// every two seconds and the loop steps four times a second; with 25 failed tasks in each
+// step beside them, which are started again; and with these alone, as where heartbeats come by
+// streams. Garbage, the world's too, is collected between
 // steps, once there is as much of it as lives, and its cost is told apart.
 func BenchmarkStep(b *testing.B) {
 	for _, n := range []int{1_000, 10_000, 25_000, 100_000} {
@@ -133,6 +134,7 @@ func benchmarkSteps(b *testing.B, n int) {
 			w.beatSome(b, round%8, 8)
 			w.failSome(b, 25*round, 25)
 		}},
+		{"changes alone", func(round int) { w.failSome(b, 25*round, 25) }},
 	} {
 		b.Run(situation.name, func(b *testing.B) {
 			const rounds = 120

@@ -34,7 +34,7 @@ func (w *world) observed(controller string, newest map[string]uint64, obs *plan.
 func isController(machine string) bool { return strings.HasPrefix(machine, "controller-") }
 
 // inspect sees who speaks for whom, once all that has just happened has had its effect. A relay
-// whose stream to the controller has ended serves nobody by it, and a controller counts no host as
+// whose stream to the controller has ended serves no other host by it, and a controller counts no host as
 // live of a slice from which no stream comes.
 func (w *world) inspect() {
 	w.wire.mu.Lock()

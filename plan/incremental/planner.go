@@ -28,7 +28,7 @@ import (
 // A plan and its document stay as they are: the next call changes copies.
 type Planner struct {
 	// Edits are to have noted which jobs and slices each document differs in that follows from
-	// another one. After a plan that decided about everything that is not known.
+	// another one. After a plan of all jobs that is not known.
 	Edits []*state.Edits
 
 	last     *state.Document // that the last plan led to; nil: the next call looks at everything
