@@ -28,9 +28,10 @@ func (s *Stepper) meter() {
 		}
 	}
 	s.doc = s.planner.Metered(s.doc, accounting.Meter(accounting.Input{
-		Doc: s.doc, Now: s.cfg.Now(), LastHeard: s.observer.lastReport,
+		Doc: s.doc, Since: &s.sinceMetering, Now: s.cfg.Now(), LastHeard: s.observer.lastReport,
 		Listed: func(slice string) bool { return listed[slice] },
 	}))
+	s.sinceMetering.Begin(s.doc)
 }
 
 // restoreMetering returns doc with what the ledger says of this month, where doc has no metering

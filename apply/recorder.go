@@ -43,8 +43,9 @@ type Recorder struct {
 	lasting map[plan.Drift]bool // of the last step
 }
 
-// Note takes in what a step brought about. Drift that lasts for several steps is an event once.
-func (r *Recorder) Note(p *plan.Plan, before *state.Document, now time.Time) {
+// Note takes in what a step brought about, since the state that edits begin with. Drift that lasts
+// for several steps is an event once.
+func (r *Recorder) Note(p *plan.Plan, since *state.Edits, now time.Time) {
 	found := *p
 	found.Drift = nil
 	var lasting map[plan.Drift]bool
@@ -58,7 +59,7 @@ func (r *Recorder) Note(p *plan.Plan, before *state.Document, now time.Time) {
 		lasting[d] = true
 	}
 	r.lasting = lasting
-	r.Add(change.Events(before, &found, now)...)
+	r.Add(change.EventsSince(since, &found, now)...)
 }
 
 // Add takes in events.
@@ -159,8 +160,8 @@ func (r *Recorder) forget(ctx context.Context) (kept []store.Attrs, err error) {
 // the document before it is not good for long.
 func (s *Stepper) note(p *plan.Plan) {
 	if s.chores.events != nil {
-		s.chores.events.Note(p, s.eventsNotedFor, s.cfg.Now().UTC())
-		s.eventsNotedFor = p.Next
+		s.chores.events.Note(p, &s.sinceEvents, s.cfg.Now().UTC())
+		s.sinceEvents.Begin(p.Next)
 	}
 	if s.cfg.Notices != nil {
 		s.cfg.Notices.Note(p, p.Next, s.cfg.Now().UTC())

@@ -15,13 +15,14 @@ import (
 func TestRecorderNotesLastingDriftOnce(t *testing.T) {
 	s := storetest.NewMemory()
 	r := &apply.Recorder{Store: s, Epoch: 1, Valid: func() error { return nil }}
-	doc := &state.Document{}
+	var since state.Edits
+	since.Begin(&state.Document{})
 	down := plan.Drift{Kind: plan.DriftHostsDown, Slice: "s", Found: "host 1 of slice s is down", Then: "will be started again"}
 	other := plan.Drift{Kind: plan.DriftSliceGone, Slice: "t", Found: "slice t is gone", Then: "will be created again"}
 	now := time.Date(2026, 11, 27, 0, 0, 0, 0, time.UTC)
 	for _, drift := range [][]plan.Drift{{down}, {down}, {down, other}, nil, {down}} {
 		now = now.Add(time.Second)
-		r.Note(&plan.Plan{Drift: drift, Next: doc}, doc, now)
+		r.Note(&plan.Plan{Drift: drift, Next: since.From()}, &since, now)
 	}
 	if err := r.Save(t.Context(), now, true); err != nil {
 		t.Fatal(err)

@@ -23,21 +23,22 @@ import (
 
 // Stepper repeats observe, diff, act on one stack, under a lease.
 type Stepper struct {
-	cfg            Config
-	doc            *state.Document
-	observer       *Observer
-	exec           *executor
-	saver          *saver
-	chores         chores
-	planner        incremental.Planner
-	last           *plan.Plan
-	outOfScope     []plan.Action  // of the last step, that the scope left out
-	observed       *plan.Observed // by the last step
-	desired        *schema.Desired
-	eventsNotedFor *state.Document // up to which events were noted
-	lastStepTime   time.Duration   // the last step
-	called         time.Time       // when a call to a provider ended last
-	calls          int             // to providers that the last step began
+	cfg           Config
+	doc           *state.Document
+	observer      *Observer
+	exec          *executor
+	saver         *saver
+	chores        chores
+	planner       incremental.Planner
+	last          *plan.Plan
+	outOfScope    []plan.Action  // of the last step, that the scope left out
+	observed      *plan.Observed // by the last step
+	desired       *schema.Desired
+	sinceEvents   state.Edits   // what has changed since events were noted
+	sinceMetering state.Edits   // and since the metering was brought up to date
+	lastStepTime  time.Duration // the last step
+	called        time.Time     // when a call to a provider ended last
+	calls         int           // to providers that the last step began
 }
 
 // New reads the state and returns a Stepper for it. Nothing is written until
@@ -79,10 +80,9 @@ func NewAfter(ctx context.Context, cfg Config, known *StateReader) (*Stepper, er
 		return nil, err
 	}
 	s := &Stepper{
-		cfg:            cfg,
-		doc:            keepEnds(doc, records.known),
-		eventsNotedFor: doc,
-		observer:       &Observer{Store: cfg.Store, Providers: cfg.Providers, Now: cfg.Now, Patience: cfg.Patience, HostReasons: cfg.HostReasons, Live: cfg.Live},
+		cfg:      cfg,
+		doc:      keepEnds(doc, records.known),
+		observer: &Observer{Store: cfg.Store, Providers: cfg.Providers, Now: cfg.Now, Patience: cfg.Patience, HostReasons: cfg.HostReasons, Live: cfg.Live},
 		exec: &executor{
 			store: cfg.Store, providers: cfg.Providers, stack: doc.Stack(), epoch: cfg.Epoch, valid: cfg.Valid, certify: cfg.Certify, live: cfg.Live,
 			slots:    make(chan struct{}, cfg.Parallelism),
@@ -90,6 +90,10 @@ func NewAfter(ctx context.Context, cfg Config, known *StateReader) (*Stepper, er
 			results:  make(chan result),
 			inFlight: map[string]plan.ActionVerb{}, failed: map[string]failedWrite{}, now: cfg.Now, abandoned: make(chan struct{}),
 		},
+	}
+	s.planner.Edits = []*state.Edits{&s.sinceEvents, &s.sinceMetering}
+	if events != nil {
+		s.sinceEvents.Begin(doc)
 	}
 	s.saver = &saver{
 		store: cfg.Store, writer: writer, jobRecords: records, notices: cfg.Notices, valid: cfg.Valid, now: cfg.Now, failed: s.failed,

@@ -175,6 +175,8 @@ func (w *world) run(lasts, patience time.Duration) {
 		time.Sleep(time.Second)
 		synctest.Wait()
 		w.suffer()
+		synctest.Wait()
+		w.inspect()
 	}
 	w.mu.Lock()
 	w.calm = true

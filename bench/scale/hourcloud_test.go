@@ -285,8 +285,15 @@ func (c *controlling) lead(lease *store.Held, known *apply.StateReader, ending <
 	if err != nil {
 		return err
 	}
+	defer func() { // of a process that ends nothing goes on
+		over, cancel := context.WithCancel(ctx)
+		cancel()
+		s.Drain(over)
+	}()
+	seen := map[string]uint64{}
 	for {
 		next, err := s.Step(ctx)
+		c.world.observed(c.name, seen, s.Observed())
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)

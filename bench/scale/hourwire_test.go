@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/fray-ml/fray/clusterapi"
@@ -35,6 +36,7 @@ type server struct {
 type begun struct {
 	from, to string
 	cancel   context.CancelCauseFunc
+	through  []*begun // streams of the relay that it goes to, by which that passes on what it says
 }
 
 // serve has an address served, until the function that it returns is called.
@@ -116,7 +118,7 @@ func (l *line) NewStream(ctx context.Context, desc *grpc.StreamDesc, method stri
 		defer l.wire.mu.Unlock()
 		delete(l.wire.streams, o)
 	})
-	return within{to: admitted{line: l, to: to, token: token, cancel: cancel}}.NewStream(ctx, desc, method, opts...)
+	return within{to: admitted{line: l, stream: o, to: to, token: token, cancel: cancel}}.NewStream(ctx, desc, method, opts...)
 }
 
 func (l *line) reached() bool {
@@ -127,6 +129,7 @@ func (l *line) reached() bool {
 type admitted struct {
 	clusterapi.UnimplementedHostsServer
 	line   *line
+	stream *begun
 	to     *server
 	token  string
 	cancel context.CancelCauseFunc
@@ -142,7 +145,7 @@ func (a admitted) Connect(s clusterapi.Hosts_ConnectServer) error {
 			return err
 		}
 	}
-	err := a.to.hosts.Connect(lossy{Hosts_ConnectServer: s, line: a.line, ctx: ctx})
+	err := a.to.hosts.Connect(lossy{Hosts_ConnectServer: s, line: a.line, stream: a.stream, ctx: ctx})
 	a.cancel(err)
 	return err
 }
@@ -150,12 +153,26 @@ func (a admitted) Connect(s clusterapi.Hosts_ConnectServer) error {
 // lossy loses messages while an end is cut off, and one now and then.
 type lossy struct {
 	clusterapi.Hosts_ConnectServer
-	line *line
-	ctx  context.Context
+	line   *line
+	stream *begun
+	ctx    context.Context
 }
 
 // Context is that of the caller.
 func (l lossy) Context() context.Context { return l.ctx }
+
+// SendHeader says that a relay serves a stream.
+func (l lossy) SendHeader(header metadata.MD) error {
+	w := l.line.wire
+	w.mu.Lock()
+	for o := range w.streams {
+		if o.from == l.stream.to && isController(o.to) {
+			l.stream.through = append(l.stream.through, o)
+		}
+	}
+	w.mu.Unlock()
+	return l.Hosts_ConnectServer.SendHeader(header)
+}
 
 const lostMessages = 500 // one of so many
 

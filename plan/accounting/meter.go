@@ -23,6 +23,8 @@ const (
 type Input struct {
 	Doc *state.Document
 	Now time.Time
+	// Since is what has changed since the metering of a document was brought up to date; nil: not known.
+	Since *state.Edits
 	// Listed reports whether a provider lists a slice at the moment, nil: all are.
 	Listed func(slice string) bool
 	// LastHeard is when a host of a slice last reported, by the store's clock, zero: not known.
@@ -46,26 +48,15 @@ func Meter(in Input) *state.Metering {
 	y, month, d := m.now.Date()
 	m.midnight = time.Date(y, month, d, 0, 0, 0, 0, time.UTC)
 	m.next = &state.Metering{
-		At: m.now, Month: MonthName(m.now), Open: make(map[string]*state.UsageInterval, len(in.Doc.Slices)), Closed: slices.Clip(was.Closed),
+		At: m.now, Month: MonthName(m.now), Closed: slices.Clip(was.Closed),
 	}
 	m.declared = declaredNamespaces(in.Doc)
-	var gone []string
-	for name := range was.Open {
-		if s := in.Doc.Slices[name]; s == nil || !isPaid(s) {
-			gone = append(gone, name)
-		}
-	}
+	gone, turned := m.changed()
 	slices.Sort(gone)
 	for _, name := range gone {
 		open := *was.Open[name]
 		m.unsee(&open)
 		m.end(open, m.now, m.outcome(&open))
-	}
-	var turned []*state.Slice
-	for _, s := range in.Doc.Slices {
-		if isPaid(s) && !m.goesOn(s) {
-			turned = append(turned, s)
-		}
 	}
 	slices.SortFunc(turned, func(a, b *state.Slice) int { return strings.Compare(a.Spec.Name, b.Spec.Name) })
 	for _, s := range turned {
@@ -73,20 +64,6 @@ func Meter(in Input) *state.Metering {
 	}
 	m.conclude()
 	return m.next
-}
-
-// goesOn keeps the interval of a slice as it is, of which nothing changes. Nearly all are such.
-func (m *meter) goesOn(s *state.Slice) bool {
-	open := m.was.Open[s.Spec.Name]
-	if open == nil || !open.UnseenSince.IsZero() || open.From.Before(m.midnight) || m.Listed != nil && !m.Listed(open.Slice) {
-		return false
-	}
-	is := m.intervalOf(s)
-	if is.Slice != open.Slice || !continues(open, &is) {
-		return false
-	}
-	m.next.Open[open.Slice] = open
-	return true
 }
 
 type meter struct {

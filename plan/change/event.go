@@ -23,6 +23,14 @@ func More(n int) string {
 // Events is what happened between a state and the one that a plan led to, in
 // the order of addresses.
 func Events(before *state.Document, p *plan.Plan, now time.Time) []state.Event {
+	var since state.Edits
+	since.Begin(before)
+	return EventsSince(&since, p, now)
+}
+
+// EventsSince is Events since the state that edits begin with.
+func EventsSince(since *state.Edits, p *plan.Plan, now time.Time) []state.Event {
+	before := since.From()
 	if before == p.Next && len(p.Drift) == 0 {
 		return nil
 	}
@@ -48,14 +56,13 @@ func Events(before *state.Document, p *plan.Plan, now time.Time) []state.Event {
 		t.tell(state.EventProvider, schema.Address{}, text)
 	}
 	t.budgets(before, p.Next)
-	state.Differences(before.Jobs, p.Next.Jobs, func(addr schema.Address, old, j *state.Job) {
+	since.Differences(before, p.Next, func(addr schema.Address, old, j *state.Job) {
 		if j == nil {
 			t.tell(state.EventJob, addr, "is gone")
 			return
 		}
 		t.job(addr, old, j)
-	})
-	state.Differences(before.Slices, p.Next.Slices, func(name string, old, s *state.Slice) {
+	}, func(name string, old, s *state.Slice) {
 		if s == nil {
 			t.tellAt(state.EventInfo, state.Event{Kind: state.EventSlice, Addr: old.Spec.Owner, Slice: name, Text: "is gone", Of: ofSlice(old, state.ChangeGone)})
 			return

@@ -160,6 +160,12 @@ func (c *cluster) step() {
 	began := time.Now()
 	p := c.planner.Diff(&c.doc.Desired, c.doc, c.obs, c.now)
 	took := time.Since(began)
+	if since := c.planner.Edits; len(since) == 0 {
+		c.planner.Edits = []*state.Edits{{}}
+	} else if since[0].From() != nil {
+		checkEdits(c.t, since[0], since[0].From(), p.Next)
+	}
+	c.planner.Edits[0].Begin(p.Next)
 	c.tally.longer, c.tally.most = c.tally.longer+took, max(c.tally.most, took)
 	if c.tally.steps%31 == 30 {
 		if diff := differences(reconcile.Diff(&before.Desired, before, c.obs, c.now), p); diff != "" {

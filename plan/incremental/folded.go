@@ -14,6 +14,7 @@ import (
 // the record of the slice, and what zone health rejects concerns jobs that wait for slices.
 func (p *Planner) Folded(doc *state.Document, a plan.Action, f *capacity.Failure, now time.Time) *state.Document {
 	next := capacity.Folded(doc, a, f, now)
+	p.note(doc, next, edited{slices: []string{a.Slice.Name}})
 	if next == doc || doc != p.last || p.last == nil {
 		return next
 	}

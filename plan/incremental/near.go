@@ -22,6 +22,14 @@ type near struct {
 	// Of what is not in the part:
 	listed capacity.Demand // slices that are listed
 	wake   time.Time       // when time alone changes something
+
+	edited edited // by the plan
+}
+
+// edited are the jobs and slices that a plan has changed.
+type edited struct {
+	jobs   []schema.Address
+	slices []string
 }
 
 // untilSilent is how long a host that was heard last at a time may still be silent.
@@ -47,6 +55,7 @@ func isMissing(d *snapshot.Evidence) bool {
 // widened is the whole document with what became of the part. It reports false if a slice
 // was made under the name of one that is not in the part.
 func (n *near) widened(next *state.Document) (*state.Document, bool) {
+	n.edited = edited{}
 	if next == n.in.Doc {
 		return n.whole, true
 	}
@@ -56,37 +65,29 @@ func (n *near) widened(next *state.Document) (*state.Document, bool) {
 		}
 	}
 	whole := *next
-	whole.Jobs = carried(n.whole.Jobs, n.in.Doc.Jobs, next.Jobs)
-	whole.Slices = carried(n.whole.Slices, n.in.Doc.Slices, next.Slices)
+	whole.Jobs, n.edited.jobs = carried(n.whole.Jobs, n.in.Doc.Jobs, next.Jobs)
+	whole.Slices, n.edited.slices = carried(n.whole.Slices, n.in.Doc.Slices, next.Slices)
 	return &whole, true
 }
 
-// carried is a whole with the changes between two states of a part of it.
-func carried[K comparable, V any](whole, was, is map[K]*V) map[K]*V {
-	var out map[K]*V
-	own := func() map[K]*V {
-		if out == nil {
-			out = maps.Clone(whole)
-			if out == nil {
-				out = map[K]*V{}
-			}
-		}
-		return out
+// carried is a whole with the changes between two states of a part of it, and what they are of.
+func carried[K comparable, V any](whole, was, is map[K]*V) (out map[K]*V, changed []K) {
+	state.Differences(was, is, func(key K, _, _ *V) { changed = append(changed, key) })
+	if len(changed) == 0 {
+		return whole, nil
 	}
-	for key, v := range is {
-		if was[key] != v {
-			own()[key] = v
-		}
-	}
-	for key := range was {
-		if _, left := is[key]; !left {
-			delete(own(), key)
-		}
-	}
+	out = maps.Clone(whole)
 	if out == nil {
-		return whole
+		out = map[K]*V{}
 	}
-	return out
+	for _, key := range changed {
+		if v, left := is[key]; left {
+			out[key] = v
+		} else {
+			delete(out, key)
+		}
+	}
+	return out, changed
 }
 
 // recordsOf is the part of a document that has to do with jobs: with what they depend on,

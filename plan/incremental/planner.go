@@ -27,6 +27,10 @@ import (
 //
 // A plan and its document stay as they are: the next call changes copies.
 type Planner struct {
+	// Edits are to have noted which jobs and slices each document differs in that follows from
+	// another one. After a plan of all jobs that is not known.
+	Edits []*state.Edits
+
 	last     *state.Document // that the last plan led to; nil: the next call looks at everything
 	declared schema.Desired  // of the last call
 	desired  schema.Desired  // the same with what was launched
@@ -40,7 +44,6 @@ type Planner struct {
 	conditions []condition   // of desired.Jobs
 	seen       []observation // of those that run so
 	dirty      []int         // those of them that are to be looked at, in order
-	index      map[schema.Address]int
 	byID       map[string]recordedJob
 	schedules  schedules
 	relations
@@ -61,6 +64,7 @@ type premises struct {
 
 // relations are who has to do with whom, as it was declared.
 type relations struct {
+	index      map[schema.Address]int           // of desired.Jobs
 	dependents map[schema.Address][]int         // by what they name
 	families   map[schema.Address][]int         // the instances of a job and the jobs of a group
 	members    map[schema.Address][]*schema.Job // the same, as far as it was asked for
@@ -202,11 +206,19 @@ func (p *Planner) part(in snapshot.Input) *plan.Plan {
 		if d.Plan.Next, narrow = near.widened(d.Next); !narrow {
 			return nil
 		}
+		p.note(near.whole, d.Plan.Next, near.edited)
 	}
 	p.last, p.focus.partial = d.Plan.Next, narrow
 	p.schedules.update(p.last, d.EditedJobs)
 	d.WakeAt(p.schedules.wake(p.last, dirty))
 	return d.Plan
+}
+
+// note has it noted in what a document differs from the one that it was made of.
+func (p *Planner) note(was, is *state.Document, by edited) {
+	for _, e := range p.Edits {
+		e.Note(was, is, by.jobs, by.slices)
+	}
 }
 
 // queue is the idle jobs and those that are unblocked, in address order.

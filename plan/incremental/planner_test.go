@@ -32,7 +32,11 @@ func (o *oracle) planned(planner *Planner, obs *plan.Observed) *plan.Plan {
 		pending, changes = slices.Clone(last.Pending), slices.Clone(last.Changes)
 	}
 	want := reconcile.Diff(&w.doc.Desired, w.doc, obs, w.now)
+	var edits state.Edits
+	edits.Begin(w.doc)
+	planner.Edits = []*state.Edits{&edits}
 	got := planner.Diff(&w.doc.Desired, w.doc, obs, w.now)
+	checkEdits(w.t, &edits, w.doc, got.Next)
 	if diff := differences(want, got); diff != "" {
 		w.t.Fatalf("a Planner finds another plan (-Diff +Planner)\n%s\n%s", diff, w.describe())
 	}
@@ -46,6 +50,28 @@ func (o *oracle) planned(planner *Planner, obs *plan.Observed) *plan.Plan {
 		w.t.Fatalf("a Planner changed its last plan\n%s%s", differences(pending, last.Pending), differences(changes, last.Changes))
 	}
 	return got
+}
+
+// checkEdits has edits be in what two documents differ, if they are known.
+func checkEdits(t tester, edits *state.Edits, was, is *state.Document) {
+	t.Helper()
+	if !edits.Cover(was, is) {
+		return
+	}
+	all := func(edits *state.Edits) (all []string) {
+		edits.Differences(was, is,
+			func(addr schema.Address, was, is *state.Job) {
+				all = append(all, fmt.Sprintf("job %s %p %p", addr, was, is))
+			},
+			func(name string, was, is *state.Slice) {
+				all = append(all, fmt.Sprintf("slice %s %p %p", name, was, is))
+			})
+		slices.Sort(all)
+		return all
+	}
+	if got, want := all(edits), all(&state.Edits{}); !slices.Equal(got, want) {
+		t.Fatalf("a Planner notes the edits %v, want %v", got, want)
+	}
 }
 
 // differences is cmp.Diff, after a quicker look.

@@ -54,9 +54,18 @@ func (d *Draft) Mutable() *state.Document {
 func (d *Draft) MutableJobs() map[schema.Address]*state.Job {
 	next := d.Mutable()
 	if !d.shared.ownJobs {
-		next.Jobs, d.shared.ownJobs = withRoom(next.Jobs, len(d.Desired.Jobs)), true
+		next.Jobs, d.shared.ownJobs = withRoom(next.Jobs, expected(&d.Input)), true
 	}
 	return next.Jobs
+}
+
+// expected is how many jobs, and slices, a document is expected to have: a part of a stack has about
+// those that it was given.
+func expected(in *Input) int {
+	if in.Rest != nil {
+		return 0
+	}
+	return len(in.Desired.Jobs)
 }
 
 // withRoom is a copy of a map, with room for some entries where it has much fewer: maps that
@@ -74,7 +83,7 @@ func withRoom[K comparable, V any](m map[K]V, room int) map[K]V {
 func (d *Draft) MutableSlices() map[string]*state.Slice {
 	next := d.Mutable()
 	if !d.shared.ownSlices {
-		next.Slices, d.shared.ownSlices = withRoom(next.Slices, len(d.Desired.Jobs)), true
+		next.Slices, d.shared.ownSlices = withRoom(next.Slices, expected(&d.Input)), true
 	}
 	return next.Slices
 }

@@ -1,6 +1,7 @@
 package unsaved
 
 import (
+	"maps"
 	"reflect"
 
 	"github.com/fray-ml/fray/plan"
@@ -18,7 +19,7 @@ type Changes struct {
 // Since are the changes of a state since one that is saved.
 func Since(saved, doc *state.Document) *Changes {
 	c := &Changes{saved: saved, doc: doc, slices: map[string]bool{}}
-	c.all = saved.Revision != doc.Revision || !sameMap(saved.Resources, doc.Resources) || !sameMap(saved.Unmanaged, doc.Unmanaged)
+	c.all = saved.Revision != doc.Revision || !maps.Equal(saved.Resources, doc.Resources) || !maps.Equal(saved.Unmanaged, doc.Unmanaged)
 	if c.all {
 		return c
 	}

@@ -3,6 +3,7 @@ package unsaved
 import (
 	"maps"
 	"testing"
+	"time"
 
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/schema"
@@ -56,9 +57,12 @@ func TestWhatHasToDoWithAnActionIsSaved(t *testing.T) {
 		"its slice":                   {a, func(doc *state.Document) { doc.Slices = with(doc.Slices, "a", &state.Slice{}) }, true},
 		"its slice is gone":           {a, func(doc *state.Document) { doc.Slices = without(doc.Slices, "a") }, true},
 		"a job that was":              {of("a"), func(doc *state.Document) { doc.Past = with(doc.Past, "2", &state.Job{Slices: []string{"a"}}) }, true},
-		"a reservation":               {a, func(doc *state.Document) { doc.Resources = maps.Clone(doc.Resources) }, true},
-		"the configuration":           {a, func(doc *state.Document) { doc.Revision++ }, true},
-		"what is unmanaged":           {a, func(doc *state.Document) { doc.Unmanaged = map[string]state.Unmanaged{"x": {}} }, true},
+		"a reservation": {a, func(doc *state.Document) {
+			doc.Resources = with(doc.Resources, job("r"), state.Resource{Since: time.Unix(1, 0)})
+		}, true},
+		"no reservation":    {a, func(doc *state.Document) { doc.Resources = maps.Clone(doc.Resources) }, false},
+		"the configuration": {a, func(doc *state.Document) { doc.Revision++ }, true},
+		"what is unmanaged": {a, func(doc *state.Document) { doc.Unmanaged = map[string]state.Unmanaged{"x": {}} }, true},
 	} {
 		doc := *saved
 		c.change(&doc)
