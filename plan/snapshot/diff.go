@@ -50,8 +50,37 @@ func (d *Draft) Mutable() *state.Document {
 	return d.Next
 }
 
-// MutableJobs are the jobs of next, cloned at the first call.
-func (d *Draft) MutableJobs() map[schema.Address]*state.Job {
+// JobAt is the record of a job in next, nil if there is none. A stage asks many times for one
+// job before it goes on to another, and each look into a map of a million addresses is slow.
+func (d *Draft) JobAt(addr schema.Address) *state.Job {
+	if d.found.job == nil || d.found.addr != addr {
+		d.found = foundJob{addr: addr, job: d.Next.Jobs[addr]}
+	}
+	return d.found.job
+}
+
+// foundJob is what JobAt found last, without a job where it is to look again.
+type foundJob struct {
+	addr schema.Address
+	job  *state.Job
+}
+
+// PutJob records a job in next, in place of an entry of the same address.
+func (d *Draft) PutJob(addr schema.Address, j *state.Job) {
+	d.mutableJobs()[addr] = j
+	d.EditedJobs = append(d.EditedJobs, addr)
+	d.found = foundJob{addr: addr, job: j}
+}
+
+// DropJob forgets a job.
+func (d *Draft) DropJob(addr schema.Address) {
+	delete(d.mutableJobs(), addr)
+	d.EditedJobs = append(d.EditedJobs, addr)
+	d.found = foundJob{}
+}
+
+// mutableJobs are the jobs of next, cloned at the first call.
+func (d *Draft) mutableJobs() map[schema.Address]*state.Job {
 	next := d.Mutable()
 	if !d.shared.ownJobs {
 		next.Jobs, d.shared.ownJobs = withRoom(next.Jobs, len(d.Desired.Jobs)), true
@@ -81,7 +110,7 @@ func (d *Draft) MutableSlices() map[string]*state.Slice {
 
 // Edit returns a copy of a job that may be changed, and records it in next.
 func (d *Draft) Edit(addr schema.Address) *state.Job {
-	cur := d.Next.Jobs[addr]
+	cur := d.JobAt(addr)
 	if cur != d.base.Jobs[addr] {
 		return cur // copied before
 	}
@@ -90,7 +119,8 @@ func (d *Draft) Edit(addr schema.Address) *state.Job {
 	if last := j.Last(); last != nil {
 		last.Tasks = slices.Clone(last.Tasks)
 	}
-	d.MutableJobs()[addr] = &j
+	d.mutableJobs()[addr] = &j
+	d.found = foundJob{addr: addr, job: &j}
 	if cur == d.Doc.Jobs[addr] {
 		d.EditedJobs = append(d.EditedJobs, addr)
 	}
