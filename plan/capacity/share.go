@@ -154,11 +154,19 @@ func (d *Pools) Accounts() *Accounts {
 			d.shares.count(&Holding{Load: held, Band: of.Band, Space: of.Space, User: of.User}, 1)
 		}
 	}
+	holders := 0
 	for addr, j := range d.Next.Jobs {
-		if len(j.Slices)+len(j.Staged) > 0 && !d.Rest.Counts(addr) {
+		if len(j.Slices)+len(j.Staged) == 0 {
+			continue
+		}
+		holders++
+		if !d.Rest.Counts(addr) {
 			is := d.holding(d.Next, j)
 			d.shares.count(&is, 1)
 		}
+	}
+	if holders == 0 && len(d.Doc.Jobs) == 0 { // a stack that is new: no job was counted with anything
+		return d.shares
 	}
 	for _, addr := range d.EditedJobs {
 		if is := holdingOf(d, d.JobAt(addr), d.Next); is != (Holding{}) || d.Doc.Jobs[addr] != nil { // else it was counted with nothing
