@@ -39,7 +39,7 @@ func FamiliesOf(job schema.Address) []schema.Address {
 
 // Replan has a draft plan for another configuration than the one that it was given.
 func (d *Draft) Replan(desired *schema.Desired) {
-	d.Desired, d.FamilyOf, d.families = desired, nil, nil
+	d.Desired, d.FamilyOf, d.families, d.found = desired, nil, nil, foundJobs{}
 }
 
 // Mutable returns next, cloned at the first call, but for its jobs and slices.
@@ -48,35 +48,6 @@ func (d *Draft) Mutable() *state.Document {
 		d.Next = d.base.CloneAround()
 	}
 	return d.Next
-}
-
-// JobAt is the record of a job in next, nil if there is none. A stage asks many times for one
-// job before it goes on to another, and each look into a map of a million addresses is slow.
-func (d *Draft) JobAt(addr schema.Address) *state.Job {
-	if d.found.job == nil || d.found.addr != addr {
-		d.found = foundJob{addr: addr, job: d.Next.Jobs[addr]}
-	}
-	return d.found.job
-}
-
-// foundJob is what JobAt found last, without a job where it is to look again.
-type foundJob struct {
-	addr schema.Address
-	job  *state.Job
-}
-
-// PutJob records a job in next, in place of an entry of the same address.
-func (d *Draft) PutJob(addr schema.Address, j *state.Job) {
-	d.mutableJobs()[addr] = j
-	d.EditedJobs = append(d.EditedJobs, addr)
-	d.found = foundJob{addr: addr, job: j}
-}
-
-// DropJob forgets a job.
-func (d *Draft) DropJob(addr schema.Address) {
-	delete(d.mutableJobs(), addr)
-	d.EditedJobs = append(d.EditedJobs, addr)
-	d.found = foundJob{}
 }
 
 // mutableJobs are the jobs of next, cloned at the first call.
@@ -120,7 +91,7 @@ func (d *Draft) Edit(addr schema.Address) *state.Job {
 		last.Tasks = slices.Clone(last.Tasks)
 	}
 	d.mutableJobs()[addr] = &j
-	d.found = foundJob{addr: addr, job: &j}
+	d.found.note(d.Desired.Jobs, addr, &j)
 	if cur == d.Doc.Jobs[addr] {
 		d.EditedJobs = append(d.EditedJobs, addr)
 	}

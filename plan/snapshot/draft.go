@@ -38,7 +38,7 @@ type Draft struct {
 
 	Plan       *plan.Plan
 	Next       *state.Document
-	found      foundJob         // in Next, see JobAt
+	found      foundJobs        // in Next, see JobAt
 	Acting     map[string]int   // index of the action on a slice
 	EditedJobs []schema.Address // entries of next that may differ from those of doc
 	Waits      []plan.Waiting
