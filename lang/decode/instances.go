@@ -16,11 +16,11 @@ const manyInstances = 1000
 
 // eachInstance has all instances of a block decoded, many of them on all processors where that
 // makes no difference to what is decoded and reported.
-func (e *Decoder) eachInstance(decl *configs.Declaration, varying []part, decode func(e *Decoder, i int)) {
+func eachInstance(e *Decoder, decl *configs.Declaration, varying []part, decode func(e *Decoder, i int)) {
 	n := len(decl.Instances)
 	for i := range n {
 		decode(e, i)
-		if i == 0 && n >= manyInstances && e.isApart(decl.Block, varying) && e.sideBySide(n, decode) {
+		if i == 0 && n >= manyInstances && isApart(e, decl.Block, varying) && sideBySide(e, n, decode) {
 			return
 		}
 	}
@@ -29,7 +29,7 @@ func (e *Decoder) eachInstance(decl *configs.Declaration, varying []part, decode
 // isApart reports whether the parts that differ between the instances of a block can be decoded
 // for several of them at once, now that they were for one. Functions may read files, and are
 // called for one after the other.
-func (e *Decoder) isApart(b *configs.Block, varying []part) bool {
+func isApart(e *Decoder, b *configs.Block, varying []part) bool {
 	if e.Options.Partial || len(e.Diags) > 0 {
 		return false
 	}
@@ -62,7 +62,7 @@ func callsFunction(expr hcl.Expression) bool {
 
 // sideBySide has all instances but the first decoded on all processors. It reports false where
 // there are mistakes in them, which are reported only by decoding one after the other.
-func (e *Decoder) sideBySide(n int, decode func(e *Decoder, i int)) bool {
+func sideBySide(e *Decoder, n int, decode func(e *Decoder, i int)) bool {
 	workers := make([]*Decoder, min(n, runtime.GOMAXPROCS(0)))
 	var done sync.WaitGroup
 	for w := range workers {

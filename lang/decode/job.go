@@ -92,7 +92,7 @@ func (e *Decoder) Jobs(decl *configs.Declaration) []schema.Job {
 		}
 	}
 	jobs := make([]schema.Job, len(decl.Instances))
-	e.eachInstance(decl, varying, func(e *Decoder, i int) {
+	eachInstance(e, decl, varying, func(e *Decoder, i int) {
 		jobs[i] = template
 		jobs[i].Addr = e.Global(decl.Instances[i].Addr(decl.Addr))
 		if len(varying) == 0 {

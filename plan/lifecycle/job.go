@@ -81,7 +81,7 @@ func (d *Jobs) admit(want *schema.Job) *state.Job {
 	if want.Schedule != nil {
 		j.Status, j.Scheduled = schema.JobScheduled, &state.ScheduledRuns{}
 	}
-	d.PutJob(want.Addr, j)
+	snapshot.PutJob(d.Draft, want.Addr, j)
 	return d.adopt(j)
 }
 
@@ -427,7 +427,7 @@ func (d *Jobs) removeJob(addr schema.Address) {
 		if j := d.Next.Jobs[addr]; j.Launch == nil {
 			d.recordRemovedActors(j, nil)
 		}
-		d.DropJob(addr)
+		snapshot.DropJob(d.Draft, addr)
 		d.Tally(addr)
 	}
 }

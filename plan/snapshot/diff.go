@@ -51,7 +51,7 @@ func (d *Draft) Mutable() *state.Document {
 }
 
 // mutableJobs are the jobs of next, cloned at the first call.
-func (d *Draft) mutableJobs() map[schema.Address]*state.Job {
+func mutableJobs(d *Draft) map[schema.Address]*state.Job {
 	next := d.Mutable()
 	if !d.shared.ownJobs {
 		next.Jobs, d.shared.ownJobs = withRoom(next.Jobs, len(d.Desired.Jobs)), true
@@ -90,7 +90,7 @@ func (d *Draft) Edit(addr schema.Address) *state.Job {
 	if last := j.Last(); last != nil {
 		last.Tasks = slices.Clone(last.Tasks)
 	}
-	d.mutableJobs()[addr] = &j
+	mutableJobs(d)[addr] = &j
 	d.found.note(d.Desired.Jobs, addr, &j)
 	if cur == d.Doc.Jobs[addr] {
 		d.EditedJobs = append(d.EditedJobs, addr)

@@ -14,21 +14,21 @@ func (d *Draft) JobAt(addr schema.Address) *state.Job {
 }
 
 // PutJob records a job in next, in place of an entry of the same address.
-func (d *Draft) PutJob(addr schema.Address, j *state.Job) {
-	d.mutableJobs()[addr] = j
+func PutJob(d *Draft, addr schema.Address, j *state.Job) {
+	mutableJobs(d)[addr] = j
 	d.EditedJobs = append(d.EditedJobs, addr)
 	d.found.note(d.Desired.Jobs, addr, j)
 }
 
 // DropJob forgets a job.
-func (d *Draft) DropJob(addr schema.Address) {
-	delete(d.mutableJobs(), addr)
+func DropJob(d *Draft, addr schema.Address) {
+	delete(mutableJobs(d), addr)
 	d.EditedJobs = append(d.EditedJobs, addr)
 	d.found.note(d.Desired.Jobs, addr, nil)
 }
 
 // ExpectAll prepares for stages that look for the records of all desired jobs.
-func (d *Draft) ExpectAll() { d.found.all = make([]*state.Job, len(d.Desired.Jobs)) }
+func ExpectAll(d *Draft) { d.found.all = make([]*state.Job, len(d.Desired.Jobs)) }
 
 // foundJobs are records that JobAt has found. A stage asks many times for one job, and then for
 // the next one in the order of the desired jobs: each look into a map of a million addresses

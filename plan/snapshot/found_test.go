@@ -34,15 +34,15 @@ func TestJobAt(t *testing.T) {
 		d := s.Draft()
 		others := map[*Evidence]map[schema.Address]*state.Job{}
 		t.Repeat(map[string]func(*rapid.T){
-			"expect": func(*rapid.T) { d.ExpectAll() },
+			"expect": func(*rapid.T) { ExpectAll(d.Draft) },
 			"walk": func(*rapid.T) {
 				for i := range desired.Jobs {
 					d.JobAt(addrs[i])
 				}
 			},
-			"put": func(t *rapid.T) { d.PutJob(rapid.SampledFrom(addrs).Draw(t, "addr"), &state.Job{}) },
+			"put": func(t *rapid.T) { PutJob(d.Draft, rapid.SampledFrom(addrs).Draw(t, "addr"), &state.Job{}) },
 			"drop": func(t *rapid.T) {
-				d.DropJob(rapid.SampledFrom(addrs).Draw(t, "addr"))
+				DropJob(d.Draft, rapid.SampledFrom(addrs).Draw(t, "addr"))
 			},
 			"edit": func(t *rapid.T) {
 				if addr := rapid.SampledFrom(addrs).Draw(t, "addr"); d.Next.Jobs[addr] != nil {
