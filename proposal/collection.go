@@ -11,10 +11,10 @@ const (
 	usualGC = 100 // Go's own percentage
 	// smallGC is that of a small heap, and largeGC that of a large one: most of what a large
 	// plan allocates stays in use until it is shown.
-	smallGC = 200
-	largeGC = 50
+	smallGC = 400
+	largeGC = 100
 	// garbageRoom is how many bytes of garbage are worth no collection in between.
-	garbageRoom = 128 << 20
+	garbageRoom = 320 << 20
 )
 
 // Collection has the garbage of a plan collected by what is in use: while that is little,

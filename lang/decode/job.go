@@ -21,11 +21,14 @@ type part struct {
 	attrs  []string
 	blocks []string
 	decode func(*JobDecoder, *schema.Job)
+	// alike says that it evaluates the same expressions for each instance, and does nothing else
+	// that others see but report mistakes.
+	alike bool
 }
 
 func parts() []part {
 	return []part{
-		{attrs: []string{"command", "args"}, decode: (*JobDecoder).Command},
+		{attrs: []string{"command", "args"}, decode: (*JobDecoder).Command, alike: true},
 		{attrs: []string{"namespace"}, decode: (*JobDecoder).jobNamespace},
 		{blocks: []string{"resources"}, decode: (*JobDecoder).Resources},
 		{blocks: []string{"lifecycle"}, decode: (*JobDecoder).jobLifecycle},
@@ -89,17 +92,17 @@ func (e *Decoder) Jobs(decl *configs.Declaration) []schema.Job {
 		}
 	}
 	jobs := make([]schema.Job, len(decl.Instances))
-	for i, instance := range decl.Instances {
+	eachInstance(e, decl, varying, func(e *Decoder, i int) {
 		jobs[i] = template
-		jobs[i].Addr = e.Global(instance.Addr(decl.Addr))
+		jobs[i].Addr = e.Global(decl.Instances[i].Addr(decl.Addr))
 		if len(varying) == 0 {
-			continue
+			return
 		}
-		one := e.Job(decl, eval.RepetitionData(instance.Values()))
+		one := e.Job(decl, eval.RepetitionData(decl.Instances[i].Values()))
 		for _, p := range varying {
 			p.decode(one, &jobs[i])
 		}
-	}
+	})
 	nameActors(decl.Block, jobs)
 	return jobs
 }

@@ -57,8 +57,10 @@ func (e *Evaluator) Eval(x *configs.Expression, instance map[string]cty.Value) c
 		expr = x.Hoisted
 	}
 	val, diags := expr.Value(ctx)
-	x.PerInstance = x.PerInstance || x.Repeated && drew() // in a template that it renders
-	if x.PerInstance && len(diags) > 0 {                  // reported where it is written
+	if !x.PerInstance && x.Repeated && drew() { // in a template that it renders
+		x.PerInstance = true
+	}
+	if x.PerInstance && len(diags) > 0 { // reported where it is written
 		val, diags = x.Expr.Value(ctx)
 	}
 	e.Extend(e.improve(diags, x, ctx))

@@ -42,7 +42,7 @@ func hoist(expr hclsyntax.Expression, ctx *hcl.EvalContext) hclsyntax.Expression
 	case *hclsyntax.TemplateExpr:
 		c := *x
 		c.Parts = hoistAll(x.Parts, in)
-		return &c
+		return &syntax.Template{TemplateExpr: &c}
 	case *hclsyntax.ConditionalExpr:
 		c := *x
 		c.Condition, c.TrueResult, c.FalseResult = in(x.Condition), in(x.TrueResult), in(x.FalseResult)

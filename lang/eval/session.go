@@ -157,3 +157,12 @@ func (s *Session) NewEvaluator(m *configs.Module, parent *Evaluator, at configs.
 	s.Order = append(s.Order, e)
 	return e
 }
+
+// Apart is a copy that reports by itself. It may evaluate an expression for one instance while
+// others evaluate it for other instances, once it was evaluated for one.
+func (e *Evaluator) Apart() *Evaluator {
+	session, own := *e.Session, *e
+	own.Session, own.Reporter = &session, Reporter{Report: diagnose.New()}
+	own.Constants.report = own.Reporter
+	return &own
+}

@@ -72,7 +72,7 @@ func (d *Zones) tooLarge(want *schema.Job, a schema.Accelerator) plan.Reason {
 		return plan.Because(plan.WaitLimit, fmt.Sprintf("provider %s: %s", want.Resources.Provider, shortage(need, plan.Amount{}, limit)))
 	}
 	s := d.Accounts()
-	for _, account := range s.Of(SpaceOf(s, RecordAs(want, d.Next.Jobs[want.Addr])), want.User) {
+	for _, account := range s.Of(SpaceOf(s, RecordAs(want, d.JobAt(want.Addr))), want.User) {
 		if need := (snapshot.Load{}).Plus(d.LoadOf(as), n); need.Exceeds(snapshot.Load{}, account.Max) {
 			return plan.Because(plan.WaitLimit, account.Name+": "+SpaceShortage(need, snapshot.Load{}, account.Max))
 		}
@@ -116,7 +116,7 @@ func (d *Zones) Asked(want *schema.Job) *schema.Job {
 // MayChooseAgain reports whether a job with alternatives holds slices of which none lives
 // or is on its way: it may as well have others.
 func (d *Zones) MayChooseAgain(want *schema.Job) bool {
-	j := d.Next.Jobs[want.Addr]
+	j := d.JobAt(want.Addr)
 	if len(want.Resources.Accelerators) == 0 || j == nil || j.Running() || len(j.Slices) == 0 || d.IsUnseen(want) {
 		return false
 	}

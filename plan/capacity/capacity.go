@@ -133,16 +133,16 @@ func (d *Zones) JobDemand() Demand {
 	count := Demand{}
 	for i := range d.Desired.Jobs {
 		want := &d.Desired.Jobs[i]
-		if s, asks := d.Asks(want, d.Next); asks {
+		if s, asks := d.Asks(want, d.JobAt(want.Addr), d.Next); asks {
 			count.Add(s, 1, want.Resources.Slices)
 		}
 	}
 	return count
 }
 
-// Asks is the shape of the slices that a job will have of its own by a document, if it will.
-func (d *Zones) Asks(want *schema.Job, doc *state.Document) (Shape, bool) {
-	j := doc.Jobs[want.Addr]
+// Asks is the shape of the slices that a job, which doc records as j, will have of its own by doc,
+// if it will.
+func (d *Zones) Asks(want *schema.Job, j *state.Job, doc *state.Document) (Shape, bool) {
 	r := &want.As(snapshot.AcceleratorIn(doc, want, j)).Resources
 	if r.Reservation != "" || j != nil && j.Status.Ended() {
 		return Shape{}, false

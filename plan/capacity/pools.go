@@ -48,11 +48,11 @@ func Endures(j *state.Job) bool {
 
 // endsSomeDay reports whether none of a unit's jobs endures.
 func (d *Pools) endsSomeDay(unit schema.Address) bool {
-	if j := d.Next.Jobs[unit]; j != nil {
+	if j := d.JobAt(unit); j != nil {
 		return !Endures(j)
 	}
 	return !slices.ContainsFunc(d.Family(unit), func(want *schema.Job) bool {
-		j := d.Next.Jobs[want.Addr]
+		j := d.JobAt(want.Addr)
 		return j != nil && Endures(j)
 	})
 }

@@ -143,7 +143,7 @@ func (d *Pools) Accounts() *Accounts {
 	}
 	d.shares = &Accounts{
 		All: d.shareable(), spaces: map[string]*Account{}, held: make(map[schema.Address]*Holding, len(d.EditedJobs)), kinds: map[Holding]*Holding{},
-		declared: make(map[string]*schema.Namespace, len(d.Desired.Namespaces)), recorded: func(addr schema.Address) Holding { return holdingOf(d, d.Doc, addr) },
+		declared: make(map[string]*schema.Namespace, len(d.Desired.Namespaces)), recorded: func(addr schema.Address) Holding { return holdingOf(d, d.Doc.Jobs[addr], d.Doc) },
 	}
 	for i := range d.Desired.Namespaces {
 		n := &d.Desired.Namespaces[i]
@@ -154,21 +154,30 @@ func (d *Pools) Accounts() *Accounts {
 			d.shares.count(&Holding{Load: held, Band: of.Band, Space: of.Space, User: of.User}, 1)
 		}
 	}
+	holders := 0
 	for addr, j := range d.Next.Jobs {
-		if len(j.Slices)+len(j.Staged) > 0 && !d.Rest.Counts(addr) {
+		if len(j.Slices)+len(j.Staged) == 0 {
+			continue
+		}
+		holders++
+		if !d.Rest.Counts(addr) {
 			is := d.holding(d.Next, j)
 			d.shares.count(&is, 1)
 		}
 	}
+	if holders == 0 && len(d.Doc.Jobs) == 0 { // a stack that is new: no job was counted with anything
+		return d.shares
+	}
 	for _, addr := range d.EditedJobs {
-		d.shares.note(addr, holdingOf(d, d.Next, addr))
+		if is := holdingOf(d, d.JobAt(addr), d.Next); is != (Holding{}) || d.Doc.Jobs[addr] != nil { // else it was counted with nothing
+			d.shares.note(addr, is)
+		}
 	}
 	return d.shares
 }
 
-// holdingOf is what a job is counted with by a document, nothing where it has no slices.
-func holdingOf(d *Pools, doc *state.Document, addr schema.Address) Holding {
-	j := doc.Jobs[addr]
+// holdingOf is what a job of a document is counted with, nothing where it has no slices.
+func holdingOf(d *Pools, j *state.Job, doc *state.Document) Holding {
 	if j == nil || len(j.Slices)+len(j.Staged) == 0 {
 		return Holding{}
 	}
@@ -253,7 +262,7 @@ func (d *Pools) Tally(addr schema.Address) {
 	}
 	was := d.shares.Held(addr)
 	is := Holding{}
-	if j := d.Next.Jobs[addr]; j != nil {
+	if j := d.JobAt(addr); j != nil {
 		is = d.holding(d.Next, j)
 	}
 	if was.Moves && is != (Holding{}) && (is.Space != was.ToSpace || is.User != was.ToUser) {

@@ -175,7 +175,7 @@ func (d *Zones) ZoneHeld(addr schema.Address) string {
 // IsStranded reports whether a job waits for a slice that was refused and is not to
 // be asked for where it is meant to be.
 func (d *Zones) IsStranded(want *schema.Job) bool {
-	j := d.Next.Jobs[want.Addr]
+	j := d.JobAt(want.Addr)
 	return want.Resources.Reservation == "" && j != nil && !j.Running() && !d.IsUnseen(want) &&
 		slices.ContainsFunc(j.Slices, func(name string) bool { return d.IsRejected(name) })
 }
@@ -184,14 +184,14 @@ func (d *Zones) IsStranded(want *schema.Job) bool {
 // than what becomes of other slices of the unit, which try the place.
 func (d *Zones) AwaitsOwnProbes(unit, stranded []*schema.Job) bool {
 	tries := func(want *schema.Job) bool {
-		j := d.Next.Jobs[want.Addr]
+		j := d.JobAt(want.Addr)
 		return j != nil && slices.ContainsFunc(j.Slices, func(name string) bool {
 			s := d.Next.Slices[name]
 			return s != nil && d.isTried(s)
 		})
 	}
 	isShutOut := func(want *schema.Job) bool {
-		return slices.ContainsFunc(d.Next.Jobs[want.Addr].Slices, func(name string) bool {
+		return slices.ContainsFunc(d.JobAt(want.Addr).Slices, func(name string) bool {
 			return d.IsRejected(name) && !d.Shut(&d.Next.Slices[name].Spec).Underway
 		})
 	}
@@ -200,7 +200,7 @@ func (d *Zones) AwaitsOwnProbes(unit, stranded []*schema.Job) bool {
 
 // IsUnseen reports whether a job holds a slice that may live and cannot be listed now.
 func (d *Zones) IsUnseen(want *schema.Job) bool {
-	j := d.Next.Jobs[want.Addr]
+	j := d.JobAt(want.Addr)
 	return slices.ContainsFunc(j.Slices, func(name string) bool { return !d.Known(d.SpecHeld(name, j)) && !d.IsRejected(name) })
 }
 

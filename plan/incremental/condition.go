@@ -337,8 +337,8 @@ func (p *Planner) recount(d *reconcile.Reconciler, addr schema.Address) {
 		delete(p.byID, was.ID)
 	}
 	p.byID[is.ID] = recordedJob{index: i, attempt: is.Attempt}
-	before, asked := d.Asks(want, d.Doc)
-	after, asks := d.Asks(want, d.Next)
+	before, asked := d.Asks(want, was, d.Doc)
+	after, asks := d.Asks(want, is, d.Next)
 	same := asked && asks && before == after
 	if asked && !same {
 		p.demand.Add(before, -1, -want.Resources.Slices)

@@ -36,6 +36,7 @@ func Conclude(s snapshot.Snapshot) Conclusion {
 	if fresh := len(d.Desired.Jobs) - len(d.Doc.Jobs); fresh > 0 { // a list that grows to a million is copied several times
 		d.EditedJobs, d.idle = slices.Grow(d.EditedJobs, fresh), slices.Grow(d.idle, fresh)
 	}
+	snapshot.ExpectAll(d.Draft)
 	d.FindDrift()
 	d.Guard()
 	d.Declare()

@@ -26,7 +26,7 @@ func (d *Jobs) Unmet(want *schema.Job, unit []*schema.Job) plan.Reason {
 	if len(want.DependsOn) == 0 && len(want.Uses) == 0 {
 		return plan.Reason{}
 	}
-	again := d.Next.Jobs[want.Addr].Status == schema.JobRunning
+	again := d.JobAt(want.Addr).Status == schema.JobRunning
 	for _, on := range want.DependsOn {
 		if why := d.unmetOn(Dependency{on: on, Again: again}, want, unit); !why.None() {
 			return why

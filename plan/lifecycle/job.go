@@ -50,7 +50,7 @@ func (d *Jobs) Advance(want *schema.Job) {
 		j = d.observe(j)
 	}
 	d.carryOut(want, j, &change)
-	if j = d.Next.Jobs[want.Addr]; !j.Running() && !j.Status.Ended() {
+	if j = d.JobAt(want.Addr); !j.Running() && !j.Status.Ended() {
 		d.idle = append(d.idle, want)
 	}
 }
@@ -58,7 +58,7 @@ func (d *Jobs) Advance(want *schema.Job) {
 // taken is the record of a desired job, made where there is none, with whatever
 // was found running of it. It is nil if the job cannot be recorded.
 func (d *Jobs) taken(want *schema.Job) *state.Job {
-	if j := d.Next.Jobs[want.Addr]; j != nil {
+	if j := d.JobAt(want.Addr); j != nil {
 		return d.adopt(j)
 	}
 	return d.admit(want)
@@ -81,8 +81,7 @@ func (d *Jobs) admit(want *schema.Job) *state.Job {
 	if want.Schedule != nil {
 		j.Status, j.Scheduled = schema.JobScheduled, &state.ScheduledRuns{}
 	}
-	d.MutableJobs()[want.Addr] = j
-	d.EditedJobs = append(d.EditedJobs, want.Addr)
+	snapshot.PutJob(d.Draft, want.Addr, j)
 	return d.adopt(j)
 }
 
@@ -428,8 +427,7 @@ func (d *Jobs) removeJob(addr schema.Address) {
 		if j := d.Next.Jobs[addr]; j.Launch == nil {
 			d.recordRemovedActors(j, nil)
 		}
-		delete(d.MutableJobs(), addr)
-		d.EditedJobs = append(d.EditedJobs, addr)
+		snapshot.DropJob(d.Draft, addr)
 		d.Tally(addr)
 	}
 }

@@ -29,7 +29,7 @@ type Jobs struct {
 // Vacate takes a job that does not run off all that it has of a reservation if it cannot
 // go on in one of its rooms, or on one of its slices: it is placed whole.
 func (d *Jobs) Vacate(want *schema.Job) {
-	j := d.Next.Jobs[want.Addr]
+	j := d.JobAt(want.Addr)
 	if DrawsWhole(&want.Resources) {
 		if slices.ContainsFunc(j.Slices, func(name string) bool { return d.IsOthers(name, want.Addr) }) {
 			d.Edit(want.Addr).Slices = nil
@@ -56,7 +56,7 @@ func (d *Jobs) Vacate(want *schema.Job) {
 
 // Placeable reports whether a job waits for an attempt to start.
 func (d *Jobs) Placeable(want *schema.Job) bool {
-	j := d.Next.Jobs[want.Addr]
+	j := d.JobAt(want.Addr)
 	if j == nil || j.Running() || j.Status.Ended() || j.Stop || j.Replace || !j.YieldsTo.IsZero() {
 		return false
 	}
@@ -75,6 +75,6 @@ func (d *Jobs) WantedSlice(name string, owner schema.Address) bool {
 		_, held := d.HeldBy(name)
 		return held
 	}
-	j := d.Next.Jobs[owner]
+	j := d.JobAt(owner)
 	return j != nil && (slices.Contains(j.Slices, name) || slices.Contains(j.Staged, name) || d.IsKeptIdle(name))
 }

@@ -39,6 +39,6 @@ func (d *Slices) Forget(name string, owner schema.Address) {
 
 // isStaged reports whether a slice waits to take over from others of its owner.
 func (d *Slices) isStaged(spec *schema.SliceSpec) bool {
-	j := d.Next.Jobs[spec.Owner]
+	j := d.JobAt(spec.Owner)
 	return j != nil && slices.Contains(j.Staged, spec.Name)
 }

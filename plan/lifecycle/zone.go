@@ -16,7 +16,7 @@ func (d *Jobs) MoveOn(unit []*schema.Job) bool {
 	var stranded, free []*schema.Job
 	leaving := false
 	for _, want := range unit {
-		if j := d.Next.Jobs[want.Addr]; j == nil || len(j.Slices) == 0 {
+		if j := d.JobAt(want.Addr); j == nil || len(j.Slices) == 0 {
 			continue // it is nowhere
 		}
 		switch {

@@ -30,7 +30,7 @@ func (d *Reconciler) ConcludeWaits() {
 		}
 		d.Plan.Pending = append(d.Plan.Pending, plan.Pending{Addr: w.Addr, Kind: w.Why.Kind, Reasons: []string{shown}, Underway: w.Why.Underway, Blocked: w.Why.Kind == plan.WaitBlocked})
 		// Why a job ended is worth more than that its slices are still going.
-		if j := d.Next.Jobs[w.Addr]; j != nil && !j.Status.Ended() && j.Reason != w.Why.Text {
+		if j := d.JobAt(w.Addr); j != nil && !j.Status.Ended() && j.Reason != w.Why.Text {
 			d.Edit(w.Addr).Reason = w.Why.Text
 		}
 	}
@@ -45,7 +45,7 @@ func (d *Reconciler) ConcludeWaits() {
 // Stamp records when the jobs whose records were changed ended.
 func (d *Reconciler) Stamp() {
 	for _, addr := range d.EditedJobs {
-		j := d.Next.Jobs[addr]
+		j := d.JobAt(addr)
 		switch {
 		case j == nil:
 		case j.Status.Ended() && j.EndedAt.IsZero():

@@ -96,7 +96,7 @@ func (d *Claims) spaceClaims(fresh []*schema.Job) []capacity.Claim {
 	var all []capacity.Claim
 	s := d.Accounts()
 	for _, want := range fresh {
-		j := d.Next.Jobs[want.Addr]
+		j := d.JobAt(want.Addr)
 		need := snapshot.Load{}.Plus(d.LoadOf(d.Asked(want)), want.Resources.Slices)
 		space := capacity.SpaceOf(s, capacity.RecordAs(want, j))
 		for i, a := range s.Of(space, want.User) {
@@ -212,7 +212,7 @@ func addHeld(sums map[capacity.Bound]snapshot.Load, of *snapshot.Holder, held sn
 // waited for by those for whom room is kept.
 func (d *Claims) runsOn(u *capacity.Unit) bool {
 	for _, want := range u.Jobs {
-		j := d.Next.Jobs[want.Addr]
+		j := d.JobAt(want.Addr)
 		if j == nil {
 			continue
 		}

@@ -15,7 +15,7 @@ func (d *Placer) holdsForMoney(u *capacity.Unit) bool {
 	}
 	begun := false
 	for _, want := range u.Jobs {
-		j := d.Next.Jobs[want.Addr]
+		j := d.JobAt(want.Addr)
 		begun = begun || j != nil && (j.Attempt > 0 || len(j.Slices) > 0)
 	}
 	var why plan.Reason

@@ -54,7 +54,7 @@ const fewUnits = 100
 // isHeld reports whether some of a unit without slices waits for what it depends on.
 func (d *Placer) isHeld(u *capacity.Unit) bool {
 	return slices.ContainsFunc(u.Jobs, func(want *schema.Job) bool {
-		return len(want.DependsOn)+len(want.Uses) > 0 && d.Placeable(want) && len(d.Next.Jobs[want.Addr].Slices) == 0 && !d.Unmet(want, u.Jobs).None()
+		return len(want.DependsOn)+len(want.Uses) > 0 && d.Placeable(want) && len(d.JobAt(want.Addr).Slices) == 0 && !d.Unmet(want, u.Jobs).None()
 	})
 }
 
@@ -70,7 +70,7 @@ func (d *Placer) placeUnit(unit []*schema.Job) bool {
 		if want.Resources.Reservation != "" && d.Placeable(want) {
 			d.Vacate(want)
 		}
-		if d.Placeable(want) && len(d.Next.Jobs[want.Addr].Slices) == 0 {
+		if d.Placeable(want) && len(d.JobAt(want.Addr).Slices) == 0 {
 			fresh = append(fresh, want)
 		}
 	}
@@ -106,7 +106,7 @@ func (d *Placer) placeUnit(unit []*schema.Job) bool {
 		}
 	}
 	for _, want := range unit {
-		if d.Placeable(want) && len(d.Next.Jobs[want.Addr].Slices) > 0 {
+		if d.Placeable(want) && len(d.JobAt(want.Addr).Slices) > 0 {
 			d.bringUpSlices(want)
 		}
 	}
@@ -119,7 +119,7 @@ func (d *Placer) placeUnit(unit []*schema.Job) bool {
 // given that are of no reservation.
 func (d *Placer) reasonsAgainst(fresh, unit []*schema.Job) (own []schema.SliceSpec, reasons []plan.Reason) {
 	for _, want := range fresh {
-		if j := d.Next.Jobs[want.Addr]; j.RetryAt.After(d.Now) {
+		if j := d.JobAt(want.Addr); j.RetryAt.After(d.Now) {
 			return nil, []plan.Reason{d.retry(j)}
 		}
 		if why := d.Unmet(want, unit); !why.None() {
@@ -222,7 +222,7 @@ func (d *Placer) giveUpRejectedUnit(unit []*schema.Job) plan.Reason {
 	var refused string
 	size, failed := 0, false
 	for _, want := range unit {
-		j := d.Next.Jobs[want.Addr]
+		j := d.JobAt(want.Addr)
 		size += want.Resources.Slices
 		if j == nil || j.Attempt > 0 || len(j.Slices) == 0 || !d.Placeable(want) {
 			continue
@@ -243,7 +243,7 @@ func (d *Placer) giveUpRejectedUnit(unit []*schema.Job) plan.Reason {
 	if !failed || size == 1 {
 		return plan.Reason{}
 	}
-	why := plan.Because(plan.WaitRetry, cmp.Or(refused, d.Next.Jobs[holding[0].Addr].Reason, change.DecisionText(state.CauseNotPlaced)))
+	why := plan.Because(plan.WaitRetry, cmp.Or(refused, d.JobAt(holding[0].Addr).Reason, change.DecisionText(state.CauseNotPlaced)))
 	for _, want := range holding {
 		d.Wait(want.Addr, why)
 		if d.Released(want.Addr, change.Decided(state.CauseNotPlaced)) {
@@ -259,14 +259,14 @@ func (d *Placer) giveUpRejectedUnit(unit []*schema.Job) plan.Reason {
 // bringUpSlices brings up the slices of a placed job and remembers it for start when
 // they are. That goes on while the job waits for its next try.
 func (d *Placer) bringUpSlices(want *schema.Job) {
-	j := d.Next.Jobs[want.Addr]
+	j := d.JobAt(want.Addr)
 	var reasons []plan.Reason
 	if j.RetryAt.After(d.Now) {
 		reasons = append(reasons, d.retry(j))
 	}
 	if lifecycle.DrawsWhole(&want.Resources) {
 		d.Redraw(want)
-		j = d.Next.Jobs[want.Addr]
+		j = d.JobAt(want.Addr)
 	}
 	for i, name := range slices.Clone(j.Slices) {
 		if want.Resources.Reservation == "" && d.IsStuck(name) {

@@ -37,7 +37,7 @@ func (d *Claims) units(jobs []*schema.Job) []*capacity.Unit {
 		default:
 			u.Jobs = append(u.Jobs, want)
 		}
-		u.Fresh = u.Fresh || d.Placeable(want) && len(d.Next.Jobs[want.Addr].Slices) == 0
+		u.Fresh = u.Fresh || d.Placeable(want) && len(d.JobAt(want.Addr).Slices) == 0
 	}
 	return all
 }
@@ -48,7 +48,7 @@ func (d *Claims) stand(u *capacity.Unit) {
 	u.Declared = capacity.BandCount
 	for _, want := range u.Jobs {
 		band := capacity.BandOrder(want.Band)
-		j := d.Next.Jobs[want.Addr]
+		j := d.JobAt(want.Addr)
 		since := d.Now
 		if j != nil && !j.AdmittedAt.IsZero() {
 			since = j.AdmittedAt
@@ -195,7 +195,7 @@ func (q *queue) demoted(u *capacity.Unit) bool {
 func (d *Claims) needs(u *capacity.Unit) int {
 	chips := 0
 	for _, want := range u.Jobs {
-		if j := d.Next.Jobs[want.Addr]; j != nil && len(j.Slices) == 0 {
+		if j := d.JobAt(want.Addr); j != nil && len(j.Slices) == 0 {
 			chips += want.Resources.Slices * d.LoadOf(d.Running(want)).Chips
 		}
 	}

@@ -21,7 +21,7 @@ func (d *Victims) roomInQuota(jobs []*schema.Job) {
 		if !d.Placeable(want) {
 			continue
 		}
-		for _, name := range d.Next.Jobs[want.Addr].Slices {
+		for _, name := range d.JobAt(want.Addr).Slices {
 			s := d.Next.Slices[name]
 			if _, listed := d.Listed[name]; s != nil && s.OverQuota && !listed {
 				place := capacity.QuotaPlace(&s.Spec)

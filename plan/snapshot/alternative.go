@@ -10,7 +10,7 @@ import (
 // AcceleratorOf is which of its alternatives a job has by a document: that of its slices,
 // or the first while it has none.
 func AcceleratorOf(doc *state.Document, want *schema.Job) schema.Accelerator {
-	if doc == nil {
+	if doc == nil || len(want.Resources.Accelerators) == 0 {
 		return want.Resources.Accelerator()
 	}
 	return AcceleratorIn(doc, want, doc.Jobs[want.Addr])

@@ -39,7 +39,7 @@ func FamiliesOf(job schema.Address) []schema.Address {
 
 // Replan has a draft plan for another configuration than the one that it was given.
 func (d *Draft) Replan(desired *schema.Desired) {
-	d.Desired, d.FamilyOf, d.families = desired, nil, nil
+	d.Desired, d.FamilyOf, d.families, d.found = desired, nil, nil, foundJobs{}
 }
 
 // Mutable returns next, cloned at the first call, but for its jobs and slices.
@@ -50,8 +50,8 @@ func (d *Draft) Mutable() *state.Document {
 	return d.Next
 }
 
-// MutableJobs are the jobs of next, cloned at the first call.
-func (d *Draft) MutableJobs() map[schema.Address]*state.Job {
+// mutableJobs are the jobs of next, cloned at the first call.
+func mutableJobs(d *Draft) map[schema.Address]*state.Job {
 	next := d.Mutable()
 	if !d.shared.ownJobs {
 		next.Jobs, d.shared.ownJobs = withRoom(next.Jobs, expected(&d.Input)), true
@@ -90,7 +90,7 @@ func (d *Draft) MutableSlices() map[string]*state.Slice {
 
 // Edit returns a copy of a job that may be changed, and records it in next.
 func (d *Draft) Edit(addr schema.Address) *state.Job {
-	cur := d.Next.Jobs[addr]
+	cur := d.JobAt(addr)
 	if cur != d.base.Jobs[addr] {
 		return cur // copied before
 	}
@@ -99,7 +99,8 @@ func (d *Draft) Edit(addr schema.Address) *state.Job {
 	if last := j.Last(); last != nil {
 		last.Tasks = slices.Clone(last.Tasks)
 	}
-	d.MutableJobs()[addr] = &j
+	mutableJobs(d)[addr] = &j
+	d.found.note(d.Desired.Jobs, addr, &j)
 	if cur == d.Doc.Jobs[addr] {
 		d.EditedJobs = append(d.EditedJobs, addr)
 	}

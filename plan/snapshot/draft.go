@@ -38,6 +38,7 @@ type Draft struct {
 
 	Plan       *plan.Plan
 	Next       *state.Document
+	found      foundJobs        // in Next, see JobAt
 	Acting     map[string]int   // index of the action on a slice
 	EditedJobs []schema.Address // entries of next that may differ from those of doc
 	Waits      []plan.Waiting
@@ -62,7 +63,7 @@ type sharing struct {
 	listed    bool // Listed, made and Packed, see own
 	changes   bool // of the plan, see MutableChanges
 	actions   bool // of the plan, see MutableActions
-	ownJobs   bool // Next has a map of jobs of its own, see MutableJobs
+	ownJobs   bool // Next has a map of jobs of its own, see PutJob
 	ownSlices bool // and of slices
 }
 

@@ -63,6 +63,7 @@ func share(d *Draft) {
 	made.Changes, made.Actions = slices.Clip(made.Changes), slices.Clip(made.Actions)
 	made.Blocked, made.Drift, made.Doubts = slices.Clip(made.Blocked), slices.Clip(made.Drift), slices.Clip(made.Doubts)
 	d.base, d.shared = d.Next, sharing{listed: true, changes: true, actions: true}
+	d.found = foundJobs{}
 	d.Acting, d.EditedJobs, d.Waits = maps.Clone(d.Acting), slices.Clip(d.EditedJobs), slices.Clip(d.Waits)
 }
 

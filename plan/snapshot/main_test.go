@@ -1,0 +1,9 @@
+package snapshot
+
+import (
+	"testing"
+
+	"github.com/fray-ml/fray/propertytest"
+)
+
+func TestMain(m *testing.M) { propertytest.Main(m) }
