@@ -26,8 +26,12 @@ const MaxMessage = 64 << 20
 const (
 	keepaliveEvery = 10 * time.Second // the least that gRPC allows
 	keepaliveWait  = 5 * time.Second
-	connectTimeout = 3 * time.Second
-	reconnectLimit = 2 * time.Second
+	// A machine that is reached answers within connectTimeout. Its process may take handshakeTimeout
+	// for the rest: where thousands of hosts connect at a time, one that gave up sooner would begin
+	// a handshake anew that was nearly done.
+	connectTimeout   = 3 * time.Second
+	handshakeTimeout = 15 * time.Second
+	reconnectLimit   = 2 * time.Second
 )
 
 // Token returns the bearer token to send with a call.
@@ -66,13 +70,20 @@ func Open(address, fingerprint string, token Token) (*grpc.ClientConn, error) {
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: keepaliveEvery, Timeout: keepaliveWait}),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: reconnectLimit},
-			MinConnectTimeout: connectTimeout,
+			MinConnectTimeout: handshakeTimeout,
 		}),
+		grpc.WithContextDialer(reach),
 	}
 	if token != nil {
 		options = append(options, grpc.WithPerRPCCredentials(Bearer(token)))
 	}
 	return grpc.NewClient("passthrough:///"+address, options...)
+}
+
+// reach connects to a machine. Whether it is still there is for gRPC to ask.
+func reach(ctx context.Context, address string) (net.Conn, error) {
+	dialer := net.Dialer{Timeout: connectTimeout, KeepAlive: -1}
+	return dialer.DialContext(ctx, "tcp", address)
 }
 
 // pinned marks connections whose server's certificate was the one expected.

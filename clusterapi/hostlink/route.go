@@ -77,7 +77,7 @@ func (p *path) close(err error) {
 // one handshake for a slice is enough, and a controller that is late with the relays of many slices
 // would be later still with the handshakes of all their hosts.
 const (
-	waitPatience = 15 * time.Second
+	waitPatience = 30 * time.Second
 	longestWait  = 2 * time.Minute
 )
 

@@ -318,7 +318,7 @@ const (
 	many          = 4096
 	// connectRate is how many streams may come back in a second after a takeover, hostRate how
 	// many hosts: two cores shake hands, check tokens and take in whole reports.
-	connectRate = 500
+	connectRate = 300
 	hostRate    = 4000
 	leastSpread = 500 * time.Millisecond
 	mostSpread  = 8 * time.Second
