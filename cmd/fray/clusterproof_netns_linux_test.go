@@ -307,8 +307,7 @@ func freeAddress(t *testing.T, number int) string {
 // to the controller.
 func meetingPoint(t *testing.T, all ...*network) string {
 	t.Helper()
-	address := fmt.Sprintf("10.213.255.%d", 1+(8*os.Getpid()+all[0].number)%250)
-	shell(t, "ip", "addr", "add", address+"/32", "dev", "lo")
+	address := newPoint(t, 8*os.Getpid()+all[0].number)
 	t.Cleanup(func() {
 		if out, err := exec.Command("ip", "addr", "del", address+"/32", "dev", "lo").CombinedOutput(); err != nil {
 			t.Errorf("ip addr del: %v: %s", err, out)
@@ -317,6 +316,34 @@ func meetingPoint(t *testing.T, all ...*network) string {
 	for _, n := range all {
 		n.ip(t, "route", "add", address+"/32", "via", n.api, "dev", n.inner)
 	}
+	return address
+}
+
+// freePoint is an address of 10.213.255.0/24 that no interface has, that of a run that was killed
+// among them: it looks on from a number.
+func freePoint(t *testing.T, number int) string {
+	t.Helper()
+	taken, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 250 {
+		address := fmt.Sprintf("10.213.255.%d", 1+(number+i)%250)
+		if !slices.ContainsFunc(taken, func(a net.Addr) bool { return strings.HasPrefix(a.String(), address+"/") }) {
+			return address
+		}
+	}
+	t.Fatal("all addresses 10.213.255.1 to 10.213.255.250 are taken")
+	return ""
+}
+
+// newPoint makes it an address of this machine.
+func newPoint(t *testing.T, number int) string {
+	t.Helper()
+	waysMu.Lock() // until the address is taken
+	defer waysMu.Unlock()
+	address := freePoint(t, number)
+	shell(t, "ip", "addr", "add", address+"/32", "dev", "lo")
 	return address
 }
 
