@@ -5,7 +5,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"unsafe"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -235,7 +234,7 @@ func compareDesired(was, now *schema.Desired) *desiredChange {
 	if changed {
 		c.Around = &after
 	}
-	if sameSlice(was.Jobs, now.Jobs) {
+	if SameSlice(was.Jobs, now.Jobs) {
 		if !changed {
 			return nil
 		}
@@ -283,10 +282,6 @@ func areInOrder(jobs []schema.Job) bool {
 		}
 	}
 	return true
-}
-
-func sameSlice[T any](a, b []T) bool {
-	return len(a) == len(b) && (len(a) == 0 || unsafe.SliceData(a) == unsafe.SliceData(b))
 }
 
 func (c *desiredChange) changed(was *schema.Desired) schema.Desired {

@@ -66,5 +66,5 @@ func (e *Edits) Differences(was, is *Document, job func(addr schema.Address, was
 
 // sameEntries reports whether two documents have the same maps of jobs and slices.
 func sameEntries(a, b *Document) bool {
-	return a != nil && b != nil && sameMap(a.Jobs, b.Jobs) && sameMap(a.Slices, b.Slices)
+	return a != nil && b != nil && SameMap(a.Jobs, b.Jobs) && SameMap(a.Slices, b.Slices)
 }

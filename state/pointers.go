@@ -2,7 +2,6 @@ package state
 
 import (
 	"hash/maphash"
-	"reflect"
 	"unsafe"
 )
 
@@ -41,10 +40,10 @@ func (p *pointers[K, V]) remember(key K, v *V) { p.marks[v], p.keys[v] = p.mark(
 
 // compare returns the elements that are new or other ones, and the keys that are gone.
 func (p *pointers[K, V]) compare(was, now map[K]*V) (set map[K]*V, gone []K) {
-	if sameMap(was, now) {
+	if SameMap(was, now) {
 		return nil, nil
 	}
-	if sameMap(was, p.last.was) && sameMap(now, p.last.now) {
+	if SameMap(was, p.last.was) && SameMap(now, p.last.now) {
 		return p.last.set, p.last.gone
 	}
 	set, gone = p.difference(was, now)
@@ -105,8 +104,4 @@ func (p *pointers[K, V]) forget(key K, v *V) {
 		delete(p.marks, v)
 		delete(p.keys, v)
 	}
-}
-
-func sameMap[K comparable, V any](a, b map[K]V) bool {
-	return reflect.ValueOf(a).UnsafePointer() == reflect.ValueOf(b).UnsafePointer()
 }

@@ -65,7 +65,7 @@ type Client struct {
 	hurry chan struct{} // has an element while hosts wait for a stream to be relayed by
 	next  *path         // begun for the next stream; Run's alone
 	conn  Conn          // to the controller, kept for the next stream; Run's alone; nil: none is
-	wait  relayWait
+	wait  relayWait     // Run's alone
 
 	mu        sync.Mutex
 	hosts     map[uint32]*Host

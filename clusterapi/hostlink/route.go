@@ -83,8 +83,8 @@ const (
 
 // relayWait is how long a client has waited for a relay that has no stream yet.
 type relayWait struct {
-	since time.Time // zero: it does not wait
-	least time.Duration
+	since time.Time     // zero: it does not wait
+	least time.Duration // that it waits before it tries by itself
 }
 
 // over reports whether the client has waited for long enough. It waits anew then, for longer.

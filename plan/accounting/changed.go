@@ -2,7 +2,6 @@ package accounting
 
 import (
 	"maps"
-	"reflect"
 	"slices"
 
 	"github.com/fray-ml/fray/schema"
@@ -50,8 +49,8 @@ func (m *meter) knowsChanges() bool {
 		return false
 	}
 	before := m.Since.From()
-	return before.Metering != nil && sameMap(before.Metering.Open, m.was.Open) && m.Since.Cover(before, m.Doc) && maps.Equal(before.Resources, m.Doc.Resources) &&
-		sameSlice(before.Desired.Namespaces, m.Doc.Desired.Namespaces) && sameSlice(before.Desired.Providers, m.Doc.Desired.Providers)
+	return before.Metering != nil && state.SameMap(before.Metering.Open, m.was.Open) && m.Since.Cover(before, m.Doc) && maps.Equal(before.Resources, m.Doc.Resources) &&
+		state.SameSlice(before.Desired.Namespaces, m.Doc.Desired.Namespaces) && state.SameSlice(before.Desired.Providers, m.Doc.Desired.Providers)
 }
 
 // mayChange are the slices that have changed, those of jobs that have, and those that are not listed
@@ -87,12 +86,4 @@ func (m *meter) goesOn(s *state.Slice) bool {
 	}
 	m.next.Open[open.Slice] = open
 	return true
-}
-
-func sameMap[K comparable, V any](a, b map[K]V) bool {
-	return reflect.ValueOf(a).UnsafePointer() == reflect.ValueOf(b).UnsafePointer()
-}
-
-func sameSlice[T any](a, b []T) bool {
-	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }

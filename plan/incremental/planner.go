@@ -125,12 +125,8 @@ func (p *Planner) next(doc *state.Document, obs *plan.Observed, now time.Time) *
 // sameDeclarations reports whether two configurations are the same values, not
 // only equal ones.
 func sameDeclarations(a, b *schema.Desired) bool {
-	return sameSlice(a.Jobs, b.Jobs) && sameSlice(a.Groups, b.Groups) &&
-		sameSlice(a.Namespaces, b.Namespaces) && sameSlice(a.Reservations, b.Reservations) && sameSlice(a.Providers, b.Providers) && sameSlice(a.Notifications, b.Notifications)
-}
-
-func sameSlice[T any](a, b []T) bool {
-	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+	return state.SameSlice(a.Jobs, b.Jobs) && state.SameSlice(a.Groups, b.Groups) &&
+		state.SameSlice(a.Namespaces, b.Namespaces) && state.SameSlice(a.Reservations, b.Reservations) && state.SameSlice(a.Providers, b.Providers) && state.SameSlice(a.Notifications, b.Notifications)
 }
 
 // Wanted is what the last call planned for: what was declared, as it was given,

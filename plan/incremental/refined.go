@@ -41,8 +41,8 @@ func (p *Planner) Refined(doc *state.Document, desired *schema.Desired) *state.D
 func (p *Planner) reworded(doc *state.Document, desired *schema.Desired) ([]int, bool) {
 	was := &p.desired
 	if doc != p.last || p.takedown != nil || !sameDeclarations(&doc.Desired, was) || len(desired.Jobs) != len(was.Jobs) ||
-		!sameSlice(desired.Groups, was.Groups) || !sameSlice(desired.Namespaces, was.Namespaces) ||
-		!sameSlice(desired.Reservations, was.Reservations) || !sameSlice(desired.Notifications, was.Notifications) || !sameSlice(desired.Providers, doc.Desired.Providers) {
+		!state.SameSlice(desired.Groups, was.Groups) || !state.SameSlice(desired.Namespaces, was.Namespaces) ||
+		!state.SameSlice(desired.Reservations, was.Reservations) || !state.SameSlice(desired.Notifications, was.Notifications) || !state.SameSlice(desired.Providers, doc.Desired.Providers) {
 		return nil, false
 	}
 	var changed []int

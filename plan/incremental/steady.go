@@ -99,7 +99,7 @@ func isUnchanged(d *snapshot.Evidence, seen observation) bool {
 		if len(hosts) != len(s.hosts) {
 			return false
 		}
-		same := sameSlice(hosts, s.hosts)
+		same := state.SameSlice(hosts, s.hosts)
 		for n := range hosts {
 			if !same && !hosts[n].SameReport(&s.hosts[n]) {
 				return false

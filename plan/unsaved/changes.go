@@ -23,7 +23,7 @@ func Since(saved, doc *state.Document) *Changes {
 	if c.all {
 		return c
 	}
-	eachChange(saved.Slices, doc.Slices, func(name string, was, is *state.Slice) {
+	state.Differences(saved.Slices, doc.Slices, func(name string, was, is *state.Slice) {
 		c.slice(name)
 		for _, s := range []*state.Slice{was, is} {
 			if s != nil {
@@ -35,38 +35,9 @@ func Since(saved, doc *state.Document) *Changes {
 		c.job(was)
 		c.job(is)
 	}
-	eachChange(saved.Jobs, doc.Jobs, func(_ schema.Address, was, is *state.Job) { ofJob(was, is) })
-	eachChange(saved.Past, doc.Past, func(_ string, was, is *state.Job) { ofJob(was, is) })
+	state.Differences(saved.Jobs, doc.Jobs, func(_ schema.Address, was, is *state.Job) { ofJob(was, is) })
+	state.Differences(saved.Past, doc.Past, func(_ string, was, is *state.Job) { ofJob(was, is) })
 	return c
-}
-
-func sameMap[K comparable, V any](a, b map[K]V) bool {
-	return len(a)+len(b) == 0 || reflect.ValueOf(a).UnsafePointer() == reflect.ValueOf(b).UnsafePointer()
-}
-
-// eachChange calls a function with the elements that differ between two maps.
-func eachChange[K comparable, V any](was, is map[K]*V, changed func(key K, was, is *V)) {
-	if sameMap(was, is) {
-		return
-	}
-	kept := 0
-	for key, v := range is {
-		before, there := was[key]
-		if there {
-			kept++
-		}
-		if before != v {
-			changed(key, before, v)
-		}
-	}
-	if kept == len(was) {
-		return
-	}
-	for key, v := range was {
-		if _, there := is[key]; !there {
-			changed(key, v, nil)
-		}
-	}
 }
 
 func (c *Changes) slice(name string) {
