@@ -54,31 +54,39 @@ func (r *relays) Again() time.Duration {
 }
 
 // Route is the way through the nth candidate.
-func (r *relays) Route(ctx context.Context, nth int) *hostlink.Route {
+func (r *relays) Route(ctx context.Context, nth int) (*hostlink.Route, error) {
 	r.mu.Lock()
 	worth := r.election.worth(nth, time.Now())
 	r.mu.Unlock()
 	if !worth {
-		return nil
+		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookupPatience)
 	defer cancel()
 	route, err := r.route(ctx, nth)
-	if err != nil {
+	if errors.Is(err, errNoWay) {
 		r.link.cfg.Log.Debug("no way through another host", "error", err)
+		err = nil
 	}
-	return route
+	return route, err
 }
 
-var errKeyless = errors.New("the controller that leads takes no relays")
+var (
+	// errNoWay is of what the store says, in contrast to what it could not be asked.
+	errNoWay    = errors.New("no way")
+	errKeyless  = fmt.Errorf("%w: the controller that leads takes no relays", errNoWay)
+	errLeadless = fmt.Errorf("%w: no controller leads", errNoWay)
+)
 
 func (r *relays) route(ctx context.Context, nth int) (*hostlink.Route, error) {
 	if _, err := r.leader(ctx, leaseKnown); err != nil {
 		return nil, err
 	}
 	report, known, err := r.report(ctx, nth)
-	if err != nil {
+	if errors.Is(err, errNoWay) {
 		r.ended(nth, hostlink.Failed)
+	}
+	if err != nil {
 		return nil, err
 	}
 	conn, err := r.link.cfg.Connect(report.API, report.Fingerprint, func(context.Context) (string, error) {
@@ -86,7 +94,7 @@ func (r *relays) route(ctx context.Context, nth int) (*hostlink.Route, error) {
 	})
 	if err != nil {
 		r.ended(nth, hostlink.Failed)
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", errNoWay, err)
 	}
 	return &hostlink.Route{Conn: conn, Leader: r.relayKey, Ended: func(how hostlink.Outcome) {
 		if how != hostlink.Served && how != hostlink.Waited {
@@ -120,7 +128,10 @@ func (r *relays) leader(ctx context.Context, known time.Duration) (store.Lease, 
 	}
 	if r.readAt.IsZero() || time.Since(r.readAt) >= known {
 		lease, err := store.ReadLease(ctx, r.link.cfg.Store)
-		if err != nil {
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+			return lease, errLeadless
+		case err != nil:
 			return lease, err
 		}
 		r.lease, r.readAt = lease, time.Now()
@@ -128,7 +139,7 @@ func (r *relays) leader(ctx context.Context, known time.Duration) (store.Lease, 
 	r.election.keyless = r.lease.ControllerAddress != "" && !r.lease.Released && len(r.lease.RelayKey) == 0
 	switch {
 	case r.lease.ControllerAddress == "" || r.lease.Released:
-		return r.lease, errors.New("no controller leads")
+		return r.lease, errLeadless
 	case r.election.keyless:
 		return r.lease, errKeyless
 	}
@@ -146,14 +157,17 @@ func (r *relays) report(ctx context.Context, nth int) (report state.HostReport, 
 		return report, true, nil
 	}
 	object, err := r.link.cfg.Store.Get(ctx, store.HostKey(r.link.cfg.Slice, host))
-	if err == nil {
-		report, err = store.DecodeReport(object.Data)
-	}
 	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return report, false, fmt.Errorf("%w: host %d of the slice has not reported", errNoWay, host)
 	case err != nil:
 		return report, false, fmt.Errorf("find host %d of the slice: %w", host, err)
-	case report.API == "":
-		return report, false, fmt.Errorf("host %d of the slice serves nothing", host)
+	}
+	if report, err = store.DecodeReport(object.Data); err != nil {
+		return report, false, fmt.Errorf("%w: host %d of the slice: %w", errNoWay, host, err)
+	}
+	if report.API == "" {
+		return report, false, fmt.Errorf("%w: host %d of the slice serves nothing", errNoWay, host)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

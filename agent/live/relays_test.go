@@ -3,6 +3,7 @@ package live
 import (
 	"crypto/ed25519"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -22,6 +23,7 @@ import (
 type rig struct {
 	t     *testing.T
 	store *storetest.Memory
+	down  string // the object that cannot be read
 	key   ed25519.PrivateKey
 	link  *Link
 	*relays
@@ -30,7 +32,13 @@ type rig struct {
 func newRig(t *testing.T) *rig {
 	r := &rig{t: t, store: storetest.NewMemory(), key: ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))}
 	r.link = Open(Config{
-		Store: r.store, Identity: Identity{Slice: "a", Host: 3, Key: r.key}, Stack: func() string { return "" }, Log: slog.New(slog.DiscardHandler),
+		Store: &storetest.Faulty{Store: r.store, Before: func(_ storetest.Op, key string) error {
+			if key == r.down {
+				return errDown
+			}
+			return nil
+		}},
+		Identity: Identity{Slice: "a", Host: 3, Key: r.key}, Stack: func() string { return "" }, Log: slog.New(slog.DiscardHandler),
 	})
 	r.relays = newRelays(r.link)
 	return r
@@ -67,7 +75,10 @@ func (r *rig) report(host, certificate int) {
 // want takes the route through a candidate, or wants that there is none.
 func (r *rig) want(nth int, certificate int) *hostlink.Route {
 	r.t.Helper()
-	got := r.Route(r.t.Context(), nth)
+	got, err := r.Route(r.t.Context(), nth)
+	if err != nil {
+		r.t.Fatalf("the route through candidate %d: %v", nth, err)
+	}
 	if (got != nil) != (certificate > 0) {
 		r.t.Fatalf("the route through candidate %d is %v, want one: %t", nth, got, certificate > 0)
 	}
@@ -112,6 +123,25 @@ func TestRoutes(t *testing.T) {
 		if got := r.Again(); got < firstHold || got > 2*firstHold {
 			t.Errorf("candidates are tried again after %s", got)
 		}
+	})
+}
+
+var errDown = errors.New("the store is down")
+
+// A store that does not answer says nothing of a candidate, which is not held for it.
+func TestRoutesWhileTheStoreIsDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.lead([]byte("key"))
+		r.report(0, 1)
+		for _, key := range []string{store.LeaseKey, store.HostKey("a", 0)} {
+			r.down = key
+			if got, err := r.Route(t.Context(), 0); got != nil || !errors.Is(err, errDown) {
+				t.Errorf("while %s cannot be read the route is %v, %v; want that it is not known", key, got, err)
+			}
+		}
+		r.down = ""
+		r.want(0, 1).Ended(hostlink.Served)
 	})
 }
 

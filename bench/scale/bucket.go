@@ -12,9 +12,10 @@ import (
 	"net/url"
 	"runtime/debug"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/singleflight"
 
 	"github.com/fray-ml/fray/providers/gcp/bucket"
 	"github.com/fray-ml/fray/providers/gcp/emulator/storage"
@@ -168,9 +169,14 @@ type shared struct {
 	bucket *remote
 	report func(key string) (data []byte, known bool) // as a host would write it
 
-	mu   sync.Mutex
-	read store.Object // the lease
-	at   time.Time
+	lease   atomic.Pointer[reading] // that was read last; nil: none was
+	reading singleflight.Group
+}
+
+// reading is the lease as it was read.
+type reading struct {
+	store.Object
+	at time.Time
 }
 
 // leaseAge is how old the lease may be that a host reads.
@@ -179,7 +185,7 @@ const leaseAge = 50 * time.Millisecond
 // Get reads an object.
 func (s *shared) Get(ctx context.Context, key string) (store.Object, error) {
 	if key == store.LeaseKey {
-		return s.lease(ctx)
+		return s.readLease(ctx)
 	}
 	data, known := s.report(key)
 	if !known {
@@ -190,21 +196,22 @@ func (s *shared) Get(ctx context.Context, key string) (store.Object, error) {
 	return store.Object{Attrs: store.Attrs{Key: key, Generation: 1}, Data: data}, ctx.Err()
 }
 
-// lease reads the lease, or has it as another host has just read it.
-func (s *shared) lease(ctx context.Context) (store.Object, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if time.Since(s.at) < leaseAge {
-		read := s.read
-		s.mu.Unlock()
+// readLease reads the lease, or has it as another host has just read it.
+func (s *shared) readLease(ctx context.Context) (store.Object, error) {
+	if read := s.lease.Load(); read != nil && time.Since(read.at) < leaseAge {
 		s.bucket.shared.Add(1)
 		sleep.For(ctx, readLatency)
-		s.mu.Lock()
-		return read, ctx.Err()
+		return read.Object, ctx.Err()
 	}
-	read, err := s.Store.Get(ctx, store.LeaseKey)
-	if err == nil {
-		s.read, s.at = read, time.Now()
+	read, err, others := s.reading.Do("", func() (any, error) {
+		read, err := s.Store.Get(context.WithoutCancel(ctx), store.LeaseKey)
+		if err == nil {
+			s.lease.Store(&reading{read, time.Now()})
+		}
+		return read, err
+	})
+	if others {
+		s.bucket.shared.Add(1)
 	}
-	return read, err
+	return read.(store.Object), err
 }

@@ -45,8 +45,8 @@ type Relays interface {
 	// Count is how many there are; none: the client's stream goes to the controller itself.
 	Count() int
 	// Route is the way through the nth, of which a lower one is better; nil: it is not worth
-	// a try now.
-	Route(ctx context.Context, nth int) *Route
+	// a try now. An error says that it could not be found out: that is no word against the host.
+	Route(ctx context.Context, nth int) (*Route, error)
 	// Again is after which time another try is worth it for a client whose stream goes to the
 	// controller itself.
 	Again() time.Duration
@@ -131,7 +131,8 @@ func (c *Client) open(ctx context.Context) (*path, error) {
 	return p, nil
 }
 
-// errWaits is that the best relay has no stream yet.
+// errWaits is that the best relay has no stream yet, or that it could not be found out which one that
+// is: a stream to the controller itself needs the same store.
 var errWaits = errors.New("the relay looks for the controller that leads")
 
 // relayed begins a stream through a relay; nil: none serves, for errWaits maybe.
@@ -140,8 +141,12 @@ func (c *Client) relayed(ctx context.Context) (*path, error) {
 		return nil, nil
 	}
 	for nth := range c.cfg.Relays.Count() {
-		route := c.cfg.Relays.Route(ctx, nth)
-		if route == nil {
+		route, err := c.cfg.Relays.Route(ctx, nth)
+		switch {
+		case err != nil:
+			c.cfg.Log.Debug("no way to a relay is known", "error", err)
+			return nil, errWaits
+		case route == nil:
 			continue
 		}
 		p, err := route.open(ctx)
@@ -160,7 +165,10 @@ func (c *Client) relayed(ctx context.Context) (*path, error) {
 	return nil, nil
 }
 
-var errRelaySilent = errors.New("the relay does not answer")
+var (
+	errRelaySilent = errors.New("the relay does not answer")
+	errKeyUnknown  = errors.New("the key of the controller that leads is not known")
+)
 
 // open begins a stream through the route, which the relay confirms once it has one itself.
 func (r *Route) open(ctx context.Context) (*path, error) {
@@ -175,7 +183,9 @@ func (r *Route) open(ctx context.Context) (*path, error) {
 		err = errRelaySilent
 	}
 	if err == nil {
-		p.leader, err = r.Leader(ctx)
+		if p.leader, err = r.Leader(ctx); err != nil {
+			err = fmt.Errorf("%w: %w", errKeyUnknown, err)
+		}
 	}
 	if err != nil {
 		p.close(err)
@@ -202,7 +212,7 @@ func outcome(answered bool, err error) Outcome {
 		return Silent
 	case answered:
 		return Served
-	case status.Code(err) == codes.Aborted:
+	case status.Code(err) == codes.Aborted, errors.Is(err, errKeyUnknown):
 		return Waited
 	case status.Code(err) == codes.FailedPrecondition, errors.Is(err, errLeft):
 		return Refused

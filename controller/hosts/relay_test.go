@@ -105,6 +105,7 @@ type clusterHost struct {
 	authorities atomic.Int64 // the newest object that it was sent
 	stop        context.CancelFunc
 	outcomes    []hostlink.Outcome // of its routes; its client's alone while that runs
+	blind       atomic.Int64       // looks for a relay, and then for the controller's key, that fail still
 	seq         uint64
 }
 
@@ -114,14 +115,28 @@ var _ hostlink.Relays = (*clusterHost)(nil)
 func (h *clusterHost) Count() int { return h.number }
 
 // Route is the way through host nth, unless it has been silent.
-func (h *clusterHost) Route(_ context.Context, nth int) *hostlink.Route {
-	if slices.Contains(h.outcomes, hostlink.Silent) {
-		return nil
+func (h *clusterHost) Route(_ context.Context, nth int) (*hostlink.Route, error) {
+	switch {
+	case slices.Contains(h.outcomes, hostlink.Silent):
+		return nil, nil
+	case h.blind.Load()%2 == 1:
+		h.blind.Add(-1)
+		return nil, errBlind
 	}
-	return &hostlink.Route{Conn: h.cluster.dial(fmt.Sprint(nth)), Leader: func(context.Context) ([]byte, error) { return h.cluster.public, nil }, Ended: func(how hostlink.Outcome) {
+	return &hostlink.Route{Conn: h.cluster.dial(fmt.Sprint(nth)), Leader: h.leader, Ended: func(how hostlink.Outcome) {
 		h.outcomes = append(h.outcomes, how)
-	}}
+	}}, nil
 }
+
+func (h *clusterHost) leader(context.Context) ([]byte, error) {
+	if h.blind.Load() > 0 {
+		h.blind.Add(-1)
+		return nil, errBlind
+	}
+	return h.cluster.public, nil
+}
+
+var errBlind = errors.New("the store does not answer")
 
 // Again is when a host without a relay looks for one.
 func (h *clusterHost) Again() time.Duration { return 20 * time.Second }
