@@ -23,14 +23,17 @@ const (
 	// HeartbeatDefault is the time between two reports of a host to which nothing happens,
 	// until the controller states another.
 	HeartbeatDefault = 4 * time.Second
-	// ackPatience is how long after a report was due its acknowledgement may come. With
-	// the heartbeat it is less than the ten seconds within which the store's way goes on.
+	// ackPatience is how long after a report was due its acknowledgement may come before the host
+	// reports to the store as well. With the heartbeat it is less than the ten seconds within
+	// which the store's way goes on.
 	ackPatience = 3 * time.Second
-	// firstPatience is the same for the first acknowledgement of a stream, which is late where
-	// many hosts come at a time. It doubles up to longestPatience while nothing is answered: a
-	// controller that is late is not helped by hosts that begin anew, whose reports go to the
-	// store meanwhile.
-	firstPatience   = 10 * time.Second
+	// hungPatience is how long an acknowledgement may take before the stream ends, since another
+	// controller leads, maybe: less than a lease lives. A controller that is late is not helped by
+	// hosts that begin anew, and by those for which they relay.
+	hungPatience = 10 * time.Second
+	// longestPatience is the same for the first acknowledgement of a stream, which is late where
+	// many hosts come at a time: hungPatience at first, and twice as long after each stream in
+	// which nothing is answered.
 	longestPatience = 40 * time.Second
 	watchInterval   = time.Second
 	// Pauses before a connection is tried again.
@@ -84,7 +87,7 @@ type Client struct {
 
 // NewClient returns a client without hosts; Run connects it.
 func NewClient(cfg Config) *Client {
-	return &Client{cfg: cfg, wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1), upChanged: make(chan struct{}), hosts: map[uint32]*Host{}, dirty: map[uint32]*Host{}, heartbeat: HeartbeatDefault, patience: firstPatience}
+	return &Client{cfg: cfg, wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1), upChanged: make(chan struct{}), hosts: map[uint32]*Host{}, dirty: map[uint32]*Host{}, heartbeat: HeartbeatDefault, patience: hungPatience}
 }
 
 // HostConfig is a host that a client speaks for.
@@ -323,7 +326,7 @@ func (c *Client) connect(ctx context.Context) (answered bool, err error) {
 	defer c.mu.Unlock()
 	switch {
 	case c.answered:
-		c.patience = firstPatience
+		c.patience = hungPatience
 	case errors.Is(err, errUnacknowledged):
 		c.patience = min(2*c.patience, longestPatience)
 	}

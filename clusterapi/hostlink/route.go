@@ -15,8 +15,8 @@ import (
 )
 
 // routePatience is how long a host may take to begin to relay: longer than it waits for a stream
-// of its own.
-const routePatience = streamPatience + 2*time.Second
+// of its own, since it may have more to do than to relay.
+const routePatience = streamPatience + 5*time.Second
 
 // Route is a way to the controller through another host.
 type Route struct {

@@ -59,7 +59,7 @@ func (c *Client) unacknowledged() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, h := range c.hosts {
-		patience := ackPatience
+		patience := hungPatience
 		if h.received == 0 {
 			patience = c.patience
 		}
