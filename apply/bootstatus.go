@@ -4,12 +4,9 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
-	"unicode"
 
 	"github.com/fray-ml/fray/providers"
 	"github.com/fray-ml/fray/schema"
-	"github.com/fray-ml/fray/state/store"
 )
 
 // bootStatuses are what machines state in the store of how far they have come, by slice
@@ -40,27 +37,6 @@ func (b bootStatuses) of(spec *schema.SliceSpec, missing []int) []providers.Host
 		}
 	}
 	return reports
-}
-
-// machineOf is the last part of the key of such an object.
-func machineOf(key string) string { return key[strings.LastIndexByte(key, '/')+1:] }
-
-// isBoot reports whether a key is that of such an object.
-func isBoot(key string) bool { return strings.HasPrefix(key, store.BootPrefix) }
-
-// maxStatus is how much of a status people are shown, in characters.
-const maxStatus = 400
-
-// statusLine is a status in one line of bounded length: any process of the machine may have
-// written it.
-func statusLine(data []byte) string {
-	text := strings.Join(strings.FieldsFunc(strings.ToValidUTF8(string(data[:min(len(data), 8*maxStatus)]), "?"), func(r rune) bool {
-		return unicode.IsSpace(r) || !unicode.IsPrint(r)
-	}), " ")
-	if runes := []rune(text); len(runes) > maxStatus {
-		return string(runes[:maxStatus]) + "…"
-	}
-	return text
 }
 
 // complete adds to the reports at the provider those in the store of other hosts: a machine

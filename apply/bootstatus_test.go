@@ -2,7 +2,6 @@ package apply
 
 import (
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -86,17 +85,5 @@ func TestStatusesInTheStore(t *testing.T) {
 	observe("once it is gone", "", "")
 	if left, err := s.List(t.Context(), ""); err != nil || len(left) != 0 || len(last.Booting) != 0 {
 		t.Errorf("left %v, %v, %v", left, last.Booting, err)
-	}
-}
-
-func TestStatusLine(t *testing.T) {
-	for text, want := range map[string]string{
-		"": "", " a\tb\n": "a b", "\xff!": "?!",
-		strings.Repeat("é", maxStatus):   strings.Repeat("é", maxStatus),
-		strings.Repeat("é", 9*maxStatus): strings.Repeat("é", maxStatus) + "…",
-	} {
-		if got := statusLine([]byte(text)); got != want {
-			t.Errorf("%.20q: got %q, want %q", text, got, want)
-		}
 	}
 }

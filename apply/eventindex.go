@@ -68,7 +68,7 @@ func (x *eventIndexer) read(ctx context.Context, s store.Store, missing []store.
 	for i, a := range missing {
 		keys[i] = a.Key
 	}
-	objects, err := getAll(ctx, s, keys)
+	objects, err := store.GetAll(ctx, s, keys)
 	if err != nil {
 		return fmt.Errorf("read events for their index: %w", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fray-ml/fray/apply/mail"
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/providers"
 	"github.com/fray-ml/fray/schema"
@@ -126,7 +127,7 @@ func reasonOfHosts(reports []providers.HostReport) string {
 	var texts []string
 	by := map[string][]string{}
 	for _, r := range reports {
-		status := statusLine([]byte(r.Status))
+		status := mail.StatusLine([]byte(r.Status))
 		if by[status] == nil {
 			texts = append(texts, status)
 		}

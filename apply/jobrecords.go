@@ -276,7 +276,7 @@ func readJobRecords(ctx context.Context, s store.Store) ([]store.Attrs, map[stri
 	for i := range listed {
 		keys[i] = listed[i].Key
 	}
-	objects, err := getAll(ctx, s, keys)
+	objects, err := store.GetAll(ctx, s, keys)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the records of jobs: %w", err)
 	}

@@ -158,7 +158,7 @@ func ReadUsage(ctx context.Context, s store.Store, doc *state.Document, since, u
 			keys = append(keys, a.Key)
 		}
 	}
-	objects, err := getAll(ctx, s, keys)
+	objects, err := store.GetAll(ctx, s, keys)
 	if err != nil {
 		return nil, fmt.Errorf("read the ledger of usage: %w", err)
 	}

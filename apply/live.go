@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fray-ml/fray/apply/mail"
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
@@ -194,7 +195,7 @@ func (o *Observer) unread(listed []store.Attrs, fresh []int) []int {
 	left := fresh[:0:0]
 	for _, i := range fresh {
 		object := &listed[i]
-		slice := sliceOf(object.Key)
+		slice := mail.SliceOf(object.Key)
 		switch {
 		case strings.HasPrefix(object.Key, store.AssignPrefix) && o.assigned[slice].Object == object.Generation && o.damaged[slice] == "":
 		case strings.HasPrefix(object.Key, store.HostsPrefix) && o.isLive(slice, object.Key):

@@ -1,16 +1,13 @@
 package apply
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
+	"github.com/fray-ml/fray/apply/mail"
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
@@ -36,9 +33,10 @@ const (
 
 // mailLooks are the looks of an observer into the mailbox.
 type mailLooks struct {
-	running  *mailLook // nil: none is under way
-	complete bool      // one has read what is needed to decide
-	rested   time.Time // not to be listed before
+	running  *mailLook   // nil: none is under way
+	complete bool        // one has read what is needed to decide
+	rested   time.Time   // not to be listed before
+	ahead    *mail.Ahead // what was read before the first list; nil: nothing
 }
 
 // mailLook is a look that is under way: a list, and then the objects that are new in it, in
@@ -61,7 +59,7 @@ type mailLook struct {
 type mailPart struct {
 	listed  []store.Attrs // nil: objects
 	indices []int         // of the objects in what was listed
-	read    []mail
+	read    []mail.Item
 	objects []state.Generation // of what was read
 	err     error
 }
@@ -111,7 +109,7 @@ func (o *Observer) mailbox(ctx context.Context, obs *plan.Observed) error {
 func beginLook(ctx context.Context, s store.Store, now time.Time) *mailLook {
 	l := &mailLook{next: make(chan mailPart, 1), began: now, wrote: map[string]bool{}}
 	go func() {
-		listed, err := s.List(ctx, store.AssignPrefix, store.BootPrefix, store.HostsPrefix)
+		listed, err := mail.List(ctx, s)
 		l.next <- mailPart{listed: listed, err: err}
 	}()
 	return l
@@ -170,7 +168,7 @@ func (o *Observer) nextPart(ctx context.Context) {
 	}
 	go func() {
 		part := mailPart{indices: next}
-		part.read, part.objects, part.err = readMail(ctx, o.Store, keys)
+		part.read, part.objects, part.err = mail.Read(ctx, o.Store, keys)
 		l.next <- part
 	}()
 }
@@ -181,18 +179,26 @@ func (o *Observer) takeList(listed []store.Attrs) {
 	o.look.rested = o.now().Add(min(restShare*o.now().Sub(l.began), longestRest))
 	fresh, gone := differences(o.listed, listed)
 	fresh = o.unread(listed, fresh)
-	gone = slices.DeleteFunc(gone, func(key string) bool { return l.wrote[sliceOf(key)] })
+	gone = slices.DeleteFunc(gone, func(key string) bool { return l.wrote[mail.SliceOf(key)] })
 	if len(gone) > 0 {
 		o.takeIn(nil, gone)
 	}
 	o.listed = listed
+	var known []mail.Item
 	for _, i := range fresh {
+		if m, is := o.look.ahead.Take(listed[i]); is {
+			known = append(known, m)
+			continue
+		}
 		listed[i].Generation = store.Absent
 		if strings.HasPrefix(listed[i].Key, store.HostsPrefix) {
 			l.reports = append(l.reports, i)
 		} else {
 			l.first = append(l.first, i)
 		}
+	}
+	if o.look.ahead = nil; len(known) > 0 {
+		o.takeIn(known, nil)
 	}
 }
 
@@ -202,10 +208,10 @@ func (o *Observer) takeRead(part mailPart) {
 	l := o.look.running
 	for n, i := range part.indices {
 		o.listed[i].Generation = part.objects[n]
-		l.known(part.read[n].slice)
+		l.known(part.read[n].Slice)
 	}
-	o.takeIn(slices.DeleteFunc(part.read, func(m mail) bool {
-		return l.wrote[m.slice] && strings.HasPrefix(m.absent, store.AssignPrefix)
+	o.takeIn(slices.DeleteFunc(part.read, func(m mail.Item) bool {
+		return l.wrote[m.Slice] && strings.HasPrefix(m.Absent, store.AssignPrefix)
 	}), nil)
 }
 
@@ -256,8 +262,8 @@ func (l *mailLook) following(o *Observer) (next []int) {
 	for len(next) == 0 && len(l.others) > 0 {
 		n := min(reportsAtOnce, len(l.others))
 		for _, i := range l.others[:n] {
-			if key := o.listed[i].Key; o.isLive(sliceOf(key), key) {
-				l.known(sliceOf(key))
+			if key := o.listed[i].Key; o.isLive(mail.SliceOf(key), key) {
+				l.known(mail.SliceOf(key))
 			} else {
 				next = append(next, i)
 			}
@@ -270,7 +276,7 @@ func (l *mailLook) following(o *Observer) (next []int) {
 // order tells the reports apart, as the assignments that are known by now say.
 func (l *mailLook) order(o *Observer) {
 	for _, i := range l.reports {
-		slice := sliceOf(o.listed[i].Key)
+		slice := mail.SliceOf(o.listed[i].Key)
 		if !o.look.complete && o.assigned[slice].Run == nil {
 			l.urgent = append(l.urgent, i)
 		} else {
@@ -284,77 +290,6 @@ func (l *mailLook) order(o *Observer) {
 	}
 	l.unknown = make(map[string]int, len(l.others))
 	for _, i := range l.others {
-		l.unknown[sliceOf(o.listed[i].Key)]++
+		l.unknown[mail.SliceOf(o.listed[i].Key)]++
 	}
-}
-
-// readMail reads objects, and returns which versions it found.
-func readMail(ctx context.Context, s store.Store, keys []string) ([]mail, []state.Generation, error) {
-	objects, err := getAll(ctx, s, keys)
-	if err != nil {
-		return nil, nil, err
-	}
-	read, found := make([]mail, len(keys)), make([]state.Generation, len(keys))
-	for n := range keys {
-		object := &objects[n]
-		found[n] = object.Generation
-		m := &read[n]
-		m.slice = sliceOf(keys[n])
-		switch {
-		case object.Key == "":
-			m.absent = keys[n]
-			continue
-		case strings.HasPrefix(keys[n], store.AssignPrefix):
-			// One that cannot be read is as if nothing was assigned, and is replaced.
-			m.assignment = &plan.Assigned{Object: object.Generation}
-			m.assignment.Assignment, m.damaged = store.DecodeAssignment(object.Data)
-			if m.damaged != nil {
-				m.assignment.Slice = m.slice
-			}
-		case isBoot(keys[n]):
-			m.machine, m.boot = machineOf(keys[n]), cmp.Or(statusLine(object.Data), "nothing")
-		default:
-			// One host that writes nonsense must not blind us to the others; it
-			// is as if it had not reported.
-			m.report = &state.HostReport{}
-			*m.report, m.damaged = store.DecodeReport(object.Data)
-		}
-	}
-	return read, found, nil
-}
-
-// How many objects are read at a time: more where many are, far below what a bucket serves.
-const (
-	parallelReads = 16
-	manyReads     = 128
-)
-
-// getAll reads objects; those that are there no more have no key.
-func getAll(ctx context.Context, s store.Store, keys []string) ([]store.Object, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	objects := make([]store.Object, len(keys))
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	parallel := parallelReads
-	if len(keys) >= reportsAtOnce/2 {
-		parallel = manyReads
-	}
-	for range min(parallel, len(keys)) {
-		wg.Go(func() {
-			for i := int(next.Add(1)) - 1; i < len(keys) && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
-				obj, err := s.Get(ctx, keys[i])
-				if err == nil {
-					objects[i] = obj
-				} else if !errors.Is(err, store.ErrNotFound) {
-					cancel(err) // keeps the first
-				}
-			}
-		})
-	}
-	wg.Wait()
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	return objects, nil
 }

@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"path"
 	"reflect"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/fray-ml/fray/apply/mail"
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/providers"
 	"github.com/fray-ml/fray/schema"
@@ -179,45 +179,33 @@ func differences(was, is []store.Attrs) (fresh []int, gone []string) {
 	return fresh, gone
 }
 
-// mail is the decoded content of an object: of an assignment, of a report, or of what a
-// machine states until it reports.
-type mail struct {
-	slice      string
-	assignment *plan.Assigned
-	report     *state.HostReport
-	machine    string // which one states boot
-	boot       string
-	absent     string // the key, where there is nothing of it any more
-	damaged    error  // why the object cannot be read
-}
-
 // takeIn brings the maps up to date. It copies them before it changes them: earlier
 // observations keep theirs.
-func (o *Observer) takeIn(read []mail, gone []string) {
+func (o *Observer) takeIn(read []mail.Item, gone []string) {
 	if o.assigned == nil {
 		o.assigned, o.hosts = map[string]plan.Assigned{}, map[string][]plan.Host{}
 	}
 	w := &mailWriter{o: o}
 	for i := range read {
 		m := &read[i]
-		o.changing[m.slice] = true
+		o.changing[m.Slice] = true
 		switch {
-		case m.damaged != nil && m.report != nil:
-		case m.absent != "":
-			w.drop(m.absent)
-		case m.boot != "":
-			w.boot(m.slice, m.machine, m.boot)
-		case m.assignment != nil && m.assignment.Object < o.assigned[m.slice].Object: // written since
-		case m.assignment != nil:
-			w.assignments()[m.slice] = *m.assignment
-			w.note(m.slice, m.damaged)
-			o.announce(m.assignment)
+		case m.Damaged != nil && m.Report != nil:
+		case m.Absent != "":
+			w.drop(m.Absent)
+		case m.Boot != "":
+			w.boot(m.Slice, m.Machine, m.Boot)
+		case m.Assignment != nil && m.Assignment.Object < o.assigned[m.Slice].Object: // written since
+		case m.Assignment != nil:
+			w.assignments()[m.Slice] = *m.Assignment
+			w.note(m.Slice, m.Damaged)
+			o.announce(m.Assignment)
 		default:
-			w.report(m.report)
+			w.report(m.Report)
 		}
 	}
 	for _, key := range gone {
-		o.changing[sliceOf(key)] = true
+		o.changing[mail.SliceOf(key)] = true
 		w.drop(key)
 	}
 }
@@ -291,9 +279,9 @@ func saysTheSame(a, b *state.HostReport) bool {
 
 // drop forgets an object that is no more.
 func (w *mailWriter) drop(key string) {
-	slice := sliceOf(key)
-	if isBoot(key) {
-		w.boot(slice, machineOf(key), "")
+	slice := mail.SliceOf(key)
+	if mail.IsBoot(key) {
+		w.boot(slice, mail.MachineOf(key), "")
 		return
 	}
 	if strings.HasPrefix(key, store.AssignPrefix) {
@@ -308,14 +296,6 @@ func (w *mailWriter) drop(key string) {
 	} else {
 		w.hosts()[slice] = left
 	}
-}
-
-// sliceOf is the slice that an object of the mailbox is about.
-func sliceOf(key string) string {
-	if name, ok := strings.CutPrefix(key, store.AssignPrefix); ok {
-		return strings.TrimSuffix(name, ".json")
-	}
-	return path.Dir(strings.TrimPrefix(strings.TrimPrefix(key, store.HostsPrefix), store.BootPrefix))
 }
 
 func (o *Observer) now() time.Time {

@@ -177,7 +177,7 @@ func TestAStepperAfterAReader(t *testing.T) {
 				time.Sleep(apply.SaveInterval)
 				accept(t, former, jobs(2+i))
 			}
-			leader, err := apply.NewAfter(t.Context(), w.config(), reader)
+			leader, err := apply.NewAfter(t.Context(), w.config(), apply.Known{State: reader})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fray-ml/fray/apply/mail"
 	"github.com/fray-ml/fray/apply/requestlog"
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/plan/accounting"
@@ -44,11 +45,17 @@ type Stepper struct {
 // New reads the state and returns a Stepper for it. Nothing is written until
 // the first Accept or Step, which saves under the new epoch before any effect
 // and so fences the former holder of the lease.
-func New(ctx context.Context, cfg Config) (*Stepper, error) { return NewAfter(ctx, cfg, nil) }
+func New(ctx context.Context, cfg Config) (*Stepper, error) { return NewAfter(ctx, cfg, Known{}) }
 
-// NewAfter is New after a reader has read the state, at the cost of what has followed. The reader
-// is not to be used any more; nil: the state was not read.
-func NewAfter(ctx context.Context, cfg Config, known *StateReader) (*Stepper, error) {
+// Known is what was read before the lease was held.
+type Known struct {
+	State *StateReader // nil: the state was not read
+	Mail  *mail.Ahead  // nil: the assignments were not
+}
+
+// NewAfter is New at the cost of what has followed since something was read. What read it is not to
+// be used any more.
+func NewAfter(ctx context.Context, cfg Config, known Known) (*Stepper, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
@@ -61,7 +68,7 @@ func NewAfter(ctx context.Context, cfg Config, known *StateReader) (*Stepper, er
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	writer, doc, err := openState(ctx, cfg.Store, journal.Stamp{Version: cfg.Version, Epoch: cfg.Epoch, Valid: cfg.Valid}, known)
+	writer, doc, err := openState(ctx, cfg.Store, journal.Stamp{Version: cfg.Version, Epoch: cfg.Epoch, Valid: cfg.Valid}, known.State)
 	if err != nil {
 		return nil, err
 	}
@@ -91,6 +98,7 @@ func NewAfter(ctx context.Context, cfg Config, known *StateReader) (*Stepper, er
 			inFlight: map[string]plan.ActionVerb{}, failed: map[string]failedWrite{}, now: cfg.Now, abandoned: make(chan struct{}),
 		},
 	}
+	s.observer.look.ahead = known.Mail
 	s.planner.Edits = []*state.Edits{&s.sinceEvents, &s.sinceMetering}
 	if events != nil {
 		s.sinceEvents.Begin(doc)

@@ -167,7 +167,7 @@ func release(ctx context.Context, lease *store.Held, log *slog.Logger) {
 }
 
 // loop is what the loop works with; seen counts and traces what it does.
-func (cfg Config) loop(seen *telemetry.Telemetry, live apply.Live, known *apply.StateReader) loop.Config {
+func (cfg Config) loop(seen *telemetry.Telemetry, live apply.Live, known apply.Known) loop.Config {
 	looked := func(t apply.Timing) {
 		seen.Looked(t)
 		if cfg.Looked != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/apply"
+	"github.com/fray-ml/fray/apply/mail"
 	"github.com/fray-ml/fray/sleep"
 	"github.com/fray-ml/fray/state/store"
 )
@@ -16,16 +17,19 @@ import (
 // state, so that it does not have to read a large one whole once it leads.
 const standbyPace = 15 * time.Second
 
-// acquire waits for the lease, and returns it with a reader that knows the state. A controller
+// mailPace is how often it reads which assignments have changed.
+const mailPace = time.Minute
+
+// acquire waits for the lease, and returns it with what was read meanwhile. A controller
 // that has led does not begin a new state where its own is gone.
-func acquire(ctx context.Context, cfg Config, served *services, led bool) (*store.Held, *apply.StateReader, error) {
-	known := apply.NewStateReader(cfg.Store)
-	doc, _, err := known.Read(ctx)
+func acquire(ctx context.Context, cfg Config, served *services, led bool) (*store.Held, apply.Known, error) {
+	known := apply.Known{State: apply.NewStateReader(cfg.Store), Mail: mail.NewAhead(cfg.Store)}
+	doc, _, err := known.State.Read(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, known, err
 	}
 	if led && doc == nil {
-		return nil, nil, fmt.Errorf("%w: %s was removed from %s", apply.ErrStateLost, store.StateKey, cfg.Store.Location())
+		return nil, known, fmt.Errorf("%w: %s was removed from %s", apply.ErrStateLost, store.StateKey, cfg.Store.Location())
 	}
 	var epoch uint64 // epochs must not fall even if the lease's object was removed
 	if doc != nil {
@@ -33,7 +37,7 @@ func acquire(ctx context.Context, cfg Config, served *services, led bool) (*stor
 	}
 	relayKey, err := served.relayKey()
 	if err != nil {
-		return nil, nil, err
+		return nil, known, err
 	}
 	waiting, stop := context.WithCancel(ctx)
 	var following sync.WaitGroup
@@ -48,10 +52,17 @@ func acquire(ctx context.Context, cfg Config, served *services, led bool) (*stor
 	return lease, known, err
 }
 
-// follow reads what follows in a large state until ctx ends. A read that fails is made again
-// once the state is needed.
-func follow(ctx context.Context, known *apply.StateReader) {
-	for known.Journaled() && sleep.For(ctx, standbyPace) {
-		_, _, _ = known.Read(ctx)
+// follow reads what follows in a large state, and the assignments, until ctx ends. What cannot be
+// read now is read once it is needed.
+func follow(ctx context.Context, known apply.Known) {
+	for mailAt := time.Now(); known.State.Journaled(); {
+		if now := time.Now(); !now.Before(mailAt) {
+			mailAt = now.Add(mailPace)
+			_ = known.Mail.Read(ctx)
+		}
+		if !sleep.For(ctx, standbyPace) {
+			return
+		}
+		_, _, _ = known.State.Read(ctx)
 	}
 }

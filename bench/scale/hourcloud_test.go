@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/fray-ml/fray/apply"
+	ahead "github.com/fray-ml/fray/apply/mail"
 	"github.com/fray-ml/fray/clusterapi/keys"
 	"github.com/fray-ml/fray/clusterapi/token"
 	"github.com/fray-ml/fray/controller/caller"
@@ -260,6 +261,8 @@ func (c *controlling) run(ctx context.Context, ending <-chan struct{}) error {
 		case <-acquiring.Done():
 		}
 	}()
+	before := ahead.NewAhead(c.in)
+	_ = before.Read(acquiring) // or it reads all once it leads
 	lease, err := store.Acquire(acquiring, c.in, store.LeaseConfig{
 		Command: c.name, Yields: true, Wait: 24 * time.Hour, MinEpoch: doc.Epoch, ControllerAddress: c.name, ControllerFingerprint: fingerprint,
 		RelayKey: key, Stack: doc.Stack(),
@@ -267,12 +270,12 @@ func (c *controlling) run(ctx context.Context, ending <-chan struct{}) error {
 	if err != nil {
 		return err
 	}
-	err = c.lead(lease, known, ending)
+	err = c.lead(lease, apply.Known{State: known, Mail: before}, ending)
 	_ = lease.Release(context.WithoutCancel(ctx)) // a process that was killed cannot
 	return err
 }
 
-func (c *controlling) lead(lease *store.Held, known *apply.StateReader, ending <-chan struct{}) error {
+func (c *controlling) lead(lease *store.Held, known apply.Known, ending <-chan struct{}) error {
 	c.world.count("takeover")
 	c.world.mu.Lock()
 	c.leads = true

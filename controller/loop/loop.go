@@ -50,8 +50,8 @@ type Config struct {
 	Notices *notices.Config
 	// Live are hosts that report by streams; nil: all report to the store alone.
 	Live apply.Live
-	// Known has read the state before, see [apply.NewAfter]; nil: it was not read.
-	Known *apply.StateReader
+	// Known is what was read before the lease was held.
+	Known apply.Known
 	// Notify is called with what each step changed, Looked with how long its parts
 	// took, OnAction after each action; nil: not called.
 	Notify   func(p *plan.Plan, before *state.Document)

@@ -65,11 +65,12 @@ func (c Config) validate() error {
 // precondition does not hold, that mark shows whether it was this write itself
 // that won.
 type Bucket struct {
-	service  *storage.Service
-	cfg      Config // Prefix is "" or ends in a slash
-	tempo    client.Pace
-	pacers   pacers
-	requests *requests
+	service   *storage.Service
+	cfg       Config // Prefix is "" or ends in a slash
+	tempo     client.Pace
+	pacers    pacers
+	requests  *requests
+	divisions divisions // of lists
 }
 
 var (
@@ -101,7 +102,7 @@ func open(ctx context.Context, cfg Config, t client.Pace) (*Bucket, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open bucket gs://%s: %w", cfg.Bucket, err)
 	}
-	b := &Bucket{service: service, cfg: cfg, tempo: t, pacers: pacers{interval: t.Interval}, requests: counted}
+	b := &Bucket{service: service, cfg: cfg, tempo: t, pacers: pacers{interval: t.Interval}, requests: counted, divisions: divisions{page: int(pageSize)}}
 	if err := b.check(ctx); err != nil {
 		return nil, fmt.Errorf("open bucket: %w", b.fail(opList, "", err))
 	}

@@ -18,11 +18,11 @@ import (
 const pageSize int64 = 1000
 
 // List returns the attributes of every object whose key starts with one of
-// prefixes, by key, with one request for every thousand. What is under the
+// prefixes, by key, with one request for about every thousand. What is under the
 // bucket's prefix and has a name that is no key is left out: it is not the
 // store's.
 func (b *Bucket) List(ctx context.Context, prefixes ...string) ([]store.Attrs, error) {
-	found, err := b.list(ctx, prefixes)
+	found, err := b.divisions.list(ctx, prefixes, b.list)
 	if err != nil {
 		return nil, b.fail(opList, braced(prefixes), err)
 	}
@@ -72,17 +72,13 @@ func braced(prefixes []string) string {
 	return "{" + strings.Join(prefixes, ",") + "}"
 }
 
-// list goes through the names from the first prefix to the last, since the
-// service takes one prefix only, and leaves out those between.
-func (b *Bucket) list(ctx context.Context, prefixes []string) ([]store.Attrs, error) {
-	prefixes, err := store.DisjointPrefixes(prefixes)
-	if err != nil {
-		return nil, err
-	}
+// list goes through the keys from one up to, not with, another, of which "" is no bound. It goes from
+// the first prefix to the last, since the service takes one prefix only, and leaves out those
+// between.
+func (b *Bucket) list(ctx context.Context, prefixes []string, from, to string) ([]store.Attrs, error) {
 	var found []store.Attrs
-	token := ""
-	for len(prefixes) > 0 {
-		page, err := b.page(ctx, b.span(prefixes), token, pageSize)
+	for token := ""; ; {
+		page, err := b.page(ctx, b.span(prefixes, from, to), token, pageSize)
 		if err != nil {
 			return nil, err
 		}
@@ -97,16 +93,20 @@ func (b *Bucket) list(ctx context.Context, prefixes []string) ([]store.Attrs, er
 			}
 		}
 		if token = page.NextPageToken; token == "" {
-			break
+			return found, nil
 		}
 		// Between two prefixes there may be any number of objects: of those,
 		// only the rest of a page is ever fetched.
 		last := strings.TrimPrefix(page.Items[len(page.Items)-1].Name, b.cfg.Prefix)
-		if !startsWithAny(last, prefixes) {
-			prefixes, token = slices.DeleteFunc(prefixes, func(p string) bool { return p < last }), ""
+		if startsWithAny(last, prefixes) {
+			continue
 		}
+		prefixes, token = slices.DeleteFunc(slices.Clone(prefixes), func(p string) bool { return p < last }), ""
+		if len(prefixes) == 0 || to != "" && prefixes[0] >= to {
+			return found, nil
+		}
+		from = prefixes[0]
 	}
-	return found, nil
 }
 
 // attrsOf reads what a list states of an object.
@@ -122,13 +122,18 @@ func startsWithAny(key string, prefixes []string) bool {
 	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(key, p) })
 }
 
-// span asks for the names from the first of sorted prefixes to the last.
-func (b *Bucket) span(prefixes []string) query {
-	first, last := b.cfg.Prefix+prefixes[0], b.cfg.Prefix+prefixes[len(prefixes)-1]
-	if first == last {
-		return query{prefix: first}
+// span asks for the names from the first of sorted prefixes to the last, of those from one key up to
+// another.
+func (b *Bucket) span(prefixes []string, from, to string) query {
+	first, last := prefixes[0], prefixes[len(prefixes)-1]
+	if first == last && from <= first && to == "" {
+		return query{prefix: b.cfg.Prefix + first}
 	}
-	return query{prefix: b.cfg.Prefix, start: first, end: after(last)}
+	q := query{prefix: b.cfg.Prefix, start: b.cfg.Prefix + max(from, first), end: after(b.cfg.Prefix + last)}
+	if to != "" {
+		q.end = b.cfg.Prefix + to
+	}
+	return q
 }
 
 // after is the first name that follows all that begin with prefix; "" if there
