@@ -83,6 +83,7 @@ func newWorld(t *testing.T, jobs int, seed uint64) *world {
 func (w *world) fail(format string, args ...any) {
 	if len(w.wrong) < 10 {
 		w.wrong = append(w.wrong, fmt.Sprintf(format, args...))
+		w.t.Log("wrong: " + w.wrong[len(w.wrong)-1])
 	}
 }
 
@@ -201,6 +202,9 @@ func (w *world) run(lasts, patience time.Duration) {
 		if why = w.discrepancy(); why == "" {
 			break
 		}
+		if rested := time.Since(calm).Round(time.Second); rested%mends == 0 {
+			w.t.Logf("%s after the last fault: %s", rested, why)
+		}
 	}
 	if why != "" {
 		w.t.Errorf("%s after all faults: %s", patience, why)
@@ -246,6 +250,7 @@ func wall() time.Duration {
 const (
 	stays     = 10 * time.Minute
 	restarted = time.Minute
+	mends     = 5 * time.Minute // in which faults are mended, mostly
 )
 
 // probe sees that nothing happens where nothing fails, and that one failure of each job is

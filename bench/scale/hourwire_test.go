@@ -201,7 +201,10 @@ func (l lossy) SendHeader(header metadata.MD) error {
 	return l.Hosts_ConnectServer.SendHeader(header)
 }
 
-const lostMessages = 500 // one of so many
+const (
+	lostMessages = 500              // one of so many
+	noticed      = 20 * time.Second // until when a stream ends that has lost a message to a host
+)
 
 // Recv waits for a message that is not lost.
 func (l lossy) Recv() (*clusterapi.HostMessages, error) {
@@ -213,9 +216,11 @@ func (l lossy) Recv() (*clusterapi.HostMessages, error) {
 	}
 }
 
-// Send sends a message, which may be lost.
+// Send sends a message, which may be lost. The stream ends by that a while later, as a connection
+// does that has lost something: hosts need not find out what they were not told.
 func (l lossy) Send(m *clusterapi.ControllerMessages) error {
-	if !l.line.reached() || l.line.wire.world.chance(lostMessages) {
+	if w := l.line.wire.world; !l.line.reached() || w.chance(lostMessages) {
+		time.AfterFunc(w.between(0, noticed), func() { l.stream.cancel(errCut) })
 		return l.ctx.Err()
 	}
 	return l.Hosts_ConnectServer.Send(m)
