@@ -202,7 +202,7 @@ func (w *world) run(lasts, patience time.Duration) {
 		if why = w.discrepancy(); why == "" {
 			break
 		}
-		if rested := time.Since(calm).Round(time.Second); rested%mends == 0 {
+		if rested := time.Since(calm).Round(time.Second); rested%usual == 0 {
 			w.t.Logf("%s after the last fault: %s", rested, why)
 		}
 	}
@@ -250,7 +250,7 @@ func wall() time.Duration {
 const (
 	stays     = 10 * time.Minute
 	restarted = time.Minute
-	mends     = 5 * time.Minute // in which faults are mended, mostly
+	usual     = 5 * time.Minute // in which it comes to rest, mostly
 )
 
 // probe sees that nothing happens where nothing fails, and that one failure of each job is
