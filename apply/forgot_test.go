@@ -1,8 +1,10 @@
 package apply
 
 import (
+	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/fray-ml/fray/plan"
@@ -46,5 +48,71 @@ func TestForgottenMailboxes(t *testing.T) {
 	}
 	if len(before) != 2 {
 		t.Error("an earlier observation has changed")
+	}
+}
+
+// late is a store whose reads take a while to arrive.
+type late struct {
+	store.Store
+	by *time.Duration
+}
+
+func (s late) Get(ctx context.Context, key string) (store.Object, error) {
+	object, err := s.Store.Get(ctx, key)
+	time.Sleep(*s.by)
+	return object, err
+}
+
+// What a look had read of a mailbox before the executor removed it is not observed, of assignments
+// and of reports; what is written there afterwards is.
+func TestForgottenMailboxesOfALookUnderWay(t *testing.T) {
+	for name, before := range map[string]time.Duration{"assignments": 0, "reports": 1500 * time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, by := storetest.NewMemory(), time.Duration(0)
+				objects := map[string]string{
+					store.AssignKey("a"): `{"slice":"a","generation":1,"run":{"attempt":1}}`, store.HostKey("a", 0): `{"slice":"a","seq":1}`,
+				}
+				write := func() {
+					t.Helper()
+					for key, data := range objects {
+						if _, err := s.Put(t.Context(), key, []byte(data), store.Any); err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+				o := &Observer{Store: late{s, &by}, Live: &noStreams{}, Patience: time.Second}
+				look := func(after time.Duration, there bool) {
+					t.Helper()
+					time.Sleep(after)
+					obs, err := o.Observe(t.Context(), "stack")
+					if err != nil {
+						t.Fatal(err)
+					}
+					synctest.Wait()
+					if _, assigned := obs.Assignments["a"]; assigned != there || len(obs.Hosts["a"]) == 1 != there {
+						t.Errorf("observed assignments %v and hosts %v; is the slice there: %t", obs.Assignments, obs.Hosts, there)
+					}
+				}
+				write()
+				look(0, true)
+				write()
+				by = time.Second
+				look(10*time.Second, true) // the next look is under way, first with assignments
+				look(before, true)
+				for key := range objects {
+					if err := s.Delete(t.Context(), key); err != nil {
+						t.Fatal(err)
+					}
+				}
+				o.forgot("a")
+				look(2*time.Second, false)
+				look(2*time.Second, false)
+				by = 0
+				look(10*time.Second, false)
+				write()
+				look(10*time.Second, true)
+			})
+		})
 	}
 }

@@ -283,6 +283,12 @@ func (o *Observer) forgot(slice string) {
 	if o.changing == nil {
 		o.changing = map[string]bool{}
 	}
+	if l := o.look.running; l != nil {
+		if l.removed == nil {
+			l.removed = map[string]bool{}
+		}
+		l.removed[slice] = true
+	}
 	w := &mailWriter{o: o}
 	delete(w.assignments(), slice)
 	w.note(slice, nil)

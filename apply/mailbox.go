@@ -49,6 +49,7 @@ type mailLook struct {
 	urgent  []int           // those of hosts that may be free
 	others  []int           // those of hosts that have something to run, newest first
 	wrote   map[string]bool // slices to which something was assigned since
+	removed map[string]bool // slices whose mailboxes were removed since the part under way has begun; nil: none
 	unknown map[string]int  // how many hosts of a slice have a report among the others, and none that is known
 	held    bool            // no part is under way: hosts come by streams
 	came    int             // hosts that are live
@@ -147,6 +148,7 @@ func (o *Observer) takePart(ctx context.Context, part mailPart) {
 	} else {
 		o.takeRead(part)
 	}
+	l.removed = nil
 	if l.held = l.waits() && l.coming(o); !l.held {
 		o.nextPart(ctx)
 	}
@@ -203,15 +205,19 @@ func (o *Observer) takeList(listed []store.Attrs) {
 }
 
 // takeRead takes in objects, and which versions of them were read: none of those that are there
-// no more, so that they are read if they are listed again.
+// no more, or were removed meanwhile, so that they are read if they are listed again.
 func (o *Observer) takeRead(part mailPart) {
 	l := o.look.running
 	for n, i := range part.indices {
 		o.listed[i].Generation = part.objects[n]
-		l.known(part.read[n].Slice)
+		slice := part.read[n].Slice
+		if l.removed[slice] {
+			o.listed[i].Generation = store.Absent
+		}
+		l.known(slice)
 	}
 	o.takeIn(slices.DeleteFunc(part.read, func(m mail.Item) bool {
-		return l.wrote[m.Slice] && strings.HasPrefix(m.Absent, store.AssignPrefix)
+		return l.removed[m.Slice] || l.wrote[m.Slice] && strings.HasPrefix(m.Absent, store.AssignPrefix)
 	}), nil)
 }
 

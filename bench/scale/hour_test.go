@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,6 +22,7 @@ import (
 var (
 	hourSlices = flag.Int("hour.slices", 3, "slices of the simulation, of eight hosts each")
 	hourLasts  = flag.Duration("hour.lasts", 6*time.Minute, "how long faults happen in the simulation, by its clock")
+	hourWall   = flag.Duration("hour.wall", 0, "after which time by the wall clock faults end earlier; 0: they do not")
 	hourSeed   = flag.Uint64("hour.seed", propertytest.Seed, "seed of the faults of the simulation; 0: a random one")
 )
 
@@ -59,7 +61,7 @@ func newWorld(t *testing.T, jobs int, seed uint64) *world {
 		cut: map[string]time.Time{}, controllers: map[int]*controlling{}, tally: map[string]int{}, starts: map[string]int{},
 		running: map[schema.Address]map[*machine]int{}, failures: map[schema.Address]int{},
 	}
-	w.wire = &wire{world: w, at: map[string]*server{}, streams: map[*begun]bool{}}
+	w.wire = newWire(w)
 	w.cloud = &cloud{world: w, slices: map[string]*machines{}}
 	doc := state.Document{FormatVersion: state.FormatVersion, Lineage: hourStack, Serial: 1, Desired: schema.Desired{
 		Providers: []schema.Provider{{Name: schema.ProviderGCP, Project: "bench", Zones: []string{zone}}},
@@ -81,6 +83,7 @@ func newWorld(t *testing.T, jobs int, seed uint64) *world {
 func (w *world) fail(format string, args ...any) {
 	if len(w.wrong) < 10 {
 		w.wrong = append(w.wrong, fmt.Sprintf(format, args...))
+		w.t.Log("wrong: " + w.wrong[len(w.wrong)-1])
 	}
 }
 
@@ -171,13 +174,22 @@ func (w *world) run(lasts, patience time.Duration) {
 	for range 2 {
 		w.startController()
 	}
-	for began := time.Now(); time.Since(began) < lasts; {
+	began, real := time.Now(), wall()
+	for *hourWall == 0 || wall()-real < *hourWall {
 		time.Sleep(time.Second)
 		synctest.Wait()
 		w.suffer()
 		synctest.Wait()
 		w.inspect()
+		past := time.Since(began).Round(time.Second)
+		if past%time.Minute == 0 {
+			w.tell(past, wall()-real)
+		}
+		if past >= lasts {
+			break
+		}
 	}
+	w.t.Logf("faults for %s", time.Since(began).Round(time.Second))
 	w.mu.Lock()
 	w.calm = true
 	w.mu.Unlock()
@@ -189,6 +201,9 @@ func (w *world) run(lasts, patience time.Duration) {
 		synctest.Wait()
 		if why = w.discrepancy(); why == "" {
 			break
+		}
+		if rested := time.Since(calm).Round(time.Second); rested%usual == 0 {
+			w.t.Logf("%s after the last fault: %s", rested, why)
 		}
 	}
 	if why != "" {
@@ -206,10 +221,36 @@ func (w *world) run(lasts, patience time.Duration) {
 	}
 }
 
+// tell prints how far the simulation is.
+func (w *world) tell(past, real time.Duration) {
+	var used syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &used)
+	live, of := 0, "no controller"
+	if c := w.anyController(); c != nil && c.leads {
+		live, of = c.hub.Live(), c.name
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	happened := ""
+	for _, what := range slices.Sorted(maps.Keys(w.tally)) {
+		happened += fmt.Sprintf(", %d %s", w.tally[what], what)
+	}
+	w.t.Logf("%s: %s by the wall clock, %s of processor time, %d MB at most; %d hosts speak to %s%s; wrong: %d",
+		past, real.Round(time.Second), time.Duration(used.Utime.Nano()+used.Stime.Nano()).Round(time.Second), used.Maxrss>>10, live, of, happened, len(w.wrong))
+}
+
+// wall is the time by the wall clock, from which that of a bubble is apart.
+func wall() time.Duration {
+	var now syscall.Timeval
+	_ = syscall.Gettimeofday(&now)
+	return time.Duration(now.Nano())
+}
+
 // Times of a stack in which nothing fails: it stays as it is, and a task that fails is seen.
 const (
 	stays     = 10 * time.Minute
 	restarted = time.Minute
+	usual     = 5 * time.Minute // in which it comes to rest, mostly
 )
 
 // probe sees that nothing happens where nothing fails, and that one failure of each job is

@@ -20,6 +20,7 @@ import (
 	"github.com/fray-ml/fray/clusterapi/token"
 	"github.com/fray-ml/fray/controller/caller"
 	"github.com/fray-ml/fray/controller/hosts"
+	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/providers"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state/store"
@@ -177,7 +178,8 @@ type controlling struct {
 	kill  context.CancelFunc // as by SIGKILL
 	end   func()             // as by SIGTERM
 	hub   *hosts.Hub
-	leads bool // belongs to the world's mutex
+	leads bool           // belongs to the world's mutex
+	saw   *plan.Observed // in its last step; the loop's alone, while that does not wait
 }
 
 // startController starts a controller, and another one once it ends.
@@ -296,7 +298,7 @@ func (c *controlling) lead(lease *store.Held, known apply.Known, ending <-chan s
 	seen := map[string]uint64{}
 	for {
 		next, err := s.Step(ctx)
-		c.world.observed(c.name, seen, s.Observed())
+		c.world.observed(c, seen, s.Observed())
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
@@ -315,40 +317,6 @@ func (c *controlling) lead(lease *store.Held, known apply.Known, ending <-chan s
 		}
 		s.Wait(ctx, next)
 	}
-}
-
-// discrepancy is in what the world is not as desired, "" if it is.
-func (w *world) discrepancy() string {
-	doc, _, err := apply.LoadState(w.t.Context(), w.objects)
-	if err != nil {
-		return err.Error()
-	}
-	all := w.cloud.ready()
-	if len(all) != w.jobs || len(doc.Slices) != w.jobs || len(doc.Jobs) != w.jobs {
-		return fmt.Sprintf("%d slices are ready, and the state has %d and %d jobs, want %d", len(all), len(doc.Slices), len(doc.Jobs), w.jobs)
-	}
-	for _, s := range all {
-		of := doc.Jobs[s.spec.Owner]
-		if of == nil || of.Status != schema.JobRunning || !slices.Equal(of.Slices, []string{s.spec.Name}) {
-			return fmt.Sprintf("%s belongs to %s, of which the state has %+v", s.spec.Name, s.spec.Owner, of)
-		}
-		w.mu.Lock()
-		running, failures := maps.Clone(w.running[of.Spec.Addr]), w.failures[of.Spec.Addr]
-		w.mu.Unlock()
-		for _, m := range s.hosts {
-			if running[m] != of.Attempt {
-				return fmt.Sprintf("%s runs attempt %d of %s, want %d", m.name(), running[m], of.Spec.Addr, of.Attempt)
-			}
-		}
-		if len(running) != len(s.hosts) || of.Failures > failures {
-			return fmt.Sprintf("%s runs on %d hosts and has failed %d times, want %d hosts and at most %d", of.Spec.Addr, len(running), of.Failures, len(s.hosts), failures)
-		}
-	}
-	leader := w.anyController()
-	if leader == nil || !leader.leads || leader.hub.Live() != w.jobs*Hosts || leader.hub.Streams() != w.jobs {
-		return fmt.Sprintf("the controller that leads has %d hosts by %d streams, want %d and %d", leader.hub.Live(), leader.hub.Streams(), w.jobs*Hosts, w.jobs)
-	}
-	return ""
 }
 
 // end ends all that runs.

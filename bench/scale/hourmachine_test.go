@@ -273,6 +273,10 @@ func (m *machine) live(ctx context.Context, in store.Store, host *hostlink.Host)
 	for ctx.Err() == nil {
 		wait := host.Beat()
 		m.of.mu.Lock()
+		if ctx.Err() != nil { // it was killed meanwhile
+			m.of.mu.Unlock()
+			return
+		}
 		for m.act() {
 			news = true
 		}

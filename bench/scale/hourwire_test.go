@@ -19,10 +19,46 @@ import (
 type wire struct {
 	world *world
 
-	mu      sync.Mutex
-	at      map[string]*server // by address
-	streams map[*begun]bool
+	mu       sync.Mutex
+	at       map[string]*server // by address
+	from, to map[string]map[*begun]bool
 }
+
+// newWire returns a network without machines.
+func newWire(w *world) *wire {
+	return &wire{world: w, at: map[string]*server{}, from: map[string]map[*begun]bool{}, to: map[string]map[*begun]bool{}}
+}
+
+// begin notes a stream, until its context ends.
+func (w *wire) begin(ctx context.Context, o *begun) {
+	o.speaker = speakerOf(o.from)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, end := range o.ends(w) {
+		if end.of[end.name] == nil {
+			end.of[end.name] = map[*begun]bool{}
+		}
+		end.of[end.name][o] = true
+	}
+	context.AfterFunc(ctx, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		o.over = true
+		for _, end := range o.ends(w) {
+			if delete(end.of[end.name], o); len(end.of[end.name]) == 0 {
+				delete(end.of, end.name)
+			}
+		}
+	})
+}
+
+// end is one of a stream's.
+type end struct {
+	of   map[string]map[*begun]bool
+	name string
+}
+
+func (o *begun) ends(w *wire) [2]end { return [2]end{{w.from, o.from}, {w.to, o.to}} }
 
 // server is what serves at an address.
 type server struct {
@@ -35,8 +71,10 @@ type server struct {
 // begun is a stream.
 type begun struct {
 	from, to string
+	speaker  string // the slice that begins it, which may have the name of an earlier one
 	cancel   context.CancelCauseFunc
 	through  []*begun // streams of the relay that it goes to, by which that passes on what it says
+	over     bool     // belongs to the wire's mutex
 }
 
 // serve has an address served, until the function that it returns is called.
@@ -50,10 +88,8 @@ func (w *wire) serve(address string, s *server) (stop func()) {
 		if w.at[address] == s {
 			delete(w.at, address)
 		}
-		for o := range w.streams {
-			if o.to == address {
-				o.cancel(errGone)
-			}
+		for o := range w.to[address] {
+			o.cancel(errGone)
 		}
 	}
 }
@@ -67,10 +103,8 @@ var (
 func (w *wire) cutStreams(from string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for o := range w.streams {
-		if o.from == from {
-			o.cancel(errCut)
-		}
+	for o := range w.from[from] {
+		o.cancel(errCut)
 	}
 }
 
@@ -104,20 +138,16 @@ func (l *line) NewStream(ctx context.Context, desc *grpc.StreamDesc, method stri
 		}
 		return nil, errGone
 	}
-	token, err := l.token(ctx)
-	if err != nil {
-		return nil, status.Error(codes.Unauthenticated, err.Error())
+	token := ""
+	if to.admit != nil { // a token is dear where many connect
+		var err error
+		if token, err = l.token(ctx); err != nil {
+			return nil, status.Error(codes.Unauthenticated, err.Error())
+		}
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	o := &begun{from: l.from, to: l.address, cancel: cancel}
-	l.wire.mu.Lock()
-	l.wire.streams[o] = true
-	l.wire.mu.Unlock()
-	context.AfterFunc(ctx, func() {
-		l.wire.mu.Lock()
-		defer l.wire.mu.Unlock()
-		delete(l.wire.streams, o)
-	})
+	l.wire.begin(ctx, o)
 	return within{to: admitted{line: l, stream: o, to: to, token: token, cancel: cancel}}.NewStream(ctx, desc, method, opts...)
 }
 
@@ -165,8 +195,8 @@ func (l lossy) Context() context.Context { return l.ctx }
 func (l lossy) SendHeader(header metadata.MD) error {
 	w := l.line.wire
 	w.mu.Lock()
-	for o := range w.streams {
-		if o.from == l.stream.to && isController(o.to) {
+	for o := range w.from[l.stream.to] {
+		if isController(o.to) {
 			l.stream.through = append(l.stream.through, o)
 		}
 	}
@@ -174,7 +204,10 @@ func (l lossy) SendHeader(header metadata.MD) error {
 	return l.Hosts_ConnectServer.SendHeader(header)
 }
 
-const lostMessages = 500 // one of so many
+const (
+	lostMessages = 500              // one of so many
+	noticed      = 20 * time.Second // until when a stream ends that has lost a message to a host
+)
 
 // Recv waits for a message that is not lost.
 func (l lossy) Recv() (*clusterapi.HostMessages, error) {
@@ -186,9 +219,11 @@ func (l lossy) Recv() (*clusterapi.HostMessages, error) {
 	}
 }
 
-// Send sends a message, which may be lost.
+// Send sends a message, which may be lost. The stream ends by that a while later, as a connection
+// does that has lost something: hosts need not find out what they were not told.
 func (l lossy) Send(m *clusterapi.ControllerMessages) error {
-	if !l.line.reached() || l.line.wire.world.chance(lostMessages) {
+	if w := l.line.wire.world; !l.line.reached() || w.chance(lostMessages) {
+		time.AfterFunc(w.between(0, noticed), func() { l.stream.cancel(errCut) })
 		return l.ctx.Err()
 	}
 	return l.Hosts_ConnectServer.Send(m)

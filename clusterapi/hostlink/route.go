@@ -102,7 +102,7 @@ func (w *relayWait) over(now time.Time) bool {
 
 // open begins a stream: through the best relay that has one itself, or to the controller.
 func (c *Client) open(ctx context.Context) (*path, error) {
-	p, err := c.relayed(ctx)
+	p, err := c.relayed(ctx, ctx)
 	switch {
 	case p != nil:
 		c.wait = relayWait{}
@@ -135,8 +135,9 @@ func (c *Client) open(ctx context.Context) (*path, error) {
 // is: a stream to the controller itself needs the same store.
 var errWaits = errors.New("the relay looks for the controller that leads")
 
-// relayed begins a stream through a relay; nil: none serves, for errWaits maybe.
-func (c *Client) relayed(ctx context.Context) (*path, error) {
+// relayed begins a stream through a relay; nil: none serves, for errWaits maybe. It is sought until
+// the first context ends, and lasts until the other one does.
+func (c *Client) relayed(ctx, lasting context.Context) (*path, error) {
 	if c.cfg.Relays == nil {
 		return nil, nil
 	}
@@ -149,7 +150,7 @@ func (c *Client) relayed(ctx context.Context) (*path, error) {
 		case route == nil:
 			continue
 		}
-		p, err := route.open(ctx)
+		p, err := route.open(ctx, lasting)
 		if err == nil {
 			return p, nil
 		}
@@ -170,10 +171,12 @@ var (
 	errKeyUnknown  = errors.New("the key of the controller that leads is not known")
 )
 
-// open begins a stream through the route, which the relay confirms once it has one itself.
-func (r *Route) open(ctx context.Context) (*path, error) {
+// open begins a stream through the route, which the relay confirms once it has one itself. It
+// waits until the first context ends; the stream lasts until the other one does.
+func (r *Route) open(ctx, lasting context.Context) (*path, error) {
 	p := &path{conn: r.Conn, route: r}
-	p.ctx, p.cancel = context.WithCancelCause(ctx)
+	p.ctx, p.cancel = context.WithCancelCause(lasting)
+	waits := context.AfterFunc(ctx, func() { p.cancel(context.Cause(ctx)) })
 	patience := time.AfterFunc(routePatience, func() { p.cancel(errRelaySilent) })
 	var err error
 	if p.stream, err = clusterapi.NewHostsClient(r.Conn).Connect(p.ctx); err == nil {
@@ -186,6 +189,9 @@ func (r *Route) open(ctx context.Context) (*path, error) {
 		if p.leader, err = r.Leader(ctx); err != nil {
 			err = fmt.Errorf("%w: %w", errKeyUnknown, err)
 		}
+	}
+	if !waits() && err == nil {
+		err = context.Cause(ctx)
 	}
 	if err != nil {
 		p.close(err)
@@ -221,10 +227,11 @@ func outcome(answered bool, err error) Outcome {
 }
 
 // improve looks now and then for a relay while a stream goes to the controller itself, and
-// begins the next one through that.
+// begins the next one through that. It ends with the stream, which ends only then for the hosts
+// that speak by it.
 func (c *Client) improve(ctx, all context.Context, better chan<- *path) {
 	for sleep.For(ctx, c.cfg.Relays.Again()) {
-		p, _ := c.relayed(all)
+		p, _ := c.relayed(ctx, all)
 		if p == nil {
 			continue
 		}

@@ -275,3 +275,36 @@ func TestPaceFollowsTheNumberOfHosts(t *testing.T) {
 		t.Errorf("the last one is told its pace anew: %v", last)
 	}
 }
+
+// An assignment that is written while a host goes from one stream to another reaches it by the
+// new one, whichever the host was heard by last.
+func TestAssignedBetweenStreams(t *testing.T) {
+	for name, heard := range map[string]bool{"a host that comes": false, "a host of another stream": true} {
+		table := newTable(make(chan struct{}, 1))
+		begin := func() *session {
+			s := &session{table: table, wake: make(chan struct{}, 1), hosts: map[uint32]speaker{}, out: map[uint32]*outgoing{}}
+			table.opened(s)
+			return s
+		}
+		speak := func(s *session, seq uint64) {
+			table.report(s, 1, hostlink.Whole(&state.HostReport{Slice: "a", Seq: seq}))
+		}
+		before, s := begin(), begin()
+		hello := &clusterapi.HostHello{Slice: "a", Assignment: 5}
+		if heard {
+			table.hello(before, 1, hello)
+			speak(before, 1)
+		}
+		table.hello(s, 1, hello)
+		table.Assigned("a", 6, []byte("{}"))
+		speak(s, 2)
+		sent := table.outgoing(s).GetMessages()
+		if len(sent) != 1 || sent[0].GetAssignment().GetObject() != 6 {
+			t.Errorf("%s is sent %v, want assignment 6", name, sent)
+		}
+		speak(s, 3)
+		if sent := table.outgoing(s).GetMessages(); len(sent) != 1 || sent[0].GetAssignment() != nil {
+			t.Errorf("%s is sent %v, want the assignment once", name, sent)
+		}
+	}
+}

@@ -68,7 +68,6 @@ type entry struct {
 	live     bool              // connected and heard
 	session  *session          // by which it was heard last; nil: none
 	number   uint32            // in the session
-	known    state.Generation  // of the assignment's object that it has, or was sent
 	changed  bool              // it is in the table's list
 	speakers int               // sessions in which it has a number
 	news     bool              // its report differs from what the loop has
@@ -78,7 +77,8 @@ type entry struct {
 type speaker struct {
 	*entry
 	boot  string
-	among int // how many hosts there were when it was told its pace
+	known state.Generation // of the assignment's object that it has, or was sent by the stream
+	among int              // how many hosts there were when it was told its pace
 }
 
 func newTable(wake chan<- struct{}) *Table {
@@ -146,17 +146,30 @@ func (t *Table) hello(s *session, number uint32, of *clusterapi.HostHello) bool 
 	if s.hosts[number].entry == nil {
 		e.speakers++
 	}
-	s.hosts[number] = speaker{entry: e, boot: of.GetBoot()}
+	s.hosts[number] = speaker{entry: e, boot: of.GetBoot(), known: state.Generation(of.GetAssignment())}
 	t.pace(s, number)
 	if s.relayed[number] != nil {
 		s.to(number).authorities = t.authorities
 	}
-	e.known = state.Generation(of.GetAssignment())
-	if object := t.assigned[at.slice]; object > e.known {
-		e.known = object
-		s.to(number).assignment = version(object, nil)
-	}
+	t.catchUp(s, number)
 	return true
+}
+
+// catchUp tells a host of an assignment that was written before the host spoke by the stream.
+func (t *Table) catchUp(s *session, number uint32) {
+	if e := s.hosts[number]; t.assigned[e.slice] > e.known {
+		s.assign(number, version(t.assigned[e.slice], nil))
+	}
+}
+
+// assign sends a version of the assignment to a host, unless it has a newer one.
+func (s *session) assign(number uint32, a *clusterapi.HostAssignment) {
+	e := s.hosts[number]
+	if object := state.Generation(a.GetObject()); object > e.known {
+		e.known = object
+		s.hosts[number] = e
+		s.to(number).assignment = a
+	}
 }
 
 // pace tells a host its pace.
@@ -213,6 +226,7 @@ func (t *Table) report(s *session, number uint32, m *clusterapi.LiveReport) {
 	if len(t.hosts) > 2*e.among { // it came as one of the first
 		t.pace(s, number)
 	}
+	t.catchUp(s, number)
 	t.setLive(e.entry, true)
 }
 
@@ -361,9 +375,8 @@ func (t *Table) Assigned(slice string, object state.Generation, data []byte) {
 	t.assigned[slice] = object
 	pushed := version(object, data)
 	for _, e := range t.of[slice] {
-		if e.session != nil && e.known < object {
-			e.known = object
-			e.session.to(e.number).assignment = pushed
+		if e.session != nil {
+			e.session.assign(e.number, pushed)
 		}
 	}
 }

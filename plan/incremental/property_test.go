@@ -204,11 +204,19 @@ func (w *world) rest() {
 			if calm++; calm == 3 {
 				return
 			}
+			if w.scheduled() { // it is quiet for less than a minute
+				pace = time.Second
+			}
 		default:
 			calm, pace = 0, min(2*pace, 10*time.Second)
 		}
 	}
 	w.t.Fatalf("the world does not come to rest\n%s", w.describe())
+}
+
+// scheduled reports whether a job starts by a schedule, once a minute maybe.
+func (w *world) scheduled() bool {
+	return slices.ContainsFunc(w.doc.Desired.Jobs, func(j schema.Job) bool { return j.Schedule != nil })
 }
 
 // idle reports whether a plan has nothing to do: what it refuses is not done.
