@@ -29,7 +29,7 @@ func (s *Stepper) pace(p *plan.Plan) time.Duration {
 	if len(p.Actions) > 0 || len(p.Pending) > 0 || len(s.exec.inFlight) > 0 {
 		next = max(s.busyPace(), interval/4)
 	}
-	if s.observer.look.running != nil {
+	if l := s.observer.look.running; l != nil && !l.held {
 		next = min(next, mailPatience)
 	}
 	if s.saver.dirty(s.doc) && s.saver.running == nil {

@@ -18,9 +18,10 @@ const (
 	// relayedLife is how long a token holds with which a host begins to speak through another.
 	relayedLife = time.Minute
 	// leaseFresh is how long one read of the lease does for all candidates, and leaseKnown is the
-	// same where a controller led that takes relays: it is read again once a candidate relays.
+	// same where a controller led that takes relays: it is read again once a candidate relays, or
+	// could not be used.
 	leaseFresh = time.Second
-	leaseKnown = 30 * time.Second
+	leaseKnown = time.Hour
 	// lookupPatience is how long a look into the store may take on the way to a relay.
 	lookupPatience = 2 * time.Second
 )
@@ -175,11 +176,12 @@ func (r *relays) report(ctx context.Context, nth int) (report state.HostReport, 
 	return report, false, nil
 }
 
-// forget has the report of a candidate read again before the next try.
+// forget has the report of a candidate and the lease read again before the next try.
 func (r *relays) forget(nth int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.reports, r.election.candidates[nth].host)
+	r.readAt = time.Time{}
 }
 
 func (r *relays) ended(nth int, how hostlink.Outcome) {

@@ -24,6 +24,7 @@ type rig struct {
 	t     *testing.T
 	store *storetest.Memory
 	down  string // the object that cannot be read
+	reads int    // of the lease
 	key   ed25519.PrivateKey
 	link  *Link
 	*relays
@@ -33,6 +34,9 @@ func newRig(t *testing.T) *rig {
 	r := &rig{t: t, store: storetest.NewMemory(), key: ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))}
 	r.link = Open(Config{
 		Store: &storetest.Faulty{Store: r.store, Before: func(_ storetest.Op, key string) error {
+			if key == store.LeaseKey {
+				r.reads++
+			}
 			if key == r.down {
 				return errDown
 			}
@@ -142,6 +146,27 @@ func TestRoutesWhileTheStoreIsDown(t *testing.T) {
 		}
 		r.down = ""
 		r.want(0, 1).Ended(hostlink.Served)
+	})
+}
+
+// The lease is read once for a route that leads to a controller, after the relay has confirmed that
+// it has a stream, and again after one that led nowhere.
+func TestReadsOfTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.lead([]byte("key"))
+		r.report(0, 1)
+		for _, step := range []struct {
+			ended hostlink.Outcome
+			reads int // before the next route and for it
+		}{{hostlink.Served, 2}, {hostlink.Served, 1}, {hostlink.Silent, 1}, {hostlink.Served, 2}} {
+			r.reads = 0
+			r.want(0, 1).Ended(step.ended)
+			if r.reads != step.reads {
+				t.Errorf("a route that ended as %d took %d reads of the lease, want %d", step.ended, r.reads, step.reads)
+			}
+			time.Sleep(time.Minute)
+		}
 	})
 }
 
