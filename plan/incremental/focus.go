@@ -151,10 +151,13 @@ func (p *Planner) near(in *snapshot.Input) (*near, bool) {
 		return nil, false
 	}
 	f.look++
-	n := &near{in: *in, whole: in.Doc, dirty: p.dirty}
+	n := &near{in: *in, whole: in.Doc, dirty: slices.Clone(p.dirty)}
 	listed, once := f.list(in)
 	if !once {
 		return nil, false
+	}
+	if n.missing = f.isMissing(in, listed); n.missing {
+		return n, true
 	}
 	changed := f.readMail(in.Obs)
 	unsettle := func(name string) {
@@ -167,7 +170,7 @@ func (p *Planner) near(in *snapshot.Input) (*near, bool) {
 		}
 		listed = append(listed, f.listedOf(p.seen[i])...)
 		p.markDirty(i)
-		n.dirty = append(slices.Clip(n.dirty), i)
+		n.dirty = append(n.dirty, i)
 	}
 	for _, s := range changed {
 		if s.job == ofNoJob {
