@@ -2,7 +2,6 @@ package apply
 
 import (
 	"errors"
-	"reflect"
 	"testing"
 	"time"
 
@@ -47,41 +46,5 @@ func TestForgottenMailboxes(t *testing.T) {
 	}
 	if len(before) != 2 {
 		t.Error("an earlier observation has changed")
-	}
-}
-
-// However much is removed between two observations, what was observed before is copied once, and
-// stays as it was.
-func TestObservationsKeepTheirMaps(t *testing.T) {
-	s := storetest.NewMemory()
-	slices := []string{"a", "b", "c", "d"}
-	for _, slice := range slices {
-		for key, data := range map[string]string{store.AssignKey(slice): `{"slice":"` + slice + `"}`, store.HostKey(slice, 0): `{"slice":"` + slice + `"}`} {
-			if _, err := s.Put(t.Context(), key, []byte(data), store.Absent); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	o := &Observer{Store: s, Live: &noStreams{}}
-	left := len(slices)
-	for _, two := range [][]string{slices[:2], slices[2:]} {
-		obs, err := o.Observe(t.Context(), "stack")
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, slice := range two {
-			o.forgot(slice)
-		}
-		if len(obs.Assignments) != left || len(obs.Hosts) != left {
-			t.Errorf("an observation of %d slices has %d assignments and hosts of %d after two were forgotten", left, len(obs.Assignments), len(obs.Hosts))
-		}
-		if left -= 2; len(o.assigned) != left || len(o.hosts) != left {
-			t.Errorf("%d assignments and hosts of %d are left, want %d", len(o.assigned), len(o.hosts), left)
-		}
-		assigned, hosts := reflect.ValueOf(o.assigned).Pointer(), reflect.ValueOf(o.hosts).Pointer()
-		o.forgot("nothing")
-		if reflect.ValueOf(o.assigned).Pointer() != assigned || reflect.ValueOf(o.hosts).Pointer() != hosts {
-			t.Error("the maps were copied again")
-		}
 	}
 }

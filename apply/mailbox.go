@@ -39,7 +39,6 @@ type mailLooks struct {
 	running  *mailLook // nil: none is under way
 	complete bool      // one has read what is needed to decide
 	rested   time.Time // not to be listed before
-	own      ownMaps
 }
 
 // mailLook is a look that is under way: a list, and then the objects that are new in it, in
@@ -104,7 +103,6 @@ func (o *Observer) mailbox(ctx context.Context, obs *plan.Observed) error {
 	}
 	obs.Booting = o.booting.slices()
 	obs.Assignments, obs.Damaged, obs.Hosts, obs.Monitored = o.assigned, maps.Clone(o.damaged), o.hosts, o.monitored
-	o.look.own = ownMaps{}
 	obs.Unread = o.look.running.unread()
 	return nil
 }

@@ -222,19 +222,16 @@ func (o *Observer) takeIn(read []mail, gone []string) {
 	}
 }
 
-// mailWriter changes an Observer's maps, of which it makes copies first where an observation has
-// them.
+// mailWriter changes an Observer's maps, of which it makes copies first.
 type mailWriter struct {
-	o       *Observer
-	ownBoot map[string]bool // slices whose statuses are copied; nil: none, and not the whole
+	o                    *Observer
+	ownAssigned, ownHost bool
+	ownBoot              map[string]bool // slices whose statuses are copied; nil: none, and not the whole
 }
 
-// ownMaps are which maps of an Observer no observation has.
-type ownMaps struct{ assigned, hosts bool }
-
 func (w *mailWriter) assignments() map[string]plan.Assigned {
-	if own := &w.o.look.own; !own.assigned {
-		w.o.assigned, own.assigned = maps.Clone(w.o.assigned), true
+	if !w.ownAssigned {
+		w.o.assigned, w.ownAssigned = maps.Clone(w.o.assigned), true
 	}
 	return w.o.assigned
 }
@@ -252,8 +249,8 @@ func (w *mailWriter) note(slice string, damaged error) {
 }
 
 func (w *mailWriter) hosts() map[string][]plan.Host {
-	if own := &w.o.look.own; !own.hosts {
-		w.o.hosts, own.hosts = maps.Clone(w.o.hosts), true
+	if !w.ownHost {
+		w.o.hosts, w.ownHost = maps.Clone(w.o.hosts), true
 	}
 	return w.o.hosts
 }
