@@ -34,8 +34,9 @@ type Stepper struct {
 	outOfScope    []plan.Action  // of the last step, that the scope left out
 	observed      *plan.Observed // by the last step
 	desired       *schema.Desired
-	sinceEvents   state.Edits   // what has changed since events were noted
-	sinceMetering state.Edits   // and since the metering was brought up to date
+	sinceEvents   state.Edits // what has changed since events were noted
+	sinceMetering state.Edits // and since the metering was brought up to date
+	metered       accounting.Known
 	lastStepTime  time.Duration // the last step
 	called        time.Time     // when a call to a provider ended last
 	calls         int           // to providers that the last step began
