@@ -92,7 +92,6 @@ func NewAfter(ctx context.Context, cfg Config, known *StateReader) (*Stepper, er
 			inFlight: map[string]plan.ActionVerb{}, failed: map[string]failedWrite{}, now: cfg.Now, abandoned: make(chan struct{}),
 		},
 	}
-	s.planner.Edits = []*state.Edits{&s.sinceEvents, &s.sinceMetering}
 	if events != nil {
 		s.sinceEvents.Begin(doc)
 	}
@@ -100,6 +99,7 @@ func NewAfter(ctx context.Context, cfg Config, known *StateReader) (*Stepper, er
 		store: cfg.Store, writer: writer, jobRecords: records, notices: cfg.Notices, valid: cfg.Valid, now: cfg.Now, failed: s.failed,
 		journaled: writer.Journaled(),
 	}
+	s.planner.Edits = []*state.Edits{&s.sinceEvents, &s.sinceMetering, &s.saver.since}
 	s.chores = chores{
 		beside: s.saver.savesBeside(), notices: cfg.Notices, events: events, requests: requestlog.New(cfg.Store, cfg.Valid),
 		ledger: &ledger{store: cfg.Store, epoch: cfg.Epoch, valid: cfg.Valid}, failed: s.failed,
