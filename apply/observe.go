@@ -271,6 +271,7 @@ func (w *mailWriter) report(r *state.HostReport) {
 	hosts = slices.Clone(hosts)
 	if !known {
 		hosts = slices.Insert(hosts, i, plan.Host{})
+		w.o.live.whole = w.o.live.whole && w.o.live.hosts[liveKey{r.Slice, r.Host}]
 	}
 	hosts[i] = plan.Host{HostReport: *r, Heartbeat: w.o.heartbeat(r)}
 	w.hosts()[r.Slice] = hosts
