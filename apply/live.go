@@ -46,7 +46,7 @@ type liveMail struct {
 	seen     map[liveKey]bool       // those that were, once
 	doubted  map[liveKey]lateReport // a report in the store whose number is too low
 	listedAt time.Time              // when the store was listed last; zero: it is to be
-	whole    bool                   // all hosts that are known were live, and none was missing
+	whole    bool                   // all hosts that are known are live
 }
 
 type liveKey struct {
@@ -79,7 +79,6 @@ func (o *Observer) takeLive() {
 	for i := range changed {
 		w.live(&changed[i])
 	}
-	o.live.whole = o.live.whole && o.allLive()
 }
 
 // live takes in what changed of a host. A report that is older than the one at hand never

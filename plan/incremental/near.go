@@ -57,7 +57,7 @@ func isMissing(d *snapshot.Evidence) bool {
 // isMissing reports the same of the slices that are listed, before a part is made.
 func (f *focus) isMissing(in *snapshot.Input, others []listedSlice) bool {
 	for _, s := range f.steady {
-		if s.listed != f.look {
+		if s.list == nil {
 			return true
 		}
 	}

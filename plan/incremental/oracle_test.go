@@ -24,6 +24,7 @@ type oracle struct {
 	runs    map[string]map[int]time.Time // when the started runs of a job were due, by its id and their numbers
 	foreign schema.SliceSpec
 	givenUp map[string]bool // slices that were terminating while their job was not protected
+	listed  map[string]bool // slices, as of the last plan
 }
 
 func (o *oracle) start(w *world) {
