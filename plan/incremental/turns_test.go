@@ -147,3 +147,37 @@ func TestEachWaitingJobHasItsTurn(t *testing.T) {
 		}
 	}
 }
+
+// Once a place has failed, all that are about to be asked for there are decided about at once, as
+// Diff does: each step compares them.
+func TestNoneWaitsForItsTurnWhereAPlaceHasFailed(t *testing.T) {
+	const gangs, most = 6, 2
+	w := newWorld(t)
+	var jobs []schema.Job
+	for i := range gangs {
+		jobs = append(jobs, newJob("j", instance(i), preemptions(schema.Unlimited), inCloud))
+	}
+	w.accept(zoned(configuration(jobs...), west, south))
+	w.settle(time.Minute)
+	w.pass(time.Hour)
+	young := newJob("young", preemptions(schema.Unlimited), inCloud)
+	w.accept(zoned(configuration(append(jobs, young)...), west, south))
+	w.settle(time.Minute)
+	w.loses = func(a plan.Action) bool { return a.Verb == plan.ForgetSlice }
+	for i := range gangs {
+		w.vanish(w.job(jobs[i].Addr).Slices[0])
+	}
+	w.planner.turns.most = most
+	w.until(time.Minute, "left out", func(*plan.Plan) bool { return len(w.planner.turns.passed) == gangs-most })
+	w.step(pace)
+	w.preempt(w.job(young.Addr).Slices[0])
+	w.run(10 * time.Second)
+	if len(w.doc.ZoneHealth) == 0 {
+		t.Fatalf("no place has failed\n%s", w.describe())
+	}
+	for i := range gangs {
+		if zone := w.doc.Slices[w.job(jobs[i].Addr).Slices[0]].Spec.Zone; zone != south {
+			t.Errorf("%s waits for a slice in %s, want %s", jobs[i].Addr, zone, south)
+		}
+	}
+}
