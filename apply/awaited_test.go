@@ -29,7 +29,7 @@ func TestAwaitedHosts(t *testing.T) {
 			}
 		}
 		for range rapid.IntRange(1, 30).Draw(t, "events") {
-			slice := fmt.Sprint(rapid.IntRange(0, 3).Draw(t, "slice"))
+			slice := fmt.Sprint(rapid.IntRange(0, 5).Draw(t, "slice")) // the hosts of some are not known
 			n := rapid.IntRange(0, 1).Draw(t, "host")
 			w := &mailWriter{o: o}
 			switch rapid.IntRange(0, 9).Draw(t, "event") {
@@ -44,10 +44,15 @@ func TestAwaitedHosts(t *testing.T) {
 				o.changing[slice] = true
 				w.drop(store.HostKey(slice, n))
 			case 5:
-				hosts[slice] = rapid.IntRange(1, 2).Draw(t, "hosts")
+				hosts[slice] = rapid.IntRange(1, 3).Draw(t, "hosts")
 			case 6:
 				delete(hosts, slice)
-			case 7: // listed again
+			case 7: // it takes the place of another
+				if listed := slices.Sorted(maps.Keys(hosts)); len(listed) > 0 {
+					n := hosts[listed[0]]
+					delete(hosts, listed[0])
+					hosts[slice] = n
+				}
 			}
 			if rapid.Bool().Draw(t, "another list") {
 				list = nil
