@@ -306,6 +306,7 @@ func (w *mailWriter) drop(key string) {
 		w.o.withdraw(slice)
 		return
 	}
+	w.o.live.complete = nil
 	left := slices.DeleteFunc(slices.Clone(w.o.hosts[slice]), func(h plan.Host) bool { return store.HostKey(slice, h.Host) == key })
 	if len(left) == 0 {
 		delete(w.hosts(), slice)
