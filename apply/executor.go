@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -206,13 +207,22 @@ const deletesAtOnce = 8
 
 // forget removes the mailbox of a slice that is gone: its agents are, too.
 func (e *executor) forget(ctx context.Context, slice string) error {
-	keys, err := e.store.List(ctx, store.HostsOf(slice), store.BootOf(slice))
-	if err != nil {
+	// Each prefix by itself: between them are the objects of all other slices, and a bucket
+	// answers one list of both with a page of these.
+	var keys [2][]store.Attrs
+	looking, listing := errgroup.WithContext(ctx)
+	for i, prefix := range [2]string{store.HostsOf(slice), store.BootOf(slice)} {
+		looking.Go(func() (err error) {
+			keys[i], err = e.store.List(listing, prefix)
+			return err
+		})
+	}
+	if err := looking.Wait(); err != nil {
 		return err
 	}
 	group, deleting := errgroup.WithContext(ctx)
 	group.SetLimit(deletesAtOnce)
-	for _, k := range keys {
+	for _, k := range slices.Concat(keys[0], keys[1]) {
 		group.Go(func() error { return e.store.Delete(deleting, k.Key) })
 	}
 	if err := group.Wait(); err != nil {

@@ -47,7 +47,10 @@ type liveMail struct {
 	seen     map[liveKey]bool       // those that were, once
 	doubted  map[liveKey]lateReport // a report in the store whose number is too low
 	listedAt time.Time              // when the store was listed last; zero: it is to be
-	whole    bool                   // all hosts that are known were live, and none was missing
+	whole    bool                   // all hosts that are known are live
+	// complete are the lists of providers when no host was awaited at the last look, see awaitsHosts;
+	// nil: some were, or hosts have been forgotten since.
+	complete map[schema.ProviderName][]schema.SliceStatus
 }
 
 type liveKey struct {
@@ -80,7 +83,6 @@ func (o *Observer) takeLive() {
 	for i := range changed {
 		w.live(&changed[i])
 	}
-	o.live.whole = o.live.whole && o.allLive()
 }
 
 // live takes in what changed of a host. A report that is older than the one at hand never
@@ -150,6 +152,8 @@ func (o *Observer) allLive() bool {
 // listDue reports whether the store is to be looked into: not at each look while all hosts
 // are live.
 func (o *Observer) listDue(obs *plan.Observed) bool {
+	complete := o.live.complete
+	o.live.complete = nil
 	if o.Live != nil && o.now().Before(o.look.rested) {
 		return false
 	}
@@ -159,19 +163,56 @@ func (o *Observer) listDue(obs *plan.Observed) bool {
 	if o.now().Sub(o.live.listedAt) >= liveListPace {
 		return true
 	}
-	for slice := range o.assigned {
-		if len(o.hosts[slice]) == 0 {
-			return true
-		}
+	return o.awaitsHosts(obs.Inventories, complete)
+}
+
+// awaitsHosts reports whether hosts are missing, of slices to which something is assigned or whose
+// hosts are about to report. was are the lists when none were at the last look: then only what has
+// changed since is looked at. nil: some were, or that is not known.
+func (o *Observer) awaitsHosts(lists map[schema.ProviderName]schema.Inventory, was map[schema.ProviderName][]schema.SliceStatus) bool {
+	isBare := func(slice string) bool {
+		_, assigned := o.assigned[slice]
+		return assigned && len(o.hosts[slice]) == 0
 	}
-	for _, inventory := range obs.Inventories {
-		for i := range inventory.Slices {
-			if st := &inventory.Slices[i]; awaited(st) && len(o.hosts[st.Spec.Name]) < st.Spec.Hosts {
+	if was == nil {
+		for slice := range o.assigned {
+			if isBare(slice) {
 				return true
 			}
 		}
 	}
+	for slice := range o.changing {
+		if isBare(slice) {
+			return true
+		}
+	}
+	complete := make(map[schema.ProviderName][]schema.SliceStatus, len(lists))
+	for provider, inventory := range lists {
+		before, is := was[provider], inventory.Slices
+		complete[provider] = is
+		if state.SameSlice(before, is) {
+			continue
+		}
+		for i := range is {
+			st := &is[i]
+			if i < len(before) && before[i].Spec.Name == st.Spec.Name && awaitedHosts(&before[i]) == awaitedHosts(st) {
+				continue
+			}
+			if len(o.hosts[st.Spec.Name]) < awaitedHosts(st) {
+				return true
+			}
+		}
+	}
+	o.live.complete = complete
 	return false
+}
+
+// awaitedHosts is how many hosts of a slice report, or are about to.
+func awaitedHosts(st *schema.SliceStatus) int {
+	if !awaited(st) {
+		return 0
+	}
+	return st.Spec.Hosts
 }
 
 // awaited reports whether the hosts of a slice report, or are about to.
@@ -293,6 +334,7 @@ func (o *Observer) forgot(slice string) {
 	delete(w.assignments(), slice)
 	w.note(slice, nil)
 	delete(w.hosts(), slice)
+	o.live.complete = nil
 	for machine := range o.booting[slice] {
 		w.boot(slice, machine, "")
 	}

@@ -102,6 +102,7 @@ func (o *Observer) mailbox(ctx context.Context, obs *plan.Observed) error {
 	}
 	obs.Booting = o.booting.slices()
 	obs.Assignments, obs.Damaged, obs.Hosts, obs.Monitored = o.assigned, maps.Clone(o.damaged), o.hosts, o.monitored
+	o.own = ownMaps{}
 	obs.Unread = o.look.running.unread()
 	return nil
 }

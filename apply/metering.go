@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/plan/accounting"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
@@ -17,21 +18,30 @@ func (s *Stepper) meter() {
 	if s.observed == nil || len(s.doc.Slices) == 0 && s.doc.Metering == nil {
 		return // what is recorded may be gone by now
 	}
+	in := accounting.Input{Doc: s.doc, Since: &s.sinceMetering, Known: &s.metered, Now: s.cfg.Now(), LastHeard: s.observer.lastReport}
+	if unlisted, known := s.planner.Unlisted(s.doc); known {
+		in.Unlisted, in.Listed = unlisted, func(slice string) bool { return !unlisted[slice] }
+	} else {
+		listed := listedNames(s.observed)
+		in.Listed = func(slice string) bool { return listed[slice] }
+	}
+	s.doc = s.planner.Metered(s.doc, accounting.Meter(in))
+	s.sinceMetering.Begin(s.doc)
+}
+
+// listedNames are the names of the slices that providers list.
+func listedNames(obs *plan.Observed) map[string]bool {
 	n := 0
-	for _, inv := range s.observed.Inventories {
+	for _, inv := range obs.Inventories {
 		n += len(inv.Slices)
 	}
 	listed := make(map[string]bool, n)
-	for _, inv := range s.observed.Inventories {
+	for _, inv := range obs.Inventories {
 		for i := range inv.Slices {
 			listed[inv.Slices[i].Spec.Name] = true
 		}
 	}
-	s.doc = s.planner.Metered(s.doc, accounting.Meter(accounting.Input{
-		Doc: s.doc, Since: &s.sinceMetering, Now: s.cfg.Now(), LastHeard: s.observer.lastReport,
-		Listed: func(slice string) bool { return listed[slice] },
-	}))
-	s.sinceMetering.Begin(s.doc)
+	return listed
 }
 
 // restoreMetering returns doc with what the ledger says of this month, where doc has no metering

@@ -40,6 +40,7 @@ type Observer struct {
 	assigned map[string]plan.Assigned
 	damaged  map[string]string // why an assignment cannot be read, by slice
 	hosts    map[string][]plan.Host
+	own      ownMaps
 	booting  bootStatuses
 	live     liveMail
 	look     mailLooks
@@ -54,6 +55,10 @@ type Observer struct {
 	monitored time.Duration
 	looked    time.Time // last
 }
+
+// ownMaps are those of an observer's maps that it has copied since its last observation, so that it
+// may change them: of many slices a copy takes long.
+type ownMaps struct{ assigned, hosts bool }
 
 // Observe returns the world of one stack. A provider that cannot be asked is
 // reported as unreachable; a mailbox that cannot be read is an error, since
@@ -179,8 +184,7 @@ func differences(was, is []store.Attrs) (fresh []int, gone []string) {
 	return fresh, gone
 }
 
-// takeIn brings the maps up to date. It copies them before it changes them: earlier
-// observations keep theirs.
+// takeIn brings the maps up to date. Earlier observations keep theirs.
 func (o *Observer) takeIn(read []mail.Item, gone []string) {
 	if o.assigned == nil {
 		o.assigned, o.hosts = map[string]plan.Assigned{}, map[string][]plan.Host{}
@@ -210,16 +214,15 @@ func (o *Observer) takeIn(read []mail.Item, gone []string) {
 	}
 }
 
-// mailWriter changes an Observer's maps, of which it makes copies first.
+// mailWriter changes an Observer's maps. It copies those first that an observation has.
 type mailWriter struct {
-	o                    *Observer
-	ownAssigned, ownHost bool
-	ownBoot              map[string]bool // slices whose statuses are copied; nil: none, and not the whole
+	o       *Observer
+	ownBoot map[string]bool // slices whose statuses are copied; nil: none, and not the whole
 }
 
 func (w *mailWriter) assignments() map[string]plan.Assigned {
-	if !w.ownAssigned {
-		w.o.assigned, w.ownAssigned = maps.Clone(w.o.assigned), true
+	if !w.o.own.assigned {
+		w.o.assigned, w.o.own.assigned = maps.Clone(w.o.assigned), true
 	}
 	return w.o.assigned
 }
@@ -237,8 +240,8 @@ func (w *mailWriter) note(slice string, damaged error) {
 }
 
 func (w *mailWriter) hosts() map[string][]plan.Host {
-	if !w.ownHost {
-		w.o.hosts, w.ownHost = maps.Clone(w.o.hosts), true
+	if !w.o.own.hosts {
+		w.o.hosts, w.o.own.hosts = maps.Clone(w.o.hosts), true
 	}
 	return w.o.hosts
 }
@@ -259,6 +262,7 @@ func (w *mailWriter) report(r *state.HostReport) {
 	hosts = slices.Clone(hosts)
 	if !known {
 		hosts = slices.Insert(hosts, i, plan.Host{})
+		w.o.live.whole = w.o.live.whole && w.o.live.hosts[liveKey{r.Slice, r.Host}]
 	}
 	hosts[i] = plan.Host{HostReport: *r, Heartbeat: w.o.heartbeat(r)}
 	w.hosts()[r.Slice] = hosts
@@ -290,6 +294,7 @@ func (w *mailWriter) drop(key string) {
 		w.o.withdraw(slice)
 		return
 	}
+	w.o.live.complete = nil
 	left := slices.DeleteFunc(slices.Clone(w.o.hosts[slice]), func(h plan.Host) bool { return store.HostKey(slice, h.Host) == key })
 	if len(left) == 0 {
 		delete(w.hosts(), slice)

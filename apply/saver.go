@@ -131,6 +131,7 @@ type saver struct {
 	last      time.Time     // of the last write
 	took      time.Duration // that write
 	saved     *state.Document
+	since     state.Edits            // when a save began last
 	journaled bool                   // the next save writes an entry of a journal
 	asked     map[string]plan.Action // by slice: what is to follow a save, by the step whose state is saved; nil: that is not known
 	running   *saving                // beside the steps; nil: none is

@@ -22,6 +22,7 @@ const heldLimit = 5 * time.Second
 // saving is one save of the state.
 type saving struct {
 	doc   *state.Document
+	since state.Edits            // the save before
 	asked map[string]plan.Action // see saver
 
 	ended   chan struct{} // closed once the following is known
@@ -38,7 +39,8 @@ func (s *saver) mayGoOn() bool { return s.asked != nil && s.savesBeside() && !s.
 
 // save saves a state, to which a step asks for actions, beside the steps if they go on.
 func (s *saver) save(ctx context.Context, doc *state.Document, actions []plan.Action, goOn bool) error {
-	c := &saving{doc: doc, asked: map[string]plan.Action{}, ended: make(chan struct{})}
+	c := &saving{doc: doc, since: s.since, asked: map[string]plan.Action{}, ended: make(chan struct{})}
+	s.since.Begin(doc)
 	for _, a := range actions {
 		if a.AfterSave {
 			c.asked[a.Slice.Name] = a
@@ -57,7 +59,12 @@ func (s *saver) save(ctx context.Context, doc *state.Document, actions []plan.Ac
 // longer than the lease lasts, and then others speak for the stack.
 func (s *saver) carryOut(ctx context.Context, c *saving) {
 	defer close(c.ended)
-	if c.err = s.jobRecords.save(ctx, c.doc, s.writer.JobChanges(c.doc)); c.err != nil {
+	s.writer.Expect(c.doc, &c.since)
+	changes := c.since.JobChanges(c.since.From(), c.doc)
+	if changes == nil {
+		changes = s.writer.JobChanges(c.doc)
+	}
+	if c.err = s.jobRecords.save(ctx, c.doc, changes); c.err != nil {
 		return
 	}
 	if s.notices != nil {

@@ -37,6 +37,7 @@ type swift struct {
 	saves              int
 	written, snapshots int           // bytes of the state's journal and of whole states
 	spent              time.Duration // in calls, of processors
+	streams            *hostStreams  // that hosts report by, once they are open; nil: there are none
 }
 
 // orderedMap is a map with its keys in order, once they are asked for.
@@ -130,6 +131,10 @@ func (w *swift) write(key string, data []byte) store.Generation {
 }
 
 func (w *swift) report(r state.HostReport) error {
+	if w.streams != nil && w.streams.open {
+		w.streams.changed = append(w.streams.changed, apply.LiveHost{Slice: r.Slice, Host: r.Host, Report: &r, Live: true, Seq: r.Seq})
+		return nil
+	}
 	data, err := json.Marshal(r)
 	if err == nil {
 		w.write(store.HostKey(r.Slice, r.Host), data)

@@ -35,8 +35,9 @@ type Stepper struct {
 	outOfScope    []plan.Action  // of the last step, that the scope left out
 	observed      *plan.Observed // by the last step
 	desired       *schema.Desired
-	sinceEvents   state.Edits   // what has changed since events were noted
-	sinceMetering state.Edits   // and since the metering was brought up to date
+	sinceEvents   state.Edits // what has changed since events were noted
+	sinceMetering state.Edits // and since the metering was brought up to date
+	metered       accounting.Known
 	lastStepTime  time.Duration // the last step
 	called        time.Time     // when a call to a provider ended last
 	calls         int           // to providers that the last step began
@@ -99,7 +100,6 @@ func NewAfter(ctx context.Context, cfg Config, known Known) (*Stepper, error) {
 		},
 	}
 	s.observer.look.ahead = known.Mail
-	s.planner.Edits = []*state.Edits{&s.sinceEvents, &s.sinceMetering}
 	if events != nil {
 		s.sinceEvents.Begin(doc)
 	}
@@ -107,6 +107,7 @@ func NewAfter(ctx context.Context, cfg Config, known Known) (*Stepper, error) {
 		store: cfg.Store, writer: writer, jobRecords: records, notices: cfg.Notices, valid: cfg.Valid, now: cfg.Now, failed: s.failed,
 		journaled: writer.Journaled(),
 	}
+	s.planner.Edits = []*state.Edits{&s.sinceEvents, &s.sinceMetering, &s.saver.since}
 	s.chores = chores{
 		beside: s.saver.savesBeside(), notices: cfg.Notices, events: events, requests: requestlog.New(cfg.Store, cfg.Valid),
 		ledger: &ledger{store: cfg.Store, epoch: cfg.Epoch, valid: cfg.Valid}, failed: s.failed,

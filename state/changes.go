@@ -136,6 +136,18 @@ func (b *Baseline) Changes(to *Document) (Changes, error) {
 	return c, nil
 }
 
+// Expect has it known in which jobs and slices a document differs from that of the baseline, where
+// edits have all of them.
+func (b *Baseline) Expect(to *Document, edits *Edits) {
+	if !edits.Cover(b.doc, to) {
+		return
+	}
+	set, gone := changedOf(edits.jobs, to.Jobs)
+	b.jobs.expect(b.doc.Jobs, to.Jobs, set, gone)
+	changed, removed := changedOf(edits.slices, to.Slices)
+	b.slices.expect(b.doc.Slices, to.Slices, changed, removed)
+}
+
 // JobChanges are the jobs of a document that differ from those of the baseline.
 type JobChanges struct {
 	Was  map[schema.Address]*Job // all of the baseline

@@ -64,6 +64,33 @@ func (e *Edits) Differences(was, is *Document, job func(addr schema.Address, was
 	}
 }
 
+// JobChanges are the jobs in which two documents differ, nil where edits do not have all of them.
+func (e *Edits) JobChanges(was, is *Document) *JobChanges {
+	if !e.Cover(was, is) {
+		return nil
+	}
+	c := JobChanges{Was: was.Jobs}
+	c.Set, c.Gone = changedOf(e.jobs, is.Jobs)
+	return &c
+}
+
+// changedOf are the entries of a map that differ from those which it had before, by key.
+func changedOf[K comparable, V any](before, is map[K]*V) (set map[K]*V, gone []K) {
+	for key, was := range before {
+		now, there := is[key]
+		switch {
+		case there && now != was:
+			if set == nil {
+				set = map[K]*V{}
+			}
+			set[key] = now
+		case !there && was != nil:
+			gone = append(gone, key)
+		}
+	}
+	return set, gone
+}
+
 // sameEntries reports whether two documents have the same maps of jobs and slices.
 func sameEntries(a, b *Document) bool {
 	return a != nil && b != nil && SameMap(a.Jobs, b.Jobs) && SameMap(a.Slices, b.Slices)

@@ -3,6 +3,7 @@ package state_test
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -16,8 +17,10 @@ import (
 // whether or not each change was noted, and also with more entries noted than were changed.
 func TestEdits(t *testing.T) {
 	job := func(n int) schema.Address { return schema.Address{Kind: schema.KindJob, Name: fmt.Sprint(n)} }
+	newJob := func(n int) *state.Job { return &state.Job{Spec: &schema.Job{Addr: job(n)}} }
+	newSlice := func(n int) *state.Slice { return &state.Slice{Spec: schema.SliceSpec{Name: fmt.Sprint(n)}} }
 	rapid.Check(t, func(t *rapid.T) {
-		doc := &state.Document{Jobs: map[schema.Address]*state.Job{job(0): {}}, Slices: map[string]*state.Slice{"0": {}}}
+		doc := &state.Document{Jobs: map[schema.Address]*state.Job{job(0): newJob(0)}, Slices: map[string]*state.Slice{"0": newSlice(0)}}
 		from, covered := doc, true
 		var e state.Edits
 		e.Begin(doc)
@@ -29,14 +32,16 @@ func TestEdits(t *testing.T) {
 			var names []string
 			for _, n := range numbers {
 				addrs, names = append(addrs, job(n)), append(names, fmt.Sprint(n))
-				switch rapid.IntRange(0, 3).Draw(t, "how") {
+				switch rapid.IntRange(0, 4).Draw(t, "how") {
 				case 0:
 					delete(next.Jobs, job(n))
 				case 1:
-					next.Jobs[job(n)] = &state.Job{}
+					next.Jobs[job(n)] = newJob(n)
 				case 2:
-					next.Slices[fmt.Sprint(n)] = &state.Slice{}
-				case 3: // not at all
+					next.Slices[fmt.Sprint(n)] = newSlice(n)
+				case 3:
+					delete(next.Slices, fmt.Sprint(n))
+				case 4: // not at all
 				}
 			}
 			if rapid.IntRange(0, 9).Draw(t, "unnoted") > 0 {
@@ -68,5 +73,33 @@ func TestEdits(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Fatalf("got %v, want %v", got, want)
 		}
+		compared := state.NewBaseline(from)
+		if got, want := e.JobChanges(from, doc), compared.JobChanges(doc); covered && !sameChanges(got, want) || !covered && got != nil {
+			t.Fatalf("got %+v, want %+v, covered %t", got, want, covered)
+		}
+		expecting := state.NewBaseline(from)
+		expecting.Expect(doc, &e)
+		for _, to := range []*state.Document{doc, from, doc} {
+			got, err := expecting.Changes(to)
+			want, wantErr := compared.Changes(to)
+			if err != nil || wantErr != nil {
+				t.Fatal(err, wantErr)
+			}
+			slices.Sort(got.SlicesGone)
+			slices.Sort(want.SlicesGone)
+			slices.SortFunc(got.JobsGone, schema.Address.Compare)
+			slices.SortFunc(want.JobsGone, schema.Address.Compare)
+			if !reflect.DeepEqual(got, want) {
+				t.Fatalf("a baseline that expects edits: got %+v, want %+v", got, want)
+			}
+			expecting.Advance(to)
+			compared.Advance(to)
+		}
 	})
+}
+
+func sameChanges(a, b *state.JobChanges) bool {
+	slices.SortFunc(a.Gone, schema.Address.Compare)
+	slices.SortFunc(b.Gone, schema.Address.Compare)
+	return state.SameMap(a.Was, b.Was) && maps.Equal(a.Set, b.Set) && slices.Equal(a.Gone, b.Gone)
 }

@@ -51,6 +51,11 @@ func (p *pointers[K, V]) compare(was, now map[K]*V) (set map[K]*V, gone []K) {
 	return set, gone
 }
 
+// expect has compare return what is known of two maps.
+func (p *pointers[K, V]) expect(was, now map[K]*V, set map[K]*V, gone []K) {
+	p.last = comparison[K, V]{was, now, set, gone}
+}
+
 func (p *pointers[K, V]) difference(was, now map[K]*V) (set map[K]*V, gone []K) {
 	kept := 0 // keys of was
 	for key, v := range now {

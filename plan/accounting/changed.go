@@ -28,7 +28,8 @@ func (m *meter) changed() (gone []string, turned []*state.Slice) {
 	if m.next.Open = maps.Clone(m.was.Open); m.next.Open == nil {
 		m.next.Open = map[string]*state.UsageInterval{}
 	}
-	for name := range m.mayChange() {
+	m.touched = m.mayChange()
+	for name := range m.touched {
 		_, metered := m.was.Open[name]
 		delete(m.next.Open, name)
 		switch s := m.Doc.Slices[name]; {
@@ -66,6 +67,15 @@ func (m *meter) mayChange() map[string]bool {
 			}
 		}
 	}, func(name string, _, _ *state.Slice) { found[name] = true })
+	if m.Known != nil && m.Unlisted != nil && m.Known.isOf(m.was.Open) {
+		maps.Copy(found, m.Known.unseen)
+		for name := range m.Unlisted {
+			if m.was.Open[name] != nil {
+				found[name] = true
+			}
+		}
+		return found
+	}
 	for name, open := range m.was.Open {
 		if !open.UnseenSince.IsZero() || m.Listed != nil && !m.Listed(name) {
 			found[name] = true

@@ -18,6 +18,7 @@ func TestMeterOfWhatHasChanged(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := newHistory(t)
 		var since state.Edits
+		var known Known
 		unlisted := map[string]bool{}
 		for range rapid.IntRange(1, 20).Draw(t, "steps") {
 			was := h.doc
@@ -60,6 +61,12 @@ func TestMeterOfWhatHasChanged(t *testing.T) {
 			in := Input{Doc: h.doc, Now: h.now, Listed: func(name string) bool { return !unlisted[name] }}
 			want := Meter(in)
 			in.Since = &since
+			if rapid.IntRange(0, 9).Draw(t, "forgotten") > 0 {
+				in.Known = &known
+			}
+			if rapid.IntRange(0, 9).Draw(t, "what is not listed is unknown") > 0 {
+				in.Unlisted = maps.Clone(unlisted) // names of other slices do no harm
+			}
 			got := Meter(in)
 			if !reflect.DeepEqual(got, want) {
 				t.Fatalf("got %+v, want %+v", got, want)

@@ -1,6 +1,7 @@
 package accounting
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -27,6 +28,10 @@ type Input struct {
 	Since *state.Edits
 	// Listed reports whether a provider lists a slice at the moment, nil: all are.
 	Listed func(slice string) bool
+	// Unlisted are the recorded slices that are not listed, nil: they are to be found by Listed.
+	Unlisted map[string]bool
+	// Known is what is known of the open intervals of Doc; nil: nothing. It is brought up to date.
+	Known *Known
 	// LastHeard is when a host of a slice last reported, by the store's clock, zero: not known.
 	// nil: nothing is known of any.
 	LastHeard func(slice string) time.Time
@@ -62,6 +67,7 @@ func Meter(in Input) *state.Metering {
 	for _, s := range turned {
 		m.slice(s)
 	}
+	m.remember()
 	m.conclude()
 	return m.next
 }
@@ -73,6 +79,7 @@ type meter struct {
 	month     time.Time             // the first instant of the month of now
 	midnight  time.Time             // the last one
 	holders   map[string]*state.Job // see holder; nil: they were not asked for
+	touched   map[string]bool       // slices whose intervals may have changed; nil: all
 	declared  map[string]bool
 }
 
@@ -259,15 +266,11 @@ func (m *meter) conclude() {
 	for _, s := range spent {
 		s.Used, s.Unpriced = s.Closed, s.ClosedUnpriced
 	}
-	var priced []string // their sums are to be the same in whichever order they are found
-	for name, i := range m.next.Open {
-		_ = of(i) // a namespace that spends nothing has a sum, too
-		if isPriced(i.Provider) || i.PerHour != (state.Dollars{}) {
-			priced = append(priced, name)
-		}
+	for namespace := range m.Known.namespaces { // one that spends nothing has a sum, too
+		_ = of(&state.UsageInterval{UsageOwner: state.UsageOwner{Namespace: namespace}})
 	}
-	slices.Sort(priced)
-	for _, name := range priced {
+	// The sums are to be the same in whichever order intervals are found.
+	for _, name := range slices.Sorted(maps.Keys(m.Known.priced)) {
 		i := *m.next.Open[name]
 		s := of(&i)
 		s.PerHour = s.PerHour.Plus(i.PerHour)

@@ -56,6 +56,7 @@ func conditionOf(d *reconcile.Reconciler, want *schema.Job, change *plan.Change,
 func (p *Planner) learn(d *reconcile.Reconciler) {
 	p.pending.take(d.Plan.Pending)
 	p.plan, p.last, p.focus, p.takedown = d.Plan, nil, focus{}, nil
+	p.turns = turns{most: p.turns.most}
 	if !separable(d) {
 		if p.takedown = newTakedown(d); p.takedown != nil {
 			p.last, p.desired, p.index, p.members, p.families = d.Next, *d.Desired, nil, nil, nil
@@ -210,7 +211,7 @@ func (p *Planner) familyOf(of schema.Address) []*schema.Job {
 // dirtySet are the jobs to decide about again: those that are dirty, those of which an
 // assignment names a newer attempt, and steady ones of which something else is observed.
 func (p *Planner) dirtySet(d *snapshot.Evidence) []int {
-	busy, newer := p.dirty, false
+	busy, newer := slices.Clone(p.dirty), false
 	for _, a := range d.Obs.Assignments {
 		if a.Run == nil {
 			continue
@@ -222,7 +223,7 @@ func (p *Planner) dirtySet(d *snapshot.Evidence) []int {
 		newer = true
 		if p.conditions[j.index] != dirty {
 			p.markDirty(j.index)
-			busy = append(slices.Clip(busy), j.index)
+			busy = append(busy, j.index)
 		}
 	}
 	if !newer {
@@ -231,13 +232,13 @@ func (p *Planner) dirtySet(d *snapshot.Evidence) []int {
 	for _, i := range p.schedules.due(d.Doc, d.Now) {
 		if p.conditions[i] != dirty {
 			p.markDirty(i)
-			busy = append(slices.Clip(busy), i)
+			busy = append(busy, i)
 		}
 	}
 	for i := range p.conditions {
 		if p.conditions[i] == steady && !isUnchanged(d, p.seen[i]) {
 			p.markDirty(i)
-			busy = append(slices.Clip(busy), i)
+			busy = append(busy, i)
 		}
 	}
 	if len(busy) > len(p.dirty) {
@@ -317,7 +318,11 @@ func (p *Planner) settle(d *reconcile.Reconciler, busy, unblocked []int, beside 
 			still = append(still, i)
 		}
 	}
-	p.dirty = still
+	if p.dirty = still; len(p.turns.passed) > 0 {
+		p.dirty = slices.Concat(still, p.turns.passed)
+		slices.Sort(p.dirty)
+	}
+	p.turns.note(d, busy, p.dirty, p.pendingDirty)
 	late := p.markUnblocked(d)
 	p.pendingDirty = slices.DeleteFunc(p.pendingDirty, p.isBlocked)
 	for _, i := range late {

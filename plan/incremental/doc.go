@@ -3,6 +3,7 @@
 //
 // It decides nothing by itself: what it returns is what [reconcile.Diff] would, which
 // a property test holds. Start with [Planner]; condition.go has when a job need not be
-// decided about. The tests of all decisions stand here, since they plan as callers do;
-// world_test.go is a small world to try a policy in.
+// decided about, and turns.go when that can wait for the job's turn. The tests of all
+// decisions stand here, since they plan as callers do; world_test.go is a small world to
+// try a policy in.
 package incremental

@@ -24,8 +24,11 @@ type focus struct {
 	steady  map[string]*observedSlice // slices of steady jobs, by name
 	others  map[string]bool           // all others that are recorded, listed or have a mailbox
 	sums    sums                      // of those of steady jobs
-	look    int                       // the number of the last look
-	mail    uint64                    // the number of the last observation by its observer
+	heard   heardHosts                // of those of steady jobs
+	lists   map[schema.ProviderName]*listing
+	there   map[string]bool // which others were listed last
+	look    int             // the number of the last look
+	mail    uint64          // the number of the last observation by its observer
 }
 
 // refocus begins anew after a plan that decided about everything. Jobs are judged next.
@@ -38,7 +41,10 @@ func (p *Planner) refocus(d *reconcile.Reconciler) {
 }
 
 func newFocus() focus {
-	return focus{on: true, steady: map[string]*observedSlice{}, others: map[string]bool{}, sums: newSums()}
+	return focus{
+		on: true, steady: map[string]*observedSlice{}, others: map[string]bool{}, sums: newSums(),
+		heard: heardHosts{}, lists: map[schema.ProviderName]*listing{}, there: map[string]bool{},
+	}
 }
 
 // noteOthers takes in all slices that are no steady job's.
@@ -101,6 +107,7 @@ func (f *focus) addSlice(d *reconcile.Reconciler, s *observedSlice) {
 		s.pool = spec.Owner.Scoped()
 	}
 	f.steady[s.name] = s
+	f.heard.add(s.earliest, 1)
 	delete(f.others, s.name)
 }
 
@@ -138,7 +145,12 @@ func (f *focus) dropSteady(seen observation) {
 		if f.steady[s.name] == s {
 			delete(f.steady, s.name)
 			f.sums.add(s, -1)
+			f.heard.add(s.earliest, -1)
 			f.others[s.name] = true
+			if s.list != nil {
+				s.list.drop(s)
+				f.there[s.name] = true
+			}
 		}
 	}
 }
@@ -151,12 +163,15 @@ func (p *Planner) near(in *snapshot.Input) (*near, bool) {
 		return nil, false
 	}
 	f.look++
-	n := &near{in: *in, whole: in.Doc, dirty: p.dirty}
-	listed, once := f.list(in)
+	n := &near{in: *in, whole: in.Doc, dirty: slices.Clone(p.dirty)}
+	listed, changed, once := f.list(in)
 	if !once {
 		return nil, false
 	}
-	changed := f.readMail(in.Obs)
+	if n.missing = f.isMissing(in, listed); n.missing {
+		return n, true
+	}
+	changed = append(changed, f.readMail(in.Obs)...)
 	unsettle := func(name string) {
 		listed = append(listed, f.listedOf(p.pools[name].idle)...)
 		p.unsettle(name)
@@ -167,18 +182,13 @@ func (p *Planner) near(in *snapshot.Input) (*near, bool) {
 		}
 		listed = append(listed, f.listedOf(p.seen[i])...)
 		p.markDirty(i)
-		n.dirty = append(slices.Clip(n.dirty), i)
+		n.dirty = append(n.dirty, i)
 	}
-	for _, s := range changed {
+	for _, s := range append(changed, f.silent(n)...) {
 		if s.job == ofNoJob {
 			unsettle(s.pool)
 		} else {
 			mark(s.job)
-		}
-	}
-	for name, pool := range p.pools {
-		if !f.isAsListed(pool.idle, n, allHosts) {
-			unsettle(name)
 		}
 	}
 	for _, i := range p.schedules.due(in.Doc, in.Now) {
@@ -193,11 +203,7 @@ func (p *Planner) near(in *snapshot.Input) (*near, bool) {
 			mark(j.index)
 		}
 	}
-	for i := range p.seen {
-		if len(p.seen[i]) > 0 && !p.focus.isAsListed(p.seen[i], n, allHosts) {
-			mark(i)
-		}
-	}
+	n.wakeUnheard(f.heard.first())
 	for _, i := range p.check.due(in.Now, len(p.conditions)) {
 		if was := p.conditions[i]; was != dirty {
 			p.check.ask(i, was)
@@ -239,80 +245,6 @@ func isSeenWhole(in *snapshot.Input) bool {
 	return len(in.Obs.Unreachable)+len(in.Doc.Conditions) == 0
 }
 
-// listedSlice is a slice as a provider lists it.
-type listedSlice struct {
-	provider schema.ProviderName
-	status   *schema.SliceStatus
-}
-
-// list notes how the slices of steady jobs are listed, and returns the others that are. It
-// reports false if one is listed twice.
-func (f *focus) list(in *snapshot.Input) (others []listedSlice, once bool) {
-	stack := in.Doc.Stack()
-	for provider, inv := range in.Obs.Inventories {
-		for i := range inv.Slices {
-			st := &inv.Slices[i]
-			if st.Spec.Stack != stack {
-				continue
-			}
-			s := f.steady[st.Spec.Name]
-			switch {
-			case s == nil:
-				f.others[st.Spec.Name] = true
-				others = append(others, listedSlice{provider, st})
-			case s.listed == f.look:
-				return nil, false
-			default:
-				s.listed, s.provider, s.at = f.look, provider, st
-			}
-		}
-	}
-	return others, true
-}
-
-// listedOf is how slices are listed.
-func (f *focus) listedOf(seen observation) []listedSlice {
-	var found []listedSlice
-	for k := range seen {
-		if s := &seen[k]; s.listed == f.look {
-			found = append(found, listedSlice{s.provider, s.at})
-		}
-	}
-	return found
-}
-
-// countedHosts are the hosts of a slice whose silence a plan wakes up for.
-type countedHosts uint8
-
-const (
-	allHosts countedHosts = iota
-	firstHosts
-)
-
-// isAsListed reports whether slices are listed as they were, and none of their hosts has been
-// silent for too long. It notes when one of those that count will have been.
-func (f *focus) isAsListed(seen observation, n *near, hosts countedHosts) bool {
-	heard := never
-	for k := range seen {
-		s := &seen[k]
-		if s.listed != f.look || !sameStatus(s.at, s.status) {
-			return false
-		}
-		if n.untilSilent(s.earliest) <= 0 {
-			return false
-		}
-		if hosts == firstHosts {
-			heard = min(heard, s.first)
-		} else {
-			heard = min(heard, s.earliest)
-		}
-	}
-	if heard != never {
-		n.wakeAt(n.in.Now.Add(n.untilSilent(heard)))
-	}
-	return true
-}
-
 // readMail compares the assignments and reports of the slices of steady jobs with what they
 // were, and returns those that differ. It notes which others have any.
 func (f *focus) readMail(obs *plan.Observed) (changed []*observedSlice) {
@@ -327,7 +259,9 @@ func (f *focus) readMail(obs *plan.Observed) (changed []*observedSlice) {
 		if obs.Assignments[name].Object != s.assigned || !slices.EqualFunc(hosts, s.hosts, same) {
 			changed = append(changed, s)
 		}
+		f.heard.add(s.earliest, -1)
 		s.hear(hosts)
+		f.heard.add(s.earliest, 1)
 	}
 	follows := f.mail != 0 && obs.Look == f.mail+1
 	f.mail = obs.Look
@@ -367,6 +301,7 @@ func (f *focus) observed(in *snapshot.Input, listed []listedSlice, some []string
 		part.Inventories[provider] = schema.Inventory{}
 	}
 	there := make(map[string]bool, len(listed))
+	f.there = there
 	for _, l := range listed {
 		inv := part.Inventories[l.provider]
 		inv.Slices = append(inv.Slices, *l.status)

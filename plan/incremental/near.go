@@ -19,6 +19,8 @@ type near struct {
 	dirty  []int // jobs to decide about, in order
 	beside besides
 
+	missing bool // see isMissing; nothing else is known then
+
 	// Of what is not in the part:
 	listed capacity.Demand // slices that are listed
 	wake   time.Time       // when time alone changes something
@@ -50,6 +52,25 @@ func isMissing(d *snapshot.Evidence) bool {
 		s := d.Doc.Slices[doubt.Slice.Name]
 		return doubt.Kind == plan.DoubtAbsent && s.Terminating.IsZero()
 	})
+}
+
+// isMissing reports the same of the slices that are listed, before a part is made.
+func (f *focus) isMissing(in *snapshot.Input, others []listedSlice) bool {
+	for _, s := range f.steady {
+		if s.list == nil {
+			return true
+		}
+	}
+	there := make(map[string]bool, len(others))
+	for _, l := range others {
+		there[l.status.Spec.Name] = true
+	}
+	for name := range f.others {
+		if s := in.Doc.Slices[name]; s != nil && s.Listed && s.Terminating.IsZero() && s.Spec.On == "" && !there[name] {
+			return true
+		}
+	}
+	return false
 }
 
 // widened is the whole document with what became of the part. It reports false if a slice
@@ -95,7 +116,12 @@ func carried[K comparable, V any](whole, was, is map[K]*V) (out map[K]*V, change
 func (p *Planner) recordsOf(doc *state.Document, obs *plan.Observed, n *near, some []string) *state.Document {
 	part := *doc
 	part.Jobs, part.Slices = make(map[schema.Address]*state.Job, 2*len(n.dirty)+len(n.beside.jobs)), make(map[string]*state.Slice, len(p.focus.others)+len(some))
+	added := make([]bool, len(p.desired.Jobs)) // addresses take long to look up
 	add := func(i int) {
+		if added[i] {
+			return
+		}
+		added[i] = true
 		addr := p.desired.Jobs[i].Addr
 		part.Jobs[addr] = doc.Jobs[addr]
 	}
@@ -121,7 +147,10 @@ func (p *Planner) recordsOf(doc *state.Document, obs *plan.Observed, n *near, so
 			}
 			add(parent.index)
 		}
-		for _, on := range slices.Concat(p.desired.Jobs[i].DependsOn, p.desired.Jobs[i].Uses) {
+		for _, on := range p.desired.Jobs[i].DependsOn {
+			addNamed(on)
+		}
+		for _, on := range p.desired.Jobs[i].Uses {
 			addNamed(on)
 		}
 	}
@@ -132,6 +161,9 @@ func (p *Planner) recordsOf(doc *state.Document, obs *plan.Observed, n *near, so
 	}
 	for _, i := range n.dirty {
 		addWithNeeded(i)
+		if len(p.dependents) == 0 {
+			continue
+		}
 		for _, k := range p.waitingFor(p.desired.Jobs[i].Addr) {
 			addWithNeeded(k)
 		}

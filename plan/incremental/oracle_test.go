@@ -19,10 +19,12 @@ import (
 type oracle struct {
 	w       *world
 	parts   int                          // plans that a Planner could make from the last one
+	passed  int                          // of these: plans that left out jobs that wait for their turn
 	starts  map[string]int               // by job id, attempt and host of one incarnation of a slice
 	runs    map[string]map[int]time.Time // when the started runs of a job were due, by its id and their numbers
 	foreign schema.SliceSpec
 	givenUp map[string]bool // slices that were terminating while their job was not protected
+	listed  map[string]bool // slices, as of the last plan
 }
 
 func (o *oracle) start(w *world) {

@@ -47,13 +47,19 @@ type Planner struct {
 	byID       map[string]recordedJob
 	schedules  schedules
 	relations
-	pools        map[string]sharedPool // the reservations
-	focus        focus
-	check        check
-	takedown     *takedown       // nil: something stays
-	demand       capacity.Demand // of jobs
+	pools    map[string]sharedPool // the reservations
+	focus    focus
+	check    check
+	takedown *takedown       // nil: something stays
+	demand   capacity.Demand // of jobs
+	waits
+}
+
+// waits are what jobs wait for.
+type waits struct {
 	pending      pendingList
 	pendingDirty []plan.Pending // of the last plan, without those of blocked jobs
+	turns        turns
 }
 
 // premises are what else the last plan holds for.
@@ -141,7 +147,10 @@ func (p *Planner) part(in snapshot.Input) *plan.Plan {
 		return nil
 	}
 	near, narrow := p.near(&in)
-	if narrow {
+	switch {
+	case narrow && near.missing:
+		return nil
+	case narrow:
 		in = near.in
 	}
 	looked := snapshot.Take(in).Draft()
@@ -149,13 +158,14 @@ func (p *Planner) part(in snapshot.Input) *plan.Plan {
 		in.Rest.Spent = near.listed.Amounts(looked.Draft)
 	}
 	var dirty []int
+	p.turns.passed = nil
 	switch {
 	case !narrow:
 		dirty = p.dirtySet(looked)
 	case isMissing(looked):
 		return nil
 	default:
-		dirty = near.dirty
+		dirty = p.turns.due(looked, &p.desired, near.dirty)
 		looked.WakeAt(near.wake)
 	}
 	jobs := make([]*schema.Job, 0, len(dirty))
@@ -238,7 +248,8 @@ func (p *Planner) reapsChildren(doc *state.Document, after snapshot.Snapshot) bo
 }
 
 // merge completes the changes and waits of what was looked at with those of what
-// was not. It reports false if something waits on behalf of a blocked job.
+// was not. It reports false if something waits on behalf of a blocked job, or of one that was
+// left out.
 func (p *Planner) merge(d *reconcile.Reconciler, dirty, unblocked []int) bool {
 	first := len(p.plan.Changes) - len(d.Desired.Jobs)
 	seen := d.Plan.Changes
@@ -260,6 +271,10 @@ func (p *Planner) merge(d *reconcile.Reconciler, dirty, unblocked []int) bool {
 			}
 		}
 	}
+	passed, ok := p.turns.carryOver(d, p.index)
+	if !ok {
+		return false
+	}
 	was := p.pendingDirty
 	if len(unblocked) > 0 {
 		was = slices.Clone(was)
@@ -269,6 +284,9 @@ func (p *Planner) merge(d *reconcile.Reconciler, dirty, unblocked []int) bool {
 		slices.SortFunc(was, func(a, b plan.Pending) int { return a.Addr.Compare(b.Addr) })
 	}
 	p.pendingDirty = d.Plan.Pending
+	if len(passed) > 0 {
+		p.pendingDirty = pendingOps{put: passed}.written(p.pendingDirty)
+	}
 	d.Plan.Pending = p.pending.turn(opsBetween(was, p.pendingDirty))
 	return true
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,6 +28,7 @@ func (o *oracle) planned(planner *Planner, obs *plan.Observed) *plan.Plan {
 	if planner.last == w.doc {
 		o.parts++
 	}
+	o.checkUnlisted(planner, w.doc, o.listed) // also after actions were folded into it
 	before, last, pending, changes := w.doc.Clone(), planner.plan, []plan.Pending(nil), []plan.Change(nil)
 	if last != nil {
 		pending, changes = slices.Clone(last.Pending), slices.Clone(last.Changes)
@@ -37,6 +39,14 @@ func (o *oracle) planned(planner *Planner, obs *plan.Observed) *plan.Plan {
 	planner.Edits = []*state.Edits{&edits}
 	got := planner.Diff(&w.doc.Desired, w.doc, obs, w.now)
 	checkEdits(w.t, &edits, w.doc, got.Next)
+	if len(planner.turns.passed) > 0 { // what stands is asked for last, and looked at again soon
+		o.passed++
+		ordered(want)
+		ordered(got)
+		want.Wake = got.Wake
+	}
+	o.listed = listedNames(obs)
+	o.checkUnlisted(planner, got.Next, o.listed)
 	if diff := differences(want, got); diff != "" {
 		w.t.Fatalf("a Planner finds another plan (-Diff +Planner)\n%s\n%s", diff, w.describe())
 	}
@@ -50,6 +60,34 @@ func (o *oracle) planned(planner *Planner, obs *plan.Observed) *plan.Plan {
 		w.t.Fatalf("a Planner changed its last plan\n%s%s", differences(pending, last.Pending), differences(changes, last.Changes))
 	}
 	return got
+}
+
+// ordered puts the actions of a plan in an order of their own.
+func ordered(p *plan.Plan) {
+	p.Actions = slices.SortedFunc(slices.Values(p.Actions), func(a, b plan.Action) int {
+		return strings.Compare(a.Slice.Name+string(a.Verb), b.Slice.Name+string(b.Verb))
+	})
+}
+
+// checkUnlisted has it be right which recorded slices are not listed, if that is known.
+func (o *oracle) checkUnlisted(planner *Planner, doc *state.Document, listed map[string]bool) {
+	o.w.t.Helper()
+	unlisted, known := planner.Unlisted(doc)
+	for name := range doc.Slices {
+		if known && unlisted[name] == listed[name] {
+			o.w.t.Fatalf("slice %s: a Planner finds it unlisted: %t, listed is %t\n%s", name, unlisted[name], listed[name], o.w.describe())
+		}
+	}
+}
+
+func listedNames(obs *plan.Observed) map[string]bool {
+	listed := map[string]bool{}
+	for _, inv := range obs.Inventories {
+		for i := range inv.Slices {
+			listed[inv.Slices[i].Spec.Name] = true
+		}
+	}
+	return listed
 }
 
 // checkEdits has edits be in what two documents differ, if they are known.

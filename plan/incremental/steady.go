@@ -25,7 +25,7 @@ type observation []observedSlice
 
 type observedSlice struct {
 	name     string
-	status   *schema.SliceStatus // in the newest list that shows it so
+	status   *schema.SliceStatus // when its job was found to be steady; nil: as it is in list
 	assigned state.Generation
 	hosts    []plan.Host
 
@@ -39,9 +39,9 @@ type observedSlice struct {
 	pool     string        // that it belongs to, "" for none
 	first    time.Duration // when its first host was heard last, see [plan.Heartbeat]; never: it is known to live
 	earliest time.Duration // the same of the host that has been silent for longest
-	listed   int           // in which look it was listed last
-	provider schema.ProviderName
-	at       *schema.SliceStatus // as it was listed then
+	list     *listing      // that has it, nil: none was compared since its job was found to be steady
+	row      int           // of list
+	listed   int           // in which look a list was begun that has it
 }
 
 // never is when a host was heard last that is known to live.
@@ -91,10 +91,12 @@ func isUnchanged(d *snapshot.Evidence, seen observation) bool {
 	for i := range seen {
 		s := &seen[i]
 		st, listed := d.Listed[s.name]
-		if !listed || !sameStatus(st, s.status) || d.Obs.Assignments[s.name].Object != s.assigned {
+		if !listed || !sameStatus(st, s.last()) || d.Obs.Assignments[s.name].Object != s.assigned {
 			return false
 		}
-		s.status = st // the list before need not be kept
+		if s.list == nil {
+			s.status = st // the list before need not be kept
+		}
 		hosts := d.Obs.Hosts[s.name]
 		if len(hosts) != len(s.hosts) {
 			return false

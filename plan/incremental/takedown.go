@@ -232,7 +232,7 @@ func (t *takedown) near(in *snapshot.Input) (*near, bool) {
 	}
 	t.focus.look++
 	n := &near{in: *in, whole: in.Doc}
-	listed, once := t.focus.list(in)
+	listed, changed, once := t.focus.list(in)
 	if !once {
 		return nil, false
 	}
@@ -240,13 +240,14 @@ func (t *takedown) near(in *snapshot.Input) (*near, bool) {
 		listed = append(listed, t.focus.listedOf(t.jobs[i].seen)...)
 		t.release(i)
 	}
-	for _, s := range t.focus.readMail(in.Obs) {
+	changed = append(changed, t.focus.readMail(in.Obs)...)
+	for _, s := range append(changed, t.focus.silent(n)...) {
 		mark(s.job)
 	}
 	for i := range t.jobs {
 		job := &t.jobs[i]
-		if job.held && !t.focus.isAsListed(job.seen, n, firstHosts) {
-			mark(i)
+		for k := range job.seen {
+			n.wakeUnheard(job.seen[k].first)
 		}
 		if !job.held && !job.gone {
 			n.dirty = append(n.dirty, i)

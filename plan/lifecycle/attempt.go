@@ -142,7 +142,8 @@ func (d *Attempts) newestOnOwn(j *state.Job) (newest *plan.Assigned, current boo
 				continue
 			}
 			if a.Run.Attempt > j.Attempt {
-				return &a, false
+				found := a // or each of them would be allocated
+				return &found, false
 			}
 			current = current || last != nil && last.Outcome == "" && a.Run.Attempt == last.Number
 		}

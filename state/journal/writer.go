@@ -87,6 +87,14 @@ func (w *Writer) Save(ctx context.Context, doc *state.Document) error {
 	return nil
 }
 
+// Expect has it known in which jobs and slices a document differs from what was saved last, where
+// edits have all of them.
+func (w *Writer) Expect(doc *state.Document, edits *state.Edits) {
+	if w.base != nil {
+		w.base.Expect(doc, edits)
+	}
+}
+
 // JobChanges are what Save would write of jobs; nil where it would write all of them.
 func (w *Writer) JobChanges(doc *state.Document) *state.JobChanges {
 	if w.base == nil {
