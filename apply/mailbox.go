@@ -37,6 +37,8 @@ type mailLooks struct {
 	complete bool        // one has read what is needed to decide
 	rested   time.Time   // not to be listed before
 	ahead    *mail.Ahead // what was read before the first list; nil: nothing
+	// Copies of the observer's maps that no observation has yet: they may be changed.
+	ownAssigned, ownHosts bool
 }
 
 // mailLook is a look that is under way: a list, and then the objects that are new in it, in
@@ -102,7 +104,7 @@ func (o *Observer) mailbox(ctx context.Context, obs *plan.Observed) error {
 	}
 	obs.Booting = o.booting.slices()
 	obs.Assignments, obs.Damaged, obs.Hosts, obs.Monitored = o.assigned, maps.Clone(o.damaged), o.hosts, o.monitored
-	o.own = ownMaps{}
+	o.look.ownAssigned, o.look.ownHosts = false, false
 	obs.Unread = o.look.running.unread()
 	return nil
 }

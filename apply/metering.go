@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/plan/accounting"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
@@ -22,26 +21,11 @@ func (s *Stepper) meter() {
 	if unlisted, known := s.planner.Unlisted(s.doc); known {
 		in.Unlisted, in.Listed = unlisted, func(slice string) bool { return !unlisted[slice] }
 	} else {
-		listed := listedNames(s.observed)
+		listed := s.observed.Listed()
 		in.Listed = func(slice string) bool { return listed[slice] }
 	}
 	s.doc = s.planner.Metered(s.doc, accounting.Meter(in))
 	s.sinceMetering.Begin(s.doc)
-}
-
-// listedNames are the names of the slices that providers list.
-func listedNames(obs *plan.Observed) map[string]bool {
-	n := 0
-	for _, inv := range obs.Inventories {
-		n += len(inv.Slices)
-	}
-	listed := make(map[string]bool, n)
-	for _, inv := range obs.Inventories {
-		for i := range inv.Slices {
-			listed[inv.Slices[i].Spec.Name] = true
-		}
-	}
-	return listed
 }
 
 // restoreMetering returns doc with what the ledger says of this month, where doc has no metering

@@ -40,7 +40,6 @@ type Observer struct {
 	assigned map[string]plan.Assigned
 	damaged  map[string]string // why an assignment cannot be read, by slice
 	hosts    map[string][]plan.Host
-	own      ownMaps
 	booting  bootStatuses
 	live     liveMail
 	look     mailLooks
@@ -55,10 +54,6 @@ type Observer struct {
 	monitored time.Duration
 	looked    time.Time // last
 }
-
-// ownMaps are those of an observer's maps that it has copied since its last observation, so that it
-// may change them: of many slices a copy takes long.
-type ownMaps struct{ assigned, hosts bool }
 
 // Observe returns the world of one stack. A provider that cannot be asked is
 // reported as unreachable; a mailbox that cannot be read is an error, since
@@ -221,8 +216,8 @@ type mailWriter struct {
 }
 
 func (w *mailWriter) assignments() map[string]plan.Assigned {
-	if !w.o.own.assigned {
-		w.o.assigned, w.o.own.assigned = maps.Clone(w.o.assigned), true
+	if !w.o.look.ownAssigned {
+		w.o.assigned, w.o.look.ownAssigned = maps.Clone(w.o.assigned), true
 	}
 	return w.o.assigned
 }
@@ -240,8 +235,8 @@ func (w *mailWriter) note(slice string, damaged error) {
 }
 
 func (w *mailWriter) hosts() map[string][]plan.Host {
-	if !w.o.own.hosts {
-		w.o.hosts, w.o.own.hosts = maps.Clone(w.o.hosts), true
+	if !w.o.look.ownHosts {
+		w.o.hosts, w.o.look.ownHosts = maps.Clone(w.o.hosts), true
 	}
 	return w.o.hosts
 }

@@ -51,6 +51,17 @@ type Observed struct {
 	Monitored time.Duration
 }
 
+// Listed are the names of the slices that providers list.
+func (o *Observed) Listed() map[string]bool {
+	listed := map[string]bool{}
+	for _, inv := range o.Inventories {
+		for i := range inv.Slices {
+			listed[inv.Slices[i].Spec.Name] = true
+		}
+	}
+	return listed
+}
+
 // Unreachable is why a provider could not be asked for its slices.
 type Unreachable struct {
 	Kind schema.ErrorKind

@@ -15,6 +15,11 @@ type listFault struct {
 	lasts time.Duration
 }
 
+// ofA is where a slice of job a is listed.
+func ofA(list []schema.SliceStatus) int {
+	return slices.IndexFunc(list, func(st schema.SliceStatus) bool { return st.Spec.Owner.Name == "a" })
+}
+
 func listFaults() map[string]listFault {
 	edit := func(change func(list []schema.SliceStatus) []schema.SliceStatus) func(*world) {
 		return func(w *world) {
@@ -26,7 +31,7 @@ func listFaults() map[string]listFault {
 	}
 	status := func(change func(st *schema.SliceStatus)) func(*world) {
 		return edit(func(list []schema.SliceStatus) []schema.SliceStatus {
-			change(&list[len(list)-1])
+			change(&list[ofA(list)])
 			return list
 		})
 	}
@@ -38,17 +43,19 @@ func listFaults() map[string]listFault {
 		}), 3 * time.Second},
 		"another order, and one is down": {edit(func(list []schema.SliceStatus) []schema.SliceStatus {
 			slices.Reverse(list)
-			list[0].Down = []int{0}
+			list[ofA(list)].Down = []int{0}
 			return list
 		}), 3 * time.Second},
-		"one is missing": {edit(func(list []schema.SliceStatus) []schema.SliceStatus { return list[:len(list)-1] }), 3 * time.Second},
-		"all are":        {edit(func([]schema.SliceStatus) []schema.SliceStatus { return nil }), time.Second},
+		"one is missing": {edit(func(list []schema.SliceStatus) []schema.SliceStatus {
+			return slices.Delete(list, ofA(list), ofA(list)+1)
+		}), 3 * time.Second},
+		"all are": {edit(func([]schema.SliceStatus) []schema.SliceStatus { return nil }), time.Second},
 		"one is in place of another": {edit(func(list []schema.SliceStatus) []schema.SliceStatus {
-			list[len(list)-1] = list[len(list)-2]
+			list[ofA(list)] = list[(ofA(list)+1)%len(list)]
 			return list
 		}), time.Second},
 		"one is there twice": {edit(func(list []schema.SliceStatus) []schema.SliceStatus {
-			return append(list, list[len(list)-1])
+			return append(list, list[ofA(list)])
 		}), 3 * time.Second},
 		"one dies":            {status(func(st *schema.SliceStatus) { st.Phase = schema.SliceDead }), 3 * time.Second},
 		"one is down":         {status(func(st *schema.SliceStatus) { st.Down = []int{0} }), time.Second},

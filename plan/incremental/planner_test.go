@@ -45,7 +45,7 @@ func (o *oracle) planned(planner *Planner, obs *plan.Observed) *plan.Plan {
 		ordered(got)
 		want.Wake = got.Wake
 	}
-	o.listed = listedNames(obs)
+	o.listed = obs.Listed()
 	o.checkUnlisted(planner, got.Next, o.listed)
 	if diff := differences(want, got); diff != "" {
 		w.t.Fatalf("a Planner finds another plan (-Diff +Planner)\n%s\n%s", diff, w.describe())
@@ -78,16 +78,6 @@ func (o *oracle) checkUnlisted(planner *Planner, doc *state.Document, listed map
 			o.w.t.Fatalf("slice %s: a Planner finds it unlisted: %t, listed is %t\n%s", name, unlisted[name], listed[name], o.w.describe())
 		}
 	}
-}
-
-func listedNames(obs *plan.Observed) map[string]bool {
-	listed := map[string]bool{}
-	for _, inv := range obs.Inventories {
-		for i := range inv.Slices {
-			listed[inv.Slices[i].Spec.Name] = true
-		}
-	}
-	return listed
 }
 
 // checkEdits has edits be in what two documents differ, if they are known.
