@@ -269,7 +269,13 @@ func (d door) Get(ctx context.Context, key string) (store.Object, error) {
 
 // Put writes an object.
 func (d door) Put(ctx context.Context, key string, data []byte, want store.Generation) (store.Generation, error) {
-	return through(ctx, d, writeLatency, func() (store.Generation, error) { return d.Store.Put(ctx, key, data, want) })
+	return through(ctx, d, writeLatency, func() (store.Generation, error) {
+		object, err := d.Store.Put(ctx, key, data, want)
+		if err == nil {
+			d.world.assign(key, object)
+		}
+		return object, err
+	})
 }
 
 // List lists objects.
@@ -279,6 +285,9 @@ func (d door) List(ctx context.Context, prefixes ...string) ([]store.Attrs, erro
 
 // Delete removes an object.
 func (d door) Delete(ctx context.Context, key string) error {
-	_, err := through(ctx, d, writeLatency, func() (struct{}, error) { return struct{}{}, d.Store.Delete(ctx, key) })
+	_, err := through(ctx, d, writeLatency, func() (struct{}, error) {
+		d.world.assign(key, store.Absent)
+		return struct{}{}, d.Store.Delete(ctx, key)
+	})
 	return err
 }
