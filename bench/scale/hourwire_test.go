@@ -2,6 +2,7 @@ package scale
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -262,9 +263,16 @@ func through[T any](ctx context.Context, d door, latency time.Duration, do func(
 	return do()
 }
 
-// Get reads an object.
-func (d door) Get(ctx context.Context, key string) (store.Object, error) {
-	return through(ctx, d, readLatency, func() (store.Object, error) { return d.Store.Get(ctx, key) })
+// Get reads an object. It tries twice, as a bucket's client does: a look into the mailbox makes
+// thousands of reads.
+func (d door) Get(ctx context.Context, key string) (object store.Object, err error) {
+	for range 2 {
+		object, err = through(ctx, d, readLatency, func() (store.Object, error) { return d.Store.Get(ctx, key) })
+		if !errors.Is(err, errGone) {
+			break
+		}
+	}
+	return object, err
 }
 
 // Put writes an object.
