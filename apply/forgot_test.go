@@ -116,3 +116,30 @@ func TestForgottenMailboxesOfALookUnderWay(t *testing.T) {
 		})
 	}
 }
+
+// An observer whose first look has failed looks again, however long its list took: a mailbox of which
+// nothing was read is not an empty one.
+func TestNothingIsObservedBeforeALookIsComplete(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, fails := storetest.NewMemory(), true
+		if _, err := s.Put(t.Context(), store.AssignKey("a"), []byte(`{"slice":"a","generation":1}`), store.Absent); err != nil {
+			t.Fatal(err)
+		}
+		o := &Observer{Live: &noStreams{}, Patience: time.Second, Store: &storetest.Faulty{Store: s, Before: func(op storetest.Op, _ string) error {
+			switch {
+			case op == storetest.OpList:
+				time.Sleep(2 * time.Second)
+			case op == storetest.OpGet && fails:
+				return errors.New("the bucket is away")
+			}
+			return nil
+		}}}
+		if _, err := o.Observe(t.Context(), "stack"); err == nil {
+			t.Error("what could not be read was observed")
+		}
+		fails = false
+		if obs, err := o.Observe(t.Context(), "stack"); err != nil || len(obs.Assignments) != 1 {
+			t.Errorf("observed %+v, error %v; want the assignment of a", obs, err)
+		}
+	})
+}

@@ -150,11 +150,12 @@ func (o *Observer) allLive() bool {
 }
 
 // listDue reports whether the store is to be looked into: not at each look while all hosts
-// are live.
+// are live. Nothing is decided before one look was complete: after one that failed another begins at
+// once.
 func (o *Observer) listDue(obs *plan.Observed) bool {
 	complete := o.live.complete
 	o.live.complete = nil
-	if o.Live != nil && o.now().Before(o.look.rested) {
+	if o.Live != nil && o.look.complete && o.now().Before(o.look.rested) {
 		return false
 	}
 	if o.Live == nil || o.live.listedAt.IsZero() || !o.live.whole || len(o.hosts) == 0 || len(o.booting) > 0 || len(o.damaged) > 0 || len(obs.Unreachable) > 0 {

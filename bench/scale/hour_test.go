@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/propertytest"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
@@ -50,6 +51,7 @@ type world struct {
 	starts      map[string]int                      // of tasks
 	running     map[schema.Address]map[*machine]int // attempts that run
 	failures    map[schema.Address]int              // of tasks, as simulated
+	assigned    map[string]assigned                 // what was assigned last, by slice
 	wrong       []string
 }
 
@@ -60,6 +62,7 @@ func newWorld(t *testing.T, jobs int, seed uint64) *world {
 		t: t, objects: storetest.NewMemory(), jobs: jobs, rand: rand.New(rand.NewPCG(seed, 1)),
 		cut: map[string]time.Time{}, controllers: map[int]*controlling{}, tally: map[string]int{}, starts: map[string]int{},
 		running: map[schema.Address]map[*machine]int{}, failures: map[schema.Address]int{},
+		assigned: map[string]assigned{},
 	}
 	w.wire = newWire(w)
 	w.cloud = &cloud{world: w, slices: map[string]*machines{}}
@@ -181,6 +184,7 @@ func (w *world) run(lasts, patience time.Duration) {
 		w.suffer()
 		synctest.Wait()
 		w.inspect()
+		w.inform()
 		past := time.Since(began).Round(time.Second)
 		if past%time.Minute == 0 {
 			w.tell(past, wall()-real)
@@ -250,7 +254,7 @@ func wall() time.Duration {
 const (
 	stays     = 10 * time.Minute
 	restarted = time.Minute
-	usual     = 5 * time.Minute // in which it comes to rest, mostly
+	usual     = plan.MaxBackoff + time.Minute // in which it comes to rest, mostly
 )
 
 // probe sees that nothing happens where nothing fails, and that one failure of each job is

@@ -52,6 +52,7 @@ type machine struct {
 	stopsAt time.Time          // zero: it is not told to stop
 	stop    context.CancelFunc // of the agent; nil: none runs
 	returns time.Time          // when the agent starts again; zero: it does not
+	since   time.Time          // when the agent started, or was cut off last
 }
 
 func (m *machine) name() string { return fmt.Sprintf("%s/%d", m.of.spec.Name, m.number) }
@@ -79,7 +80,7 @@ func (m *machine) start() {
 		return
 	}
 	m.boots++
-	m.returns = time.Time{}
+	m.returns, m.since = time.Time{}, time.Now()
 	ctx, cancel := context.WithCancel(w.t.Context())
 	in := door{Store: w.objects, world: w, machine: m.address(), ctx: ctx}
 	who := live.Identity{Slice: m.of.spec.Name, Host: m.number, Key: m.key}

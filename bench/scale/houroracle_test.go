@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/fray-ml/fray/apply"
 	"github.com/fray-ml/fray/plan"
@@ -35,6 +36,52 @@ func (w *world) observed(c *controlling, newest map[string]uint64, obs *plan.Obs
 			}
 			newest[h.API] = h.Seq
 		}
+	}
+}
+
+// assigned is what was assigned to a slice.
+type assigned struct {
+	object store.Generation
+	at     time.Time
+}
+
+// assign notes that an object was written, if it is an assignment; store.Absent: it is removed.
+func (w *world) assign(key string, object store.Generation) {
+	slice, is := strings.CutPrefix(key, store.AssignPrefix)
+	if !is {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.assigned[strings.TrimSuffix(slice, ".json")] = assigned{object, time.Now()}
+}
+
+// informed is until when a machine that reaches others knows what is assigned to it.
+const informed = time.Minute
+
+// inform sees that machines know what is assigned to them.
+func (w *world) inform() {
+	w.cloud.mu.Lock()
+	defer w.cloud.mu.Unlock()
+	now := time.Now()
+	for name, s := range w.cloud.slices {
+		w.mu.Lock()
+		of := w.assigned[name]
+		w.mu.Unlock()
+		s.mu.Lock()
+		for _, m := range s.hosts {
+			switch {
+			case !w.reaches(m.address()):
+				m.since = now
+			case m.stop == nil || m.object >= of.object || now.Sub(of.at) < informed || now.Sub(m.since) < informed || s.phase != schema.SliceReady:
+			default:
+				m.since = now // it is told once
+				w.mu.Lock()
+				w.fail("%s has assignment %d for %s, not %d, which was written at %s", m.address(), m.object, informed, of.object, of.at.Format(time.TimeOnly))
+				w.mu.Unlock()
+			}
+		}
+		s.mu.Unlock()
 	}
 }
 
@@ -126,19 +173,23 @@ func (w *world) discrepancy() string {
 // known is what is known of a machine: by itself, in the bucket, and to the controller that leads.
 func (w *world) known(m *machine) string {
 	m.of.mu.Lock()
-	self := fmt.Sprintf("agent %t, boot %d, report %d, assignment %d: generation %d.%d, done %d, process %t, task %+v",
-		m.stop != nil, m.boots, m.seq, m.object, m.epoch, m.generation, m.done, m.runs, m.task)
+	self := ""
+	for _, h := range m.of.hosts {
+		self += fmt.Sprintf("\n%s: agent %t, boot %d, report %d, assignment %d: generation %d.%d, done %d, process %t", h.address(),
+			h.stop != nil, h.boots, h.seq, h.object, h.epoch, h.generation, h.done, h.runs)
+		if h.task != nil {
+			self += fmt.Sprintf(", task %+v", *h.task)
+		}
+	}
 	m.of.mu.Unlock()
 	text := func(key string) string {
 		o, err := w.objects.Get(w.t.Context(), key)
 		return fmt.Sprintf("%d %s %v", o.Generation, o.Data, err)
 	}
-	seen := "by no controller"
+	seen := ""
 	if leader := w.anyController(); leader != nil && leader.saw != nil {
 		for _, h := range leader.saw.Hosts[m.of.spec.Name] {
-			if h.Host == m.number {
-				seen = fmt.Sprintf("%+v, of which it knows to live: %t, task %+v", h.HostReport, h.Heartbeat == nil, h.Task)
-			}
+			seen += fmt.Sprintf("\n%d: report %d of %s, which lives: %t, generation %d.%d, task %+v", h.Host, h.Seq, h.Boot, h.Heartbeat == nil, h.Epoch, h.Generation, h.Task)
 		}
 	}
 	return fmt.Sprintf("%s\nassignment %s\nreport %s\nobserved %s", self, text(store.AssignKey(m.of.spec.Name)), text(store.HostKey(m.of.spec.Name, m.number)), seen)

@@ -2,6 +2,7 @@ package scale
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -262,14 +263,27 @@ func through[T any](ctx context.Context, d door, latency time.Duration, do func(
 	return do()
 }
 
-// Get reads an object.
-func (d door) Get(ctx context.Context, key string) (store.Object, error) {
-	return through(ctx, d, readLatency, func() (store.Object, error) { return d.Store.Get(ctx, key) })
+// Get reads an object. It tries twice, as a bucket's client does: a look into the mailbox makes
+// thousands of reads.
+func (d door) Get(ctx context.Context, key string) (object store.Object, err error) {
+	for range 2 {
+		object, err = through(ctx, d, readLatency, func() (store.Object, error) { return d.Store.Get(ctx, key) })
+		if !errors.Is(err, errGone) {
+			break
+		}
+	}
+	return object, err
 }
 
 // Put writes an object.
 func (d door) Put(ctx context.Context, key string, data []byte, want store.Generation) (store.Generation, error) {
-	return through(ctx, d, writeLatency, func() (store.Generation, error) { return d.Store.Put(ctx, key, data, want) })
+	return through(ctx, d, writeLatency, func() (store.Generation, error) {
+		object, err := d.Store.Put(ctx, key, data, want)
+		if err == nil {
+			d.world.assign(key, object)
+		}
+		return object, err
+	})
 }
 
 // List lists objects.
@@ -279,6 +293,9 @@ func (d door) List(ctx context.Context, prefixes ...string) ([]store.Attrs, erro
 
 // Delete removes an object.
 func (d door) Delete(ctx context.Context, key string) error {
-	_, err := through(ctx, d, writeLatency, func() (struct{}, error) { return struct{}{}, d.Store.Delete(ctx, key) })
+	_, err := through(ctx, d, writeLatency, func() (struct{}, error) {
+		d.world.assign(key, store.Absent)
+		return struct{}{}, d.Store.Delete(ctx, key)
+	})
 	return err
 }
