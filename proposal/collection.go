@@ -13,8 +13,10 @@ const (
 	// plan allocates stays in use until it is shown.
 	smallGC = 400
 	largeGC = 100
-	// garbageRoom is how many bytes of garbage are worth no collection in between.
+	// garbageRoom is how many bytes of garbage are worth no collection in between, and jobRoom
+	// how many for each job that is planned: ten times as many jobs are then collected as often.
 	garbageRoom = 320 << 20
+	jobRoom     = 3200
 )
 
 // Collection has the garbage of a plan collected by what is in use: while that is little,
@@ -22,6 +24,7 @@ const (
 type Collection struct {
 	mu    sync.Mutex
 	ended bool
+	jobs  int // that are planned
 }
 
 // BeginCollection begins a Collection. It does nothing where a user has set a percentage.
@@ -33,6 +36,16 @@ func BeginCollection() *Collection {
 	}
 	c.adjust()
 	return c
+}
+
+// Expect reports how many jobs are planned, once they are known.
+func (c *Collection) Expect(jobs int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.jobs = jobs
+	if !c.ended {
+		debug.SetGCPercent(c.percent())
+	}
 }
 
 // End restores the usual pace.
@@ -52,9 +65,11 @@ func (c *Collection) adjust() {
 	if c.ended {
 		return
 	}
-	debug.SetGCPercent(percentFor(liveBytes()))
+	debug.SetGCPercent(c.percent())
 	runtime.AddCleanup(&collected{by: c}, (*Collection).adjust, c)
 }
+
+func (c *Collection) percent() int { return percentFor(liveBytes(), c.jobs) }
 
 // collected is garbage: the next collection finds it.
 type collected struct{ by *Collection }
@@ -69,7 +84,8 @@ func liveBytes() uint64 {
 	return live[0].Value.Uint64()
 }
 
-// percentFor is the percentage for so many bytes in use.
-func percentFor(live uint64) int {
-	return int(min(smallGC, max(largeGC, 100*garbageRoom/max(live, 1))))
+// percentFor is the percentage for so many bytes in use and so many jobs.
+func percentFor(live uint64, jobs int) int {
+	room := max(garbageRoom, uint64(jobs)*jobRoom)
+	return int(min(smallGC, max(largeGC, 100*room/max(live, 1))))
 }

@@ -42,6 +42,7 @@ the plan that --out saved.`,
 			if err != nil {
 				return err
 			}
+			garbage.Expect(len(l.Desired.Jobs))
 			p, err := proposal.Preview(ctx, l, c)
 			if err != nil {
 				return err
