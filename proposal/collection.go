@@ -14,7 +14,7 @@ const (
 	smallGC = 400
 	largeGC = 100
 	// garbageRoom is how many bytes of garbage are worth no collection in between, and jobRoom
-	// how many for each job that is planned: ten times as many jobs are then collected as often.
+	// how many for each job that is declared: ten times as many jobs are then collected as often.
 	garbageRoom = 320 << 20
 	jobRoom     = 3200
 )
@@ -24,7 +24,8 @@ const (
 type Collection struct {
 	mu    sync.Mutex
 	ended bool
-	jobs  int // that are planned
+	jobs  int // that are declared
+	set   int // the percentage, 0 before it is set
 }
 
 // BeginCollection begins a Collection. It does nothing where a user has set a percentage.
@@ -38,13 +39,21 @@ func BeginCollection() *Collection {
 	return c
 }
 
-// Expect reports how many jobs are planned, once they are known.
+// Expect takes in how many jobs are declared, as far as that is known.
 func (c *Collection) Expect(jobs int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.jobs = jobs
 	if !c.ended {
-		debug.SetGCPercent(c.percent())
+		c.setPercent()
+	}
+}
+
+// setPercent sets the percentage by what is in use.
+func (c *Collection) setPercent() {
+	if percent := percentFor(liveBytes(), c.jobs); percent != c.set {
+		debug.SetGCPercent(percent) // which stops the process
+		c.set = percent
 	}
 }
 
@@ -65,11 +74,9 @@ func (c *Collection) adjust() {
 	if c.ended {
 		return
 	}
-	debug.SetGCPercent(c.percent())
+	c.setPercent()
 	runtime.AddCleanup(&collected{by: c}, (*Collection).adjust, c)
 }
-
-func (c *Collection) percent() int { return percentFor(liveBytes(), c.jobs) }
 
 // collected is garbage: the next collection finds it.
 type collected struct{ by *Collection }

@@ -38,11 +38,11 @@ the plan that --out saved.`,
 				return err
 			}
 			flags.Input = flags.Input && !flags.JSON && !review.On
+			flags.Expanded = garbage.Expect
 			l, c, err := proposal.Read(ctx, a, args, &flags, out != "") // a saved plan needs a key that stays
 			if err != nil {
 				return err
 			}
-			garbage.Expect(len(l.Desired.Jobs))
 			p, err := proposal.Preview(ctx, l, c)
 			if err != nil {
 				return err
