@@ -16,7 +16,7 @@ const (
 	// garbageRoom is how many bytes of garbage are worth no collection in between, and jobRoom
 	// how many for each job that is declared: ten times as many jobs are then collected as often.
 	garbageRoom = 320 << 20
-	jobRoom     = 3200
+	jobRoom     = 4000
 )
 
 // Collection has the garbage of a plan collected by what is in use: while that is little,
