@@ -15,23 +15,23 @@ import (
 // The library for it compiles patterns for formats of older times in each process, before main
 // begins.
 const (
-	profileSampleType = 1
-	profileSample     = 2
-	profileLocation   = 4
-	profileFunction   = 5
-	profileString     = 6
+	profileSampleType int = 1
+	profileSample     int = 2
+	profileLocation   int = 4
+	profileFunction   int = 5
+	profileString     int = 6
 
-	valueTypeUnit = 2
+	valueTypeUnit int = 2
 
-	sampleLocation = 1
-	sampleValue    = 2
+	sampleLocation int = 1
+	sampleValue    int = 2
 
-	locationID   = 1
-	locationLine = 4
-	lineFunction = 1
+	locationID   int = 1
+	locationLine int = 4
+	lineFunction int = 1
 
-	functionID   = 1
-	functionName = 2
+	functionID   int = 1
+	functionName int = 2
 )
 
 // maxUnpacked bounds what a profile is when it is unpacked.
@@ -211,7 +211,7 @@ func (p *pprofMessage) text(at uint64) (string, error) {
 
 // field is one of a protobuf message: a number, or bytes.
 type field struct {
-	number protowire.Number
+	number int
 	value  uint64
 	bytes  []byte // nil: it is a number
 }
@@ -239,20 +239,22 @@ func eachField(message []byte, take func(field) error) error {
 			return errPprof
 		}
 		message = message[n:]
-		f := field{number: number}
-		switch kind {
-		case protowire.VarintType:
-			f.value, n = protowire.ConsumeVarint(message)
-		case protowire.BytesType:
-			f.bytes, n = protowire.ConsumeBytes(message)
-		default:
-			n = protowire.ConsumeFieldValue(number, kind, message)
-		}
+		f := field{number: int(number)}
+		n = protowire.ConsumeFieldValue(number, kind, message)
 		if n < 0 {
 			return errPprof
 		}
+		is := true
+		switch kind {
+		case protowire.VarintType:
+			f.value, _ = protowire.ConsumeVarint(message)
+		case protowire.BytesType:
+			f.bytes, _ = protowire.ConsumeBytes(message)
+		case protowire.Fixed32Type, protowire.Fixed64Type, protowire.StartGroupType, protowire.EndGroupType:
+			is = false
+		}
 		message = message[n:]
-		if kind == protowire.VarintType || kind == protowire.BytesType {
+		if is {
 			if err := take(f); err != nil {
 				return err
 			}

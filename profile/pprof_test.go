@@ -73,9 +73,9 @@ func TestPprofAsTheLibraryReadsIt(t *testing.T) {
 	for n := range plain.Len() {
 		_, _ = Read(Pprof, plain.Bytes()[:n])
 	}
-	odd := bytes.Replace(plain.Bytes(), []byte{sampleLocation<<3 | 2, 1, 2}, []byte{sampleLocation<<3 | 2, 1, 77}, 1)
+	odd := bytes.Replace(plain.Bytes(), []byte{byte(sampleLocation)<<3 | 2, 1, 2}, []byte{byte(sampleLocation)<<3 | 2, 1, 77}, 1)
 	if bytes.Equal(odd, plain.Bytes()) {
-		odd = bytes.Replace(plain.Bytes(), []byte{sampleLocation << 3, 2}, []byte{sampleLocation << 3, 77}, 1)
+		odd = bytes.Replace(plain.Bytes(), []byte{byte(sampleLocation) << 3, 2}, []byte{byte(sampleLocation) << 3, 77}, 1)
 	}
 	if _, err := Read(Pprof, odd); err == nil || !strings.Contains(err.Error(), "no location 77") {
 		t.Errorf("a location that is not there: got %v", err)
