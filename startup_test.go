@@ -24,6 +24,8 @@ func slowToStart() map[string]string {
 		"github.com/envoyproxy/go-control-plane":     "a client without xDS",
 		"google.golang.org/grpc/stats/opentelemetry": "a client without it",
 		"cloud.google.com/go/monitoring":             "controller/telemetry",
+		"gitlab.com/gitlab-org/api/client-go":        "forge/gitlab",
+		"github.com/google/pprof/profile":            "profile",
 	}
 }
 

@@ -43,6 +43,8 @@ type Options struct {
 	Isolated bool
 	// Canceled ends an evaluation whose result has no use any more; nil: never.
 	Canceled func() bool
+	// Expanded is called with the number of instances that all blocks have so far; nil: it is not.
+	Expanded func(instances int)
 }
 
 // InWorkspace are those of an evaluation in a workspace.
@@ -53,7 +55,7 @@ func (f Options) InWorkspace(workspace string) eval.Options {
 	}
 	return eval.Options{
 		Given: f.Given, Environ: environ, Local: f.Local, Emulated: stack.Emulated(), Workspace: workspace, Version: release.Version(),
-		Canceled: f.Canceled,
+		Canceled: f.Canceled, Expanded: f.Expanded,
 	}
 }
 

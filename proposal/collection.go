@@ -13,8 +13,10 @@ const (
 	// plan allocates stays in use until it is shown.
 	smallGC = 400
 	largeGC = 100
-	// garbageRoom is how many bytes of garbage are worth no collection in between.
+	// garbageRoom is how many bytes of garbage are worth no collection in between, and jobRoom
+	// how many for each job that is declared: ten times as many jobs are then collected as often.
 	garbageRoom = 320 << 20
+	jobRoom     = 4000
 )
 
 // Collection has the garbage of a plan collected by what is in use: while that is little,
@@ -22,6 +24,8 @@ const (
 type Collection struct {
 	mu    sync.Mutex
 	ended bool
+	jobs  int // that are declared
+	set   int // the percentage, 0 before it is set
 }
 
 // BeginCollection begins a Collection. It does nothing where a user has set a percentage.
@@ -33,6 +37,24 @@ func BeginCollection() *Collection {
 	}
 	c.adjust()
 	return c
+}
+
+// Expect takes in how many jobs are declared, as far as that is known.
+func (c *Collection) Expect(jobs int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.jobs = jobs
+	if !c.ended {
+		c.setPercent()
+	}
+}
+
+// setPercent sets the percentage by what is in use.
+func (c *Collection) setPercent() {
+	if percent := percentFor(liveBytes(), c.jobs); percent != c.set {
+		debug.SetGCPercent(percent) // which stops the process
+		c.set = percent
+	}
 }
 
 // End restores the usual pace.
@@ -52,7 +74,7 @@ func (c *Collection) adjust() {
 	if c.ended {
 		return
 	}
-	debug.SetGCPercent(percentFor(liveBytes()))
+	c.setPercent()
 	runtime.AddCleanup(&collected{by: c}, (*Collection).adjust, c)
 }
 
@@ -69,7 +91,8 @@ func liveBytes() uint64 {
 	return live[0].Value.Uint64()
 }
 
-// percentFor is the percentage for so many bytes in use.
-func percentFor(live uint64) int {
-	return int(min(smallGC, max(largeGC, 100*garbageRoom/max(live, 1))))
+// percentFor is the percentage for so many bytes in use and so many jobs.
+func percentFor(live uint64, jobs int) int {
+	room := max(garbageRoom, uint64(jobs)*jobRoom)
+	return int(min(smallGC, max(largeGC, 100*room/max(live, 1))))
 }

@@ -32,8 +32,12 @@ func TestCollection(t *testing.T) {
 		t.Errorf("the user's 50 %% are %d during and %d after a plan", during, after)
 	}
 	for live, want := range map[uint64]int{0: smallGC, garbageRoom / 10: smallGC, garbageRoom: 100, 10 * garbageRoom: largeGC} {
-		if got := percentFor(live); got != want {
+		if got := percentFor(live, 0); got != want {
 			t.Errorf("%d bytes in use: got %d %%, want %d", live, got, want)
+		}
+		const jobs = 2 * garbageRoom / jobRoom
+		if got := percentFor(2*live, jobs); got != want {
+			t.Errorf("twice %d bytes in use by %d jobs: got %d %%, want %d", live, jobs, got, want)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/fray-ml/fray/agent/task"
 	"github.com/fray-ml/fray/cmd/fray/stateverbs"
 	"github.com/fray-ml/fray/commandline"
 	"github.com/fray-ml/fray/release"
@@ -25,7 +26,57 @@ First steps:
 
 ADDR is an address such as job.train, job.shard[3] or job_group.rl.job.rollout.`
 
+// verb is a command of fray, with the group that the help lists it in.
+type verb struct {
+	name    string
+	group   string
+	command func(*terminal.Terminal) *cobra.Command
+}
+
+// allVerbs are all commands, in the order in which their groups list them.
+func allVerbs() []verb {
+	return []verb{
+		{"init", "main", initCommand}, {"validate", "main", validateCommand}, {"test", "main", testCommand}, {"get", "main", getCommand},
+		{"plan", "main", planCommand}, {"apply", "main", applyCommand}, {"watch", "main", watchCommand}, {"destroy", "main", destroyCommand},
+
+		{"status", "inspect", statusCommand}, {"logs", "inspect", logsCommand}, {"exec", "inspect", execCommand}, {"profile", "inspect", profileCommand},
+		{"output", "inspect", outputCommand}, {"console", "inspect", consoleCommand}, {"show", "inspect", showCommand}, {"graph", "inspect", graphCommand},
+		{"state", "inspect", stateverbs.Command}, {"rehearse", "inspect", rehearseCommand},
+
+		{"ci", "other", ciCommand}, {"emulate", "other", emulateCommand}, {"workspace", "other", workspaceCommand}, {"stop", "other", stopCommand},
+		{"pause", "other", pauseCommand}, {"resume", "other", resumeCommand}, {"events", "other", eventsCommand}, {"cost", "other", costCommand},
+		{"notify", "other", notifyCommand}, {"run", "other", runCommand}, {"actor", "other", actorCommand}, {"rl", "other", rlCommand},
+		{"fmt", "other", fmtCommand}, {"policy", "other", policyCommand}, {"module", "other", moduleCommand}, {"import", "other", stateverbs.ImportCommand},
+		{"schema", "other", schemaCommand}, {"lsp", "other", lspCommand}, {"bug-report", "other", bugReportCommand}, {"version", "other", versionCommand},
+
+		{"agent", "", agentCommand}, {"task-shim", "", shimCommand}, {task.ProfilerCommand, "", profilerCommand},
+	}
+}
+
+// newRoot is fray with all its commands.
 func newRoot(a *terminal.Terminal) *cobra.Command {
+	root := rootOf(a, allVerbs())
+	root.InitDefaultCompletionCmd()
+	finish(root)
+	return root
+}
+
+// rootFor is fray with the command alone that a command line begins with, and with all commands
+// where it begins otherwise. Each process of an agent and a task would make the flags of forty others.
+func rootFor(a *terminal.Terminal, args []string) *cobra.Command {
+	for _, v := range allVerbs() {
+		if len(args) > 0 && args[0] == v.name {
+			root := rootOf(a, []verb{v})
+			root.CompletionOptions.DisableDefaultCmd = true
+			finish(root)
+			return root
+		}
+	}
+	return newRoot(a)
+}
+
+// rootOf is fray with some commands.
+func rootOf(a *terminal.Terminal, verbs []verb) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "fray",
 		Short:         "Declare, plan, apply and keep machine-learning workloads",
@@ -42,20 +93,18 @@ func newRoot(a *terminal.Terminal) *cobra.Command {
 		&cobra.Group{ID: "inspect", Title: "Inspecting:"},
 		&cobra.Group{ID: "other", Title: "Other commands:"},
 	)
-	add := func(group string, cmds ...*cobra.Command) {
-		for _, c := range cmds {
-			c.GroupID = group
-			root.AddCommand(c)
-		}
+	for _, v := range verbs {
+		c := v.command(a)
+		c.GroupID = v.group
+		root.AddCommand(c)
 	}
-	add("main", initCommand(a), validateCommand(a), testCommand(a), getCommand(a), planCommand(a), applyCommand(a), watchCommand(a), destroyCommand(a))
-	add("inspect", statusCommand(a), logsCommand(a), execCommand(a), profileCommand(a), outputCommand(a), consoleCommand(a), showCommand(a), graphCommand(a), stateverbs.Command(a), rehearseCommand(a))
-	add("other", ciCommand(a), emulateCommand(a), workspaceCommand(a), stopCommand(a), pauseCommand(a), resumeCommand(a), eventsCommand(a), costCommand(a), notifyCommand(a), runCommand(a), actorCommand(a), rlCommand(a), fmtCommand(a), policyCommand(a), moduleCommand(a), stateverbs.ImportCommand(a), schemaCommand(a), lspCommand(a), bugReportCommand(a), versionCommand(a))
-	root.AddCommand(agentCommand(a), shimCommand(a), profilerCommand(a))
 	root.SetHelpCommandGroupID("other")
 	root.SetCompletionCommandGroupID("other")
-	root.InitDefaultCompletionCmd()
+	return root
+}
+
+// finish has commands reject what they do not take, and the shell complete what they do.
+func finish(root *cobra.Command) {
 	commandline.Strict(root)
 	registerCompletions(root)
-	return root
 }

@@ -19,7 +19,7 @@ func main() {
 // run executes one command line and returns its exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	a := terminal.New(stdin, stdout, stderr)
-	root := newRoot(a)
+	root := rootFor(a, args)
 	args = commandline.LongFlags(root, args)
 	if err := commandline.CheckVerb(root, args); err != nil {
 		return a.ExitCode(err)

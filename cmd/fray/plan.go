@@ -38,6 +38,7 @@ the plan that --out saved.`,
 				return err
 			}
 			flags.Input = flags.Input && !flags.JSON && !review.On
+			flags.Expanded = garbage.Expect
 			l, c, err := proposal.Read(ctx, a, args, &flags, out != "") // a saved plan needs a key that stays
 			if err != nil {
 				return err

@@ -7,9 +7,8 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
-
-	gitlab "gitlab.com/gitlab-org/api/client-go/v2"
 
 	"github.com/fray-ml/fray/forge"
 	"github.com/fray-ml/fray/forge/retry"
@@ -33,8 +32,8 @@ const patience = 30 * time.Second
 
 // Client calls the API of one project.
 type Client struct {
-	api     *gitlab.Client
-	project string
+	api     *api
+	project string // the path of its calls
 	author  string
 }
 
@@ -58,12 +57,15 @@ func New(c Config) (*Client, error) {
 	if transport == nil {
 		transport = http.DefaultTransport
 	}
-	api, err := gitlab.NewClient(c.Token, gitlab.WithBaseURL(base), gitlab.WithUserAgent("fray/"+c.Version), gitlab.WithoutRetries(), gitlab.WithCustomLimiter(unlimited{}),
-		gitlab.WithHTTPClient(&http.Client{Transport: transport, Timeout: patience, CheckRedirect: homeOnly(home)}))
-	if err != nil {
-		return nil, fmt.Errorf("set up the client of GitLab: %w", err)
+	path := strings.TrimSuffix(home.String(), "/") + "/"
+	if !strings.HasSuffix(path, versionPath) {
+		path += versionPath
 	}
-	return &Client{api: api, project: c.Project, author: c.Author}, nil
+	client := &http.Client{Transport: transport, Timeout: patience, CheckRedirect: homeOnly(home)}
+	return &Client{
+		api:     &api{base: path, token: c.Token, agent: "fray/" + c.Version, http: client},
+		project: "projects/" + escaped(c.Project) + "/", author: c.Author,
+	}, nil
 }
 
 // homeOnly follows redirects only to the API's own host: headers with the token would go along.
@@ -76,72 +78,75 @@ func homeOnly(home *url.URL) func(*http.Request, []*http.Request) error {
 	}
 }
 
-// unlimited leaves limits to the answers of the server.
-type unlimited struct{}
-
-var _ gitlab.RateLimiter = unlimited{}
-
-func (unlimited) Wait(ctx context.Context) error { return ctx.Err() }
-
 // Author is the login with which this client writes.
 func (c *Client) Author(ctx context.Context) (string, error) {
 	if c.author != "" {
 		return c.author, nil
 	}
-	var user *gitlab.User
-	err := c.read(ctx, "ask who the token belongs to", func(ctx context.Context) (err error) {
-		user, _, err = c.api.Users.CurrentUser(gitlab.WithContext(ctx))
-		return err
-	})
-	if err != nil {
-		return "", err
-	}
-	return user.Username, nil
+	var owner user
+	err := c.repeat(ctx, "ask who the token belongs to", call{method: http.MethodGet, path: "user"}, &owner)
+	return owner.Username, err
 }
 
 // SetStatus sets a status of a commit, in place of that with the same context.
 func (c *Client) SetStatus(ctx context.Context, commit string, s forge.Status) error {
 	const most = 255 // characters of a description
-	o := &gitlab.SetCommitStatusOptions{State: stateOf(s.State), Name: &s.Context, Description: new(forge.OneLine(s.Description, most))}
-	if s.URL != "" {
-		o.TargetURL = &s.URL
-	}
-	err := c.read(ctx, "set status of commit "+commit, func(ctx context.Context) error { // which may be repeated
-		_, _, err := c.api.Commits.SetCommitStatus(c.project, commit, o, gitlab.WithContext(ctx))
-		return err
-	})
-	return err
+	set := struct {
+		State       string `json:"state"`
+		Name        string `json:"name"`
+		Description string `json:"description"`
+		TargetURL   string `json:"target_url,omitempty"`
+	}{stateOf(s.State), s.Context, forge.OneLine(s.Description, most), s.URL}
+	// It may be repeated.
+	return c.repeat(ctx, "set status of commit "+commit, call{method: http.MethodPost, path: c.project + "statuses/" + escaped(commit), body: set}, nil)
 }
 
-func stateOf(s forge.State) gitlab.BuildStateValue {
+func stateOf(s forge.State) string {
 	switch s {
 	case forge.StatePending:
-		return gitlab.Running
+		return "running"
 	case forge.StateSuccess:
-		return gitlab.Success
+		return "success"
 	case forge.StateFailure, forge.StateError:
 	}
-	return gitlab.Failed
+	return "failed"
 }
 
-// read makes a call that may be repeated, until it succeeds.
-func (c *Client) read(ctx context.Context, doing string, call func(ctx context.Context) error) error {
-	return retry.Do(ctx, func(ctx context.Context) error { return asError(doing, call(ctx)) })
+// user is an account.
+type user struct {
+	Username string `json:"username"`
+}
+
+// once makes a call that is not repeated where its outcome is not known.
+func (c *Client) once(ctx context.Context, doing string, one call, out any) error {
+	_, err := c.api.do(ctx, one, out)
+	return asError(doing, err)
+}
+
+// repeat makes a call that may be repeated, until it succeeds.
+func (c *Client) repeat(ctx context.Context, doing string, one call, out any) error {
+	return retry.Do(ctx, func(ctx context.Context) error { return c.once(ctx, doing, one, out) })
 }
 
 // pageSize is the largest page that GitLab gives.
 const pageSize = 100
 
 // all reads every page of a list.
-func all[T any](ctx context.Context, c *Client, doing string, page func(context.Context, gitlab.ListOptions) ([]T, *gitlab.Response, error)) ([]T, error) {
+func all[T any](ctx context.Context, c *Client, doing, path string, query url.Values) ([]T, error) {
 	var items []T
-	for next := int64(1); next != 0; {
-		err := c.read(ctx, doing, func(ctx context.Context) error {
-			found, answer, err := page(ctx, gitlab.ListOptions{Page: next, PerPage: pageSize})
+	if query == nil {
+		query = url.Values{}
+	}
+	query.Set("per_page", strconv.Itoa(pageSize))
+	for next := 1; next != 0; {
+		query.Set("page", strconv.Itoa(next))
+		err := retry.Do(ctx, func(ctx context.Context) error {
+			var found []T
+			following, err := c.api.do(ctx, call{method: http.MethodGet, path: path, query: query}, &found)
 			if err == nil {
-				items, next = append(items, found...), answer.NextPage
+				items, next = append(items, found...), following
 			}
-			return err
+			return asError(doing, err)
 		})
 		if err != nil {
 			return nil, err
@@ -153,30 +158,28 @@ func all[T any](ctx context.Context, c *Client, doing string, page func(context.
 // maxMessage bounds what is shown of a forge's message.
 const maxMessage = 300
 
-// asError is an error of the library as one of a forge.
+// asError is an error of a call as one of a forge.
 func asError(doing string, err error) error {
 	if err == nil {
 		return nil
 	}
 	doing = "GitLab: " + doing
-	var answered *gitlab.ErrorResponse
-	var failed *url.Error
+	var answered *failed
+	var unsent *url.Error
 	switch {
 	case errors.As(err, &answered):
-		e := &forge.Error{Doing: doing, Cause: forge.CauseOf(answered.StatusCode), Status: answered.StatusCode, Message: forge.OneLine(answered.Message, maxMessage)}
-		if e.Message == "" {
+		e := &forge.Error{Doing: doing, Cause: forge.CauseOf(answered.status), Status: answered.status, Message: forge.OneLine(answered.message, maxMessage)}
+		if e.Status == http.StatusNotFound {
+			e.Message = "not found"
+		} else if e.Message == "" {
 			e.Message = http.StatusText(e.Status)
 		}
-		if answered.Response != nil {
-			if seconds, err := strconv.Atoi(answered.Response.Header.Get("Retry-After")); err == nil {
-				e.After = time.Duration(max(0, seconds)) * time.Second
-			}
+		if seconds, err := strconv.Atoi(answered.retryAfter); err == nil {
+			e.After = time.Duration(max(0, seconds)) * time.Second
 		}
 		return e
-	case errors.Is(err, gitlab.ErrNotFound):
-		return &forge.Error{Doing: doing, Cause: forge.NotFound, Status: http.StatusNotFound, Message: "not found"}
-	case errors.As(err, &failed):
-		return &forge.Error{Doing: doing, Cause: forge.Unavailable, Message: forge.OneLine(failed.Err.Error(), maxMessage)}
+	case errors.As(err, &unsent):
+		return &forge.Error{Doing: doing, Cause: forge.Unavailable, Message: forge.OneLine(unsent.Err.Error(), maxMessage)}
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("%s: %w", doing, err)
 	}

@@ -4,52 +4,68 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-
-	gitlab "gitlab.com/gitlab-org/api/client-go/v2"
+	"net/http"
+	"net/url"
+	"strconv"
 
 	"github.com/fray-ml/fray/forge"
 )
 
-// Pull is a merge request, by its number within the project.
-func (c *Client) Pull(ctx context.Context, number int) (forge.Pull, error) {
-	var found *gitlab.MergeRequest
-	err := c.read(ctx, fmt.Sprintf("read merge request %d", number), func(ctx context.Context) (err error) {
-		found, _, err = c.api.MergeRequests.GetMergeRequest(c.project, int64(number), nil, gitlab.WithContext(ctx))
-		return err
-	})
-	if err != nil {
-		return forge.Pull{}, err
-	}
-	return pullOf(&found.BasicMergeRequest), nil
+// mergeRequest is one as GitLab has it.
+type mergeRequest struct {
+	IID             int    `json:"iid"`
+	SHA             string `json:"sha"`
+	State           string `json:"state"`
+	SourceProjectID int64  `json:"source_project_id"`
+	TargetProjectID int64  `json:"target_project_id"`
+	MergeCommitSHA  string `json:"merge_commit_sha"`
+	SquashCommitSHA string `json:"squash_commit_sha"`
 }
 
-func pullOf(m *gitlab.BasicMergeRequest) forge.Pull {
-	out := forge.Pull{Number: int(m.IID), Head: m.SHA, Merged: m.State == "merged", Fork: m.SourceProjectID != m.TargetProjectID}
+func (m mergeRequest) forge() forge.Pull {
+	out := forge.Pull{Number: m.IID, Head: m.SHA, Merged: m.State == "merged", Fork: m.SourceProjectID != m.TargetProjectID}
 	if out.Merged {
 		out.Merge = cmp.Or(m.MergeCommitSHA, m.SquashCommitSHA, m.SHA)
 	}
 	return out
 }
 
+// mergeRequestPath is the path of calls about a merge request.
+func (c *Client) mergeRequestPath(number int) string {
+	return c.project + "merge_requests/" + strconv.Itoa(number)
+}
+
+// Pull is a merge request, by its number within the project.
+func (c *Client) Pull(ctx context.Context, number int) (forge.Pull, error) {
+	var found mergeRequest
+	if err := c.repeat(ctx, fmt.Sprintf("read merge request %d", number), call{method: http.MethodGet, path: c.mergeRequestPath(number)}, &found); err != nil {
+		return forge.Pull{}, err
+	}
+	return found.forge(), nil
+}
+
 // PullsOf are the merge requests that have a commit, or that it merged.
 func (c *Client) PullsOf(ctx context.Context, commit string) ([]forge.Pull, error) {
-	var found []*gitlab.BasicMergeRequest
-	err := c.read(ctx, "find the merge requests of commit "+commit, func(ctx context.Context) (err error) {
-		found, _, err = c.api.Commits.ListMergeRequestsByCommit(c.project, commit, gitlab.WithContext(ctx))
-		return err
-	})
+	var found []mergeRequest
+	err := c.repeat(ctx, "find the merge requests of commit "+commit,
+		call{method: http.MethodGet, path: c.project + "repository/commits/" + escaped(commit) + "/merge_requests"}, &found)
 	var out []forge.Pull
 	for _, m := range found {
-		out = append(out, pullOf(m))
+		out = append(out, m.forge())
 	}
 	return out, err
 }
 
+// changedFile is a file that a merge request changes.
+type changedFile struct {
+	NewPath     string `json:"new_path"`
+	Diff        string `json:"diff"`
+	DeletedFile bool   `json:"deleted_file"`
+}
+
 // Files are the files that a merge request changes, without those that it removes.
 func (c *Client) Files(ctx context.Context, number int) ([]forge.File, error) {
-	found, err := all(ctx, c, fmt.Sprintf("list the files of merge request %d", number), func(ctx context.Context, o gitlab.ListOptions) ([]*gitlab.MergeRequestDiff, *gitlab.Response, error) {
-		return c.api.MergeRequests.ListMergeRequestDiffs(c.project, int64(number), &gitlab.ListMergeRequestDiffsOptions{ListOptions: o}, gitlab.WithContext(ctx))
-	})
+	found, err := all[changedFile](ctx, c, fmt.Sprintf("list the files of merge request %d", number), c.mergeRequestPath(number)+"/diffs", nil)
 	var out []forge.File
 	for _, f := range found {
 		if !f.DeletedFile {
@@ -62,12 +78,13 @@ func (c *Client) Files(ctx context.Context, number int) ([]forge.File, error) {
 // Approvals are the approvals that hold. GitLab does not record of which commit, and a
 // project may keep them when commits are added.
 func (c *Client) Approvals(ctx context.Context, number int) ([]forge.Approval, error) {
-	var found *gitlab.MergeRequestApprovals
-	err := c.read(ctx, fmt.Sprintf("read the approvals of merge request %d", number), func(ctx context.Context) (err error) {
-		found, _, err = c.api.MergeRequestApprovals.GetConfiguration(c.project, int64(number), gitlab.WithContext(ctx))
-		return err
-	})
-	if err != nil {
+	var found struct {
+		ApprovedBy []struct {
+			User *user `json:"user"`
+		} `json:"approved_by"`
+	}
+	doing := fmt.Sprintf("read the approvals of merge request %d", number)
+	if err := c.repeat(ctx, doing, call{method: http.MethodGet, path: c.mergeRequestPath(number) + "/approvals"}, &found); err != nil {
 		return nil, err
 	}
 	var out []forge.Approval
@@ -79,12 +96,23 @@ func (c *Client) Approvals(ctx context.Context, number int) ([]forge.Approval, e
 	return out, nil
 }
 
+// note is one of a merge request.
+type note struct {
+	ID     int64  `json:"id"`
+	Body   string `json:"body"`
+	System bool   `json:"system"`
+	Author user   `json:"author"`
+}
+
+// noteText is what is set of a note.
+type noteText struct {
+	Body string `json:"body"`
+}
+
 // Comments are the notes of a merge request, the oldest first, without those that GitLab itself writes.
 func (c *Client) Comments(ctx context.Context, number int) ([]forge.Comment, error) {
-	found, err := all(ctx, c, fmt.Sprintf("list the notes of merge request %d", number), func(ctx context.Context, o gitlab.ListOptions) ([]*gitlab.Note, *gitlab.Response, error) {
-		by := &gitlab.ListMergeRequestNotesOptions{ListOptions: o, OrderBy: new("created_at"), Sort: new("asc")}
-		return c.api.Notes.ListMergeRequestNotes(c.project, int64(number), by, gitlab.WithContext(ctx))
-	})
+	found, err := all[note](ctx, c, fmt.Sprintf("list the notes of merge request %d", number), c.mergeRequestPath(number)+"/notes",
+		url.Values{"order_by": {"created_at"}, "sort": {"asc"}})
 	var out []forge.Comment
 	for _, n := range found {
 		if !n.System {
@@ -96,24 +124,25 @@ func (c *Client) Comments(ctx context.Context, number int) ([]forge.Comment, err
 
 // CreateComment adds a note to a merge request. It is not repeated where its outcome is not known.
 func (c *Client) CreateComment(ctx context.Context, number int, body string) error {
-	_, _, err := c.api.Notes.CreateMergeRequestNote(c.project, int64(number), &gitlab.CreateMergeRequestNoteOptions{Body: &body}, gitlab.WithContext(ctx))
-	return asError(fmt.Sprintf("comment on merge request %d", number), err)
+	return c.once(ctx, fmt.Sprintf("comment on merge request %d", number),
+		call{method: http.MethodPost, path: c.mergeRequestPath(number) + "/notes", body: noteText{body}}, nil)
 }
 
 // EditComment replaces the body of a note. It is not repeated: what is written may be out of date by then.
 func (c *Client) EditComment(ctx context.Context, number int, id int64, body string) error {
-	_, _, err := c.api.Notes.UpdateMergeRequestNote(c.project, int64(number), id, &gitlab.UpdateMergeRequestNoteOptions{Body: &body}, gitlab.WithContext(ctx))
-	return asError(fmt.Sprintf("edit note %d of merge request %d", id, number), err)
+	return c.once(ctx, fmt.Sprintf("edit note %d of merge request %d", id, number),
+		call{method: http.MethodPut, path: c.notePath(number, id), body: noteText{body}}, nil)
 }
 
 // DeleteComment removes a note; one that is gone is no error.
 func (c *Client) DeleteComment(ctx context.Context, number int, id int64) error {
-	err := c.read(ctx, fmt.Sprintf("delete note %d of merge request %d", id, number), func(ctx context.Context) error {
-		_, err := c.api.Notes.DeleteMergeRequestNote(c.project, int64(number), id, gitlab.WithContext(ctx))
-		return err
-	})
+	err := c.repeat(ctx, fmt.Sprintf("delete note %d of merge request %d", id, number), call{method: http.MethodDelete, path: c.notePath(number, id)}, nil)
 	if forge.IsCause(err, forge.NotFound) {
 		return nil
 	}
 	return err
+}
+
+func (c *Client) notePath(number int, id int64) string {
+	return c.mergeRequestPath(number) + "/notes/" + strconv.FormatInt(id, 10)
 }

@@ -26,7 +26,13 @@ func (e *Decoder) texts(s eval.RepetitionData, x *configs.Expression) []schema.T
 
 // textsOf decodes the list of Texts that an attribute came to.
 func textsOf(e *Decoder, x *configs.Expression, out configs.Result) []schema.Text {
-	if !out.OK || !e.Keepable(x, out) {
+	if !out.OK {
+		return nil
+	}
+	if words, ok := plainTexts(out.Value); ok {
+		return words
+	}
+	if !e.Keepable(x, out) {
 		return nil
 	}
 	list, marks := out.Value.Unmark()
@@ -61,6 +67,27 @@ func textsOf(e *Decoder, x *configs.Expression, out configs.Result) []schema.Tex
 		words = append(words, word)
 	}
 	return words
+}
+
+// plainTexts are the words of a list of strings that are known and have no marks, as most are. It
+// reports false for any other value.
+func plainTexts(list cty.Value) ([]schema.Text, bool) {
+	if ty := list.Type(); list.IsMarked() || list.IsNull() || !list.IsKnown() || !ty.IsTupleType() && !ty.IsListType() {
+		return nil, false
+	}
+	words := make([]schema.Text, 0, list.LengthInt())
+	for it := list.ElementIterator(); it.Next(); {
+		_, item := it.Element()
+		if item.Type() != cty.String || item.IsMarked() || item.IsNull() || !item.IsKnown() {
+			return nil, false
+		}
+		text := item.AsString()
+		if strings.ContainsRune(text, 0) {
+			return nil, false
+		}
+		words = append(words, schema.Plain(text))
+	}
+	return words, true
 }
 
 // TextMap decodes a map of Texts.

@@ -20,6 +20,8 @@ const MaxInstances = 1_000_000
 const (
 	maxTotal     = 2
 	moduleWeight = 100
+	// manyInstances are worth to be reported before they are decoded.
+	manyInstances = 1000
 )
 
 // expand gives a declaration its instances, in key order.
@@ -60,6 +62,9 @@ func (r repetition) room(n int) bool {
 		n *= moduleWeight
 	}
 	if e.total += n; e.total <= maxTotal*e.maxInstances {
+		if n >= manyInstances && e.Options.Expanded != nil {
+			e.Options.Expanded(e.total)
+		}
 		return true
 	}
 	e.full = true

@@ -26,6 +26,8 @@ type Options struct {
 	Partial   bool        // variables without a value are unknown rather than an error
 	Canceled  func() bool // nil: never; polled about once for each block; once true, the evaluation ends soon, with an error
 
+	Expanded func(instances int) // nil: not called; how many instances all blocks have so far, for a block of many
+
 	Moment funcs.Moment // of the plan, and of its apply once that is begun
 
 	Assigned  map[string]Assigned // values of variables over all others, by name

@@ -19,7 +19,7 @@ func mapFunctions() []libraryFunction {
 			example: `lookup({ a = "ay", b = "bee" }, "c", "what?")`,
 		},
 		{
-			name: "merge", text: "Maps as one, in which later ones win.", returns: "any", fn: stdlib.MergeFunc,
+			name: "merge", text: "Maps as one, in which later ones win.", returns: "any", fn: mergeFunc(),
 			params: []string{"maps: maps or objects; null is taken for an empty one"}, example: `merge({ a = "b", c = "d" }, { c = "z" })`,
 		},
 		{

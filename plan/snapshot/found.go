@@ -28,7 +28,9 @@ func DropJob(d *Draft, addr schema.Address) {
 }
 
 // ExpectAll prepares for stages that look for the records of all desired jobs.
-func ExpectAll(d *Draft) { d.found.all = make([]*state.Job, len(d.Desired.Jobs)) }
+func ExpectAll(d *Draft) {
+	d.found.all, d.found.fresh = make([]*state.Job, len(d.Desired.Jobs)), len(d.Next.Jobs) == 0
+}
 
 // foundJobs are records that JobAt has found. A stage asks many times for one job, and then for
 // the next one in the order of the desired jobs: each look into a map of a million addresses
@@ -38,12 +40,14 @@ type foundJobs struct {
 	last *state.Job   // of addr; nil: to be looked for
 	all  []*state.Job // of the desired jobs, as far as they were found; empty: not kept
 	at   int          // the last index in all
+	// fresh: none was recorded when all was made, so that it has each that is recorded now.
+	fresh bool
 }
 
 // find finds the record of a job among some, nil if there is none.
 func (f *foundJobs) find(desired []schema.Job, addr schema.Address, recorded map[schema.Address]*state.Job) {
 	i, near := f.near(desired, addr)
-	if near && f.all[i] != nil {
+	if near && (f.fresh || f.all[i] != nil) {
 		f.addr, f.last = addr, f.all[i]
 		return
 	}
