@@ -83,6 +83,15 @@ func mutated(t *rapid.T, was *state.Document) *state.Document {
 		change(t, v.FieldByIndex(member))
 	}
 	// As a document must be.
+	declared := map[schema.Address]bool{}
+	for i := range next.Desired.Jobs {
+		addr := next.Desired.Jobs[i].Addr
+		if declared[addr] {
+			next.Desired.Jobs = was.Desired.Jobs
+			break
+		}
+		declared[addr] = true
+	}
 	for addr, r := range next.Resources {
 		if r.Namespace == nil || r.Reservation != nil || r.Group != nil || r.Notification != nil || addr.IsZero() {
 			next.Resources = was.Resources
