@@ -15,7 +15,8 @@ import (
 
 // Times and sizes of looks into the mailbox while hosts report by streams.
 const (
-	// mailPatience is how long an observation waits for a look that is under way.
+	// mailPatience is how long an observation waits for a look that it begins, and after which time the
+	// next one sees what has come of that.
 	mailPatience = 100 * time.Millisecond
 	// restShare is how many times as long as a list took passes at least until the next
 	// one, at most longestRest: a list of many hosts takes seconds.
@@ -72,13 +73,18 @@ type mailPart struct {
 // assignments when they are not known yet.
 func (o *Observer) mailbox(ctx context.Context, obs *plan.Observed) error {
 	o.takeLive()
+	patience := patience{stop: func() bool { return true }}
+	mayWait := o.Live == nil || o.Patience == 0
 	if o.look.running == nil && o.listDue(obs) {
 		o.look.running = beginLook(ctx, o.Store, o.now())
 		o.look.running.came = len(o.live.hosts)
+		if !mayWait {
+			patience, mayWait = newPatience(mailPatience), true
+		}
 	}
-	patience := patience{stop: func() bool { return true }}
-	if o.Live != nil && o.Patience > 0 {
-		patience = newPatience(mailPatience)
+	if !mayWait { // for a look that goes on: it is looked at again soon
+		patience.over = make(chan struct{})
+		close(patience.over)
 	}
 	defer patience.stop()
 	if l := o.look.running; l != nil {
@@ -121,6 +127,11 @@ func beginLook(ctx context.Context, s store.Store, now time.Time) *mailLook {
 
 // await returns the next part, if it comes before what ends the wait; nil: nothing does.
 func (l *mailLook) await(ctx context.Context, over <-chan struct{}) (part mailPart, came bool, err error) {
+	select {
+	case part = <-l.next: // also where the wait is over
+		return part, true, part.err
+	default:
+	}
 	select {
 	case part = <-l.next:
 		return part, true, part.err

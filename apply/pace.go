@@ -26,10 +26,12 @@ func (s *Stepper) pace(p *plan.Plan) time.Duration {
 	// in that time show nothing new, and a bucket charges for each.
 	interval := s.cfg.Store.WriteInterval()
 	next := max(quietPace, interval)
-	if len(p.Actions) > 0 || len(p.Pending) > 0 || len(s.exec.inFlight) > 0 {
+	look := s.observer.look.running
+	hostsCome := look != nil && look.held // by streams; that of one wakes the loop
+	if !hostsCome && (len(p.Actions) > 0 || len(p.Pending) > 0 || len(s.exec.inFlight) > 0) {
 		next = max(s.busyPace(), interval/4)
 	}
-	if l := s.observer.look.running; l != nil && !l.held {
+	if look != nil && !look.held {
 		next = min(next, mailPatience)
 	}
 	if s.saver.dirty(s.doc) && s.saver.running == nil {

@@ -35,7 +35,7 @@ const (
 	// many hosts come at a time: hungPatience at first, and twice as long after each stream in
 	// which nothing is answered.
 	longestPatience = 40 * time.Second
-	watchInterval   = time.Second
+	watchInterval   = 2 * time.Second
 	// Pauses before a connection is tried again.
 	firstPause = 500 * time.Millisecond
 	lastPause  = 8 * time.Second
