@@ -2,6 +2,9 @@ package scale
 
 import (
 	"context"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/fray-ml/fray/schema"
@@ -21,10 +24,9 @@ func (p *provider) Inventory(context.Context, string) (schema.Inventory, error) 
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.listed == nil {
-		p.listed = make([]schema.SliceStatus, 0, len(p.slices))
-		for _, s := range p.slices {
-			p.listed = append(p.listed, s)
-		}
+		p.listed = slices.SortedFunc(maps.Values(p.slices), func(a, b schema.SliceStatus) int { // as clouds do
+			return strings.Compare(a.Spec.Name, b.Spec.Name)
+		})
 	}
 	return schema.Inventory{Slices: p.listed}, nil
 }
