@@ -25,7 +25,6 @@ func slowToStart() map[string]string {
 		"google.golang.org/grpc/stats/opentelemetry": "a client without it",
 		"cloud.google.com/go/monitoring":             "controller/telemetry",
 		"gitlab.com/gitlab-org/api/client-go":        "forge/gitlab",
-		"github.com/google/pprof/profile":            "profile",
 	}
 }
 

@@ -1,10 +1,14 @@
 package profile
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+
+	"github.com/google/pprof/profile"
 )
 
 // Stack is a chain of calls, the outermost first, with its share of the profile.
@@ -90,6 +94,37 @@ func readSpeedscope(data []byte) (Graph, error) {
 			}
 			out.Stacks = append(out.Stacks, s)
 		}
+	}
+	return out, nil
+}
+
+// readPprof takes the last type of samples, as pprof does: of a heap the bytes in use, of
+// the processor its time.
+func readPprof(data []byte) (Graph, error) {
+	in, err := profile.Parse(bytes.NewReader(data))
+	if err != nil {
+		return Graph{}, fmt.Errorf("read a pprof profile: %w", err)
+	}
+	if len(in.SampleType) == 0 {
+		return Graph{}, errors.New("read a pprof profile: it has no type of samples")
+	}
+	value := len(in.SampleType) - 1
+	out := Graph{Unit: in.SampleType[value].Unit}
+	scale := 1.0
+	if out.Unit == "nanoseconds" {
+		out.Unit, scale = "seconds", 1e-9
+	}
+	for _, sample := range in.Sample {
+		s := Stack{Weight: float64(sample.Value[value]) * scale}
+		for at := len(sample.Location) - 1; at >= 0 && len(s.Frames) < maxDepth; at-- {
+			lines := sample.Location[at].Line
+			for _, line := range slices.Backward(lines) { // of inlined calls the caller is last
+				if f := line.Function; f != nil {
+					s.Frames = append(s.Frames, f.Name)
+				}
+			}
+		}
+		out.Stacks = append(out.Stacks, s)
 	}
 	return out, nil
 }
