@@ -37,6 +37,14 @@ func leaveAssignment(w *world, attempt int, on func(*state.Run) bool, above int6
 	return planted
 }
 
+// liveAlone lets everybody but the controller take some steps.
+func (w *world) liveAlone(steps int) {
+	for range steps {
+		w.now = w.now.Add(pace)
+		w.live()
+	}
+}
+
 // TestLeftoverAssignmentIsReplaced: an attempt begins on a slice whose mailbox has, unread, the
 // assignment of an earlier one. That counts as the attempt's own under no generation: hosts run
 // what it names, so they are stopped, and the next attempt is assigned under a higher generation.
@@ -73,10 +81,7 @@ func TestLeftoverAssignmentIsReplaced(t *testing.T) {
 						left := leaveAssignment(w, 2, c.on, above, epoch, earlier)
 						slice := w.slices[left.Slice]
 						if runs {
-							for range 4 { // the controller does not look meanwhile
-								w.now = w.now.Add(pace)
-								w.live()
-							}
+							w.liveAlone(4)
 							if h := slice.hosts[0]; !h.live || h.task.Attempt != 1 {
 								t.Fatalf("host 0 does not run the earlier attempt: %+v", h.task)
 							}
@@ -97,13 +102,40 @@ func TestLeftoverAssignmentIsReplaced(t *testing.T) {
 							t.Errorf("slice %s was deleted", left.Slice)
 						}
 						second := w.job(addr).Attempts[1]
-						if want := "slice " + left.Slice + " had another assignment: attempt 1 of " + addr.String(); second.Outcome != schema.TaskKilled || second.Reason != want {
+						if want := "slice " + left.Slice + " was told to run attempt 1 of " + addr.String(); second.Outcome != schema.TaskKilled || second.Reason != want {
 							t.Errorf("attempt 2 ended %s: %s, want killed: %s", second.Outcome, second.Reason, want)
 						}
 					})
 				}
 			}
 		}
+	}
+}
+
+// TestOlderLeftoverThatRunsIsStoppedFirst: the same where the attempt has the higher generation. Its hosts
+// would stop the earlier one each at its own time, and so run both at once.
+func TestOlderLeftoverThatRunsIsStoppedFirst(t *testing.T) {
+	a := jobAddr("a")
+	for name, runs := range map[string]bool{"unread": false, "running": true} {
+		t.Run(name, func(t *testing.T) {
+			w := up(t, configuration(newJob("a", onTPU("v5litepod-16"))))
+			slice := w.sliceOf(a, 0)
+			earlier := *w.assignments[slice].Run
+			w.vanish(slice)
+			left := leaveAssignment(w, 2, func(*state.Run) bool { return true }, 0, w.epoch, earlier)
+			attempts := 2
+			if runs {
+				w.liveAlone(4)
+				attempts = 3
+			}
+			w.mark(a, func(j *state.Job) {
+				j.Attempts = slices.Clone(j.Attempts)
+				j.Last().Generation = left.Generation + 1
+			})
+			w.planner = &Planner{}
+			w.settle(time.Minute) // the oracle sees to the order
+			w.wantJob(a, schema.JobRunning, attempts, 0, 1)
+		})
 	}
 }
 
@@ -120,10 +152,7 @@ func TestLeftoverOfAnotherJobCountsForNone(t *testing.T) {
 	w.accept(withPools(configuration(newJob("b", from("p"))), newPool("p", "", 1)))
 	w.exits(a, program{runs: time.Second})
 	left := leaveAssignment(w, 1, func(*state.Run) bool { return true }, 0, w.epoch, other)
-	for range 8 {
-		w.now = w.now.Add(pace)
-		w.live()
-	}
+	w.liveAlone(8)
 	if r := w.reports[hostKey{left.Slice, 0}].Task; r == nil || r.State != schema.TaskSucceeded || r.Generation != left.Generation {
 		t.Fatalf("the other job's task is %+v, want one that has succeeded", r)
 	}
