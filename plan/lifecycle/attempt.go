@@ -167,7 +167,7 @@ func AppendAttempt(j *state.Job, a state.Attempt) {
 func (d *Attempts) observe(j *state.Job) *state.Job {
 	addr, last := j.Spec.Addr, j.Last()
 	for i := range last.Tasks {
-		t, r := &last.Tasks[i], d.reportOf(last, i)
+		t, r := &last.Tasks[i], d.reportOf(j, i)
 		if r == nil {
 			continue
 		}
@@ -187,10 +187,14 @@ func (d *Attempts) observe(j *state.Job) *state.Job {
 }
 
 // reportOf is what a task's host reports about it, nil if nothing of this attempt.
-func (d *Attempts) reportOf(a *state.Attempt, task int) *state.TaskReport {
+func (d *Attempts) reportOf(j *state.Job, task int) *state.TaskReport {
+	a := j.Last()
 	t := &a.Tasks[task]
 	h := d.Host(t.Slice, t.Host)
 	if h == nil || h.Task == nil || h.Task.Attempt != a.Number || h.Task.Generation != a.Generation {
+		return nil
+	}
+	if told, assigned := d.Obs.Assignments[t.Slice]; assigned && isOther(&told, j, a) {
 		return nil
 	}
 	return h.Task
@@ -203,7 +207,7 @@ func (d *Attempts) peerEnd(j *state.Job, task int, r *state.TaskReport) (schema.
 	last := j.Last()
 	first, at := task, r.EndedAt
 	for i := range last.Tasks {
-		other := d.reportOf(last, i)
+		other := d.reportOf(j, i)
 		if i == task || other == nil || other.EndedAt.IsZero() || !endsAttempt(other.State) {
 			continue
 		}
@@ -288,9 +292,8 @@ func (d *Attempts) watchAttempt(j *state.Job) {
 		d.recordOutcome(addr, schema.TaskSucceeded, "")
 		return
 	case schema.TaskRunning, schema.TaskPending:
-		if d.overruled(last) {
-			d.Drift(plan.Drift{Kind: plan.DriftAttemptStopped, Addr: addr, Found: fmt.Sprintf("attempt %d of %s is being stopped, and the state does not have that", last.Number, addr), Then: "it will be ended"})
-			d.stopAttempt(addr, schema.TaskKilled, d.stopAssigned(last))
+		if told, is := d.overruling(j, last); is {
+			d.overrule(j, last, &told)
 			return
 		}
 		d.Reassign(j)
@@ -305,18 +308,6 @@ func (d *Attempts) watchAttempt(j *state.Job) {
 	d.Edit(addr).Last().EndedBy = &first
 	d.stopAttempt(addr, outcome, why)
 }
-
-// stopAssigned is why the hosts of an attempt were told to stop it.
-func (d *Attempts) stopAssigned(a *state.Attempt) string {
-	for _, name := range a.Slices {
-		if told := d.Obs.Assignments[name]; told.Generation > a.Generation && told.Run == nil {
-			return cmp.Or(told.Why, unrecordedStop)
-		}
-	}
-	return unrecordedStop
-}
-
-const unrecordedStop = "stopped; the controller restarted before it recorded why"
 
 // loss reports whether the attempt lost a slice or a host, as the outcome to
 // record and the reason; "" if not. One silent moment is no loss. Hosts that
@@ -360,16 +351,6 @@ func (d *Attempts) goneOutcome(name string) schema.TaskState {
 		return schema.TaskPreempted
 	}
 	return schema.TaskWorkerFailed
-}
-
-// overruled reports whether a slice of the attempt was told something newer.
-func (d *Attempts) overruled(a *state.Attempt) bool {
-	for _, name := range a.Slices {
-		if d.Obs.Assignments[name].Generation > a.Generation {
-			return true
-		}
-	}
-	return false
 }
 
 // noteReadiness records that an attempt came up, or why it has not yet.

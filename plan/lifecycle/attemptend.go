@@ -20,7 +20,7 @@ func (d *Attempts) stopAttempt(addr schema.Address, cause schema.TaskState, why 
 		e := d.Edit(addr)
 		e.Ready = false
 		last = e.Last()
-		last.StopGeneration = d.NextGeneration(last.Slices)
+		last.StopGeneration = max(d.NextGeneration(last.Slices), last.Generation+1) // its assignments may be unread
 		last.Cause, last.Reason = cause, why
 		last.StoppingSince, last.Stop = d.Now, cmp.Or(last.Stop, d.stopReason(e, cause))
 	}
