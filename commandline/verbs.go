@@ -84,9 +84,12 @@ func unknownVerb(cmd *cobra.Command, word string) error {
 // CheckVerb is the error about a command line whose command there is not, where the flag
 // library would print some help instead.
 func CheckVerb(root *cobra.Command, args []string) error {
-	if len(args) > 0 && args[0] == "help" {
+	switch {
+	case len(args) > 0 && args[0] == "help":
 		args = args[1:]
-	} else if !asksForHelp(args) {
+	case len(args) > 0 && isVerb(args[0]) && subcommand(root, args[0]) == nil:
+		return unknownVerb(root, args[0]) // whatever flags follow
+	case !asksForHelp(args):
 		return nil
 	}
 	cmd, words := verbOf(root, args)
@@ -100,12 +103,15 @@ func CheckVerb(root *cobra.Command, args []string) error {
 		case isFlag(arg):
 		case words > 0:
 			words--
-		case subcommand(cmd, arg) == nil && !strings.HasPrefix(arg, "__"):
+		case subcommand(cmd, arg) == nil && isVerb(arg):
 			return unknownVerb(cmd, arg)
 		}
 	}
 	return nil
 }
+
+// isVerb reports whether an argument may name a command that people call.
+func isVerb(arg string) bool { return !isFlag(arg) && arg != "--" && !strings.HasPrefix(arg, "__") }
 
 func asksForHelp(args []string) bool {
 	for _, arg := range args {
