@@ -73,7 +73,7 @@ func (r *relays) Route(ctx context.Context, nth int) (*hostlink.Route, error) {
 }
 
 var (
-	// errNoWay is of what the store says, in contrast to what it could not be asked.
+	// errNoWay says that the store was read and shows no way. Where it cannot be read the error is another.
 	errNoWay    = errors.New("no way")
 	errKeyless  = fmt.Errorf("%w: the controller that leads takes no relays", errNoWay)
 	errLeadless = fmt.Errorf("%w: no controller leads", errNoWay)

@@ -131,8 +131,8 @@ func (c *Client) open(ctx context.Context) (*path, error) {
 	return p, nil
 }
 
-// errWaits is that the best relay has no stream yet, or that it could not be found out which one that
-// is: a stream to the controller itself needs the same store.
+// errWaits says that the best relay has no stream yet, or that the store could not be read to find it:
+// a stream to the controller itself needs the same store.
 var errWaits = errors.New("the relay looks for the controller that leads")
 
 // relayed begins a stream through a relay; nil: none serves, for errWaits maybe. It is sought until
