@@ -10,6 +10,10 @@ import (
 // frameStart is how zstd begins its frames; no JSON does.
 const frameStart = "\x28\xb5\x2f\xfd"
 
+// compressWindow is how far back in a text the encoder looks, in bytes. It keeps about as much in
+// memory for each text; a longer window makes a state no smaller.
+const compressWindow = 512 << 10
+
 // maxDocument is the longest document in bytes, before compression.
 const maxDocument = 1 << 30
 
@@ -25,7 +29,8 @@ func IsCompressed(data []byte) bool { return bytes.HasPrefix(data, []byte(frameS
 // compress prefers speed to size. The frame has no checksum, since the document has.
 func compress(text []byte) ([]byte, error) {
 	encoder, err := zstd.NewWriter(nil,
-		zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(false))
+		zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(false),
+		zstd.WithWindowSize(compressWindow), zstd.WithLowerEncoderMem(true))
 	if err != nil {
 		return nil, fmt.Errorf("compress state: %w", err)
 	}

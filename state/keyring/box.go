@@ -232,10 +232,15 @@ func parseEnvelope(data []byte) (envelope, error) {
 	return envelope{}, fmt.Errorf("%w: %w; put back a copy of it", ErrDamaged, brief(err))
 }
 
+// compressWindow is how far back in a text the encoder looks, in bytes. It keeps about as much in
+// memory for each text; a longer window makes a state no smaller.
+const compressWindow = 512 << 10
+
 // compress is fast rather than thorough: the state is written every second.
 func compress(plaintext []byte) ([]byte, error) {
 	encoder, err := zstd.NewWriter(nil,
-		zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(false))
+		zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(false),
+		zstd.WithWindowSize(compressWindow), zstd.WithLowerEncoderMem(true))
 	if err != nil {
 		return nil, fmt.Errorf("make compressor: %w", err)
 	}
