@@ -70,6 +70,7 @@ func (c *Client) unseal(m *clusterapi.ControllerMessage) *clusterapi.ControllerM
 		channel = h.channel
 		if m.GetRejected() != "" && !h.rejected { // by the relay, maybe
 			h.rejected, h.rejectedAt = true, time.Now()
+			c.noteNews()
 			c.cfg.Log.Debug("not served through the relay", "slice", h.cfg.Slice, "host", h.cfg.Host, "why", m.GetRejected())
 		}
 	}

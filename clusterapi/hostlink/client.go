@@ -5,7 +5,6 @@ import (
 	"errors"
 	"hash/crc32"
 	"log/slog"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/fray-ml/fray/clusterapi/sealed"
-	"github.com/fray-ml/fray/sleep"
 	"github.com/fray-ml/fray/state"
 )
 
@@ -65,10 +63,10 @@ type Config struct {
 type Client struct {
 	cfg   Config
 	wake  chan struct{}
-	hurry chan struct{} // has an element while hosts wait for a stream to be relayed by
-	next  *path         // begun for the next stream; Run's alone
-	conn  Conn          // to the controller, kept for the next stream; Run's alone; nil: none is
-	wait  relayWait     // Run's alone
+	next  *path     // begun for the next stream; Run's alone
+	conn  Conn      // to the controller, kept for the next stream; Run's alone; nil: none is
+	wait  relayWait // Run's alone
+	pause pause
 
 	mu        sync.Mutex
 	hosts     map[uint32]*Host
@@ -80,6 +78,7 @@ type Client struct {
 	leader    []byte           // to which messages of this stream are sealed; nil: they are not
 	up        *upstream        // by which other hosts speak; nil: there is none now
 	upChanged chan struct{}    // closed when up changes
+	news      chan struct{}    // closed while hosts have news
 	heartbeat time.Duration    // as the controller states it
 	spread    time.Duration    // the same
 	stored    time.Duration    // between reports to the store without a stream, the same; 0: not stated
@@ -87,7 +86,7 @@ type Client struct {
 
 // NewClient returns a client without hosts; Run connects it.
 func NewClient(cfg Config) *Client {
-	return &Client{cfg: cfg, wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1), upChanged: make(chan struct{}), hosts: map[uint32]*Host{}, dirty: map[uint32]*Host{}, heartbeat: HeartbeatDefault, patience: hungPatience}
+	return &Client{cfg: cfg, wake: make(chan struct{}, 1), pause: newPause(), upChanged: make(chan struct{}), news: make(chan struct{}), hosts: map[uint32]*Host{}, dirty: map[uint32]*Host{}, heartbeat: HeartbeatDefault, patience: hungPatience}
 }
 
 // HostConfig is a host that a client speaks for.
@@ -123,6 +122,8 @@ type Host struct {
 	received uint64            // the highest number that was acknowledged in this stream
 	awaiting time.Time         // since when nothing was acknowledged that was sent; zero: all was
 	acked    time.Time         // when the newest report was sent that was acknowledged
+	news     uint64            // the number of the newest report that must not get lost; 0: none has come
+	known    uint64            // the highest number that was ever acknowledged
 	rejected bool              // in this stream
 	channel  *sealed.Channel   // to the controller through a relay; nil: not begun
 	// rejectedAt is when it was rejected in clear, which is no verdict; zero: it was not.
@@ -146,6 +147,7 @@ func (h *Host) Close() {
 	defer c.mu.Unlock()
 	delete(c.hosts, h.number)
 	delete(c.dirty, h.number)
+	c.noteNews()
 	if h.sent != nil {
 		c.gone = append(c.gone, h.number)
 	}
@@ -160,6 +162,10 @@ func (h *Host) Report(r state.HostReport) {
 	defer c.mu.Unlock()
 	if h.report != nil && r.Seq <= h.report.Seq {
 		return
+	}
+	if h.report != nil && Durable(h.report, &r) {
+		h.news = r.Seq
+		c.noteNews()
 	}
 	h.report = &r
 	h.retry()
@@ -233,26 +239,24 @@ func (c *Client) Run(ctx context.Context) {
 		if answered {
 			c.wait = relayWait{}
 		}
-		wait, least := pause, hurriedPause
+		wait, least, withNews := pause, hurriedPause, pause
 		switch {
 		case answered:
 			c.mu.Lock()
 			wait, pause = max(firstPause, c.spread), firstPause
 			c.mu.Unlock()
 			least = 2 * wait // hosts of other relays have lost their streams as well, maybe
+			withNews = min(wait, newsPause)
 		case errors.Is(err, errWaits):
 			wait = firstPause // the relay has taken its time
 		default:
 			pause = min(2*pause, lastPause)
 		}
-		if !c.pause(ctx, wait/4+rand.N(wait), least) {
+		if !c.pause.last(ctx, wait, least, withNews, c.hasNews()) {
 			return
 		}
 	}
 }
-
-// hurriedPause is the most that a host pauses for which others wait.
-const hurriedPause = time.Second
 
 // hangUp closes the connection to the controller, if there is one.
 func (c *Client) hangUp() {
@@ -262,20 +266,28 @@ func (c *Client) hangUp() {
 	}
 }
 
-// pause waits, but hardly longer than the least time while other hosts wait for this one.
-func (c *Client) pause(ctx context.Context, wait, least time.Duration) bool {
-	least = min(wait, least)
-	if !sleep.For(ctx, least) {
-		return false
+// hasNews returns what is closed while a host has news: a report that must not get lost and was not
+// acknowledged.
+func (c *Client) hasNews() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.news
+}
+
+// noteNews takes note of whether a host has news. The caller holds the mutex.
+func (c *Client) noteNews() {
+	has := false
+	for _, h := range c.hosts {
+		has = has || h.news > h.known && !h.rejected
 	}
-	timer := time.NewTimer(wait - least)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-c.hurry:
-	case <-ctx.Done():
+	if isClosed(c.news) == has {
+		return
 	}
-	return ctx.Err() == nil
+	if has {
+		close(c.news)
+	} else {
+		c.news = make(chan struct{})
+	}
 }
 
 // ready waits until a host has reported.
@@ -357,6 +369,7 @@ func (c *Client) begin(p *path) *upstream {
 			c.dirty[n] = h
 		}
 	}
+	c.noteNews()
 	c.signal()
 	return served
 }

@@ -97,7 +97,7 @@ func (r *Relay) Connect(stream clusterapi.Hosts_ConnectServer) error {
 	default:
 		return errCrowded
 	}
-	up, err := r.client.serving(stream.Context())
+	up, err := r.client.serving(stream.Context(), hasNews(stream.Context()))
 	if err != nil {
 		return err
 	}
@@ -114,10 +114,28 @@ func (r *Relay) Connect(stream clusterapi.Hosts_ConnectServer) error {
 	return p.send(ctx, stream)
 }
 
-// serving returns the client's stream to the controller once it has one.
-func (c *Client) serving(ctx context.Context) (*upstream, error) {
+// newsKey is a key of a call's metadata, by which a member that has news says so.
+const newsKey = "news"
+
+// withNews is the context of a call by a member that has news.
+func withNews(ctx context.Context) context.Context {
+	return metadata.AppendToOutgoingContext(ctx, newsKey, "yes")
+}
+
+// hasNews reports whether the member that calls has news.
+func hasNews(ctx context.Context) bool {
+	return len(metadata.ValueFromIncomingContext(ctx, newsKey)) > 0
+}
+
+// serving returns the client's stream to the controller once it has one, for a member with news or
+// without.
+func (c *Client) serving(ctx context.Context, news bool) (*upstream, error) {
 	patience := time.NewTimer(streamPatience)
 	defer patience.Stop()
+	hurry := c.pause.hurry
+	if news {
+		hurry = c.pause.press
+	}
 	for {
 		c.mu.Lock()
 		up, changed, relayed := c.up, c.upChanged, c.leader != nil
@@ -130,7 +148,7 @@ func (c *Client) serving(ctx context.Context) (*upstream, error) {
 			live, over = up.live, up.over
 		default:
 			select {
-			case c.hurry <- struct{}{}:
+			case hurry <- struct{}{}:
 			default:
 			}
 		}

@@ -24,7 +24,8 @@ type Route struct {
 	// Leader is the public key of the controller that leads, to which messages are sealed. It is
 	// called once the host relays: before, another controller may lead.
 	Leader func(ctx context.Context) ([]byte, error)
-	// Ended is called once the route was used, or could not be.
+	// Ended is called once the route was used, or could not be; not where the client gives it up to
+	// begin anew.
 	Ended func(Outcome)
 }
 
@@ -150,7 +151,10 @@ func (c *Client) relayed(ctx, lasting context.Context) (*path, error) {
 		case route == nil:
 			continue
 		}
-		p, err := route.open(ctx, lasting)
+		p, err := route.open(ctx, lasting, c.hasNews())
+		if errors.Is(err, errNews) { // the call that waits does not say so
+			return c.relayed(ctx, lasting)
+		}
 		if err == nil {
 			return p, nil
 		}
@@ -168,19 +172,30 @@ func (c *Client) relayed(ctx, lasting context.Context) (*path, error) {
 
 var (
 	errRelaySilent = errors.New("the relay does not answer")
+	errNews        = errors.New("the host has news since it waits for the relay")
 	errKeyUnknown  = errors.New("the key of the controller that leads is not known")
 )
 
 // open begins a stream through the route, which the relay confirms once it has one itself. It
-// waits until the first context ends; the stream lasts until the other one does.
-func (r *Route) open(ctx, lasting context.Context) (*path, error) {
+// waits until the first context ends, or until there is news that the call did not state; the stream lasts
+// until the other context ends.
+func (r *Route) open(ctx, lasting context.Context, news <-chan struct{}) (*path, error) {
 	p := &path{conn: r.Conn, route: r}
 	p.ctx, p.cancel = context.WithCancelCause(lasting)
 	waits := context.AfterFunc(ctx, func() { p.cancel(context.Cause(ctx)) })
 	patience := time.AfterFunc(routePatience, func() { p.cancel(errRelaySilent) })
+	calling, stop := p.ctx, func() {}
+	if isClosed(news) {
+		calling = withNews(calling)
+	} else {
+		stop = untilNews(news, p.cancel)
+	}
 	var err error
-	if p.stream, err = clusterapi.NewHostsClient(r.Conn).Connect(p.ctx); err == nil {
+	if p.stream, err = clusterapi.NewHostsClient(r.Conn).Connect(calling); err == nil {
 		err = confirmed(p.stream)
+	}
+	if stop(); errors.Is(context.Cause(p.ctx), errNews) {
+		err = errNews
 	}
 	if !patience.Stop() {
 		err = errRelaySilent
@@ -198,6 +213,23 @@ func (r *Route) open(ctx, lasting context.Context) (*path, error) {
 		return nil, fmt.Errorf("begin a stream through a relay: %w", err)
 	}
 	return p, nil
+}
+
+// untilNews cancels a call with errNews once there is news, unless it is stopped before.
+func untilNews(news <-chan struct{}, cancel context.CancelCauseFunc) (stop func()) {
+	over, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		select {
+		case <-news:
+			cancel(errNews)
+		case <-over:
+		}
+	}()
+	return func() {
+		close(over)
+		<-ended
+	}
 }
 
 // confirmed waits for the relay's header. Without one the stream has ended, for a reason.

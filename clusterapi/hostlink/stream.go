@@ -186,6 +186,7 @@ func (c *Client) heard(m *clusterapi.ControllerMessage) func(state.Generation, [
 	}
 	if m.GetRejected() != "" {
 		h.rejected, h.acked = true, time.Time{}
+		c.noteNews()
 		c.cfg.Log.Warn("reports go to the store", "slice", h.cfg.Slice, "host", h.cfg.Host, "error", errRejected, "why", m.GetRejected())
 		return nil
 	}
@@ -211,7 +212,11 @@ func (h *Host) acknowledged(seq uint64) {
 	case seq > h.received && !h.awaiting.IsZero(): // one of those that were sent since
 		h.acked, h.awaiting = h.awaiting, time.Now()
 	}
-	h.received = max(h.received, seq)
+	h.received, h.known = max(h.received, seq), max(h.known, seq)
+	if h.news != 0 && h.news <= h.known {
+		h.news = 0
+		h.client.noteNews()
+	}
 }
 
 // What a controller may ask for at most: hosts go on by the store's way within ten seconds.

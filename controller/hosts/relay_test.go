@@ -82,6 +82,7 @@ type cluster struct {
 	hosts  []*clusterHost
 	ended  sync.WaitGroup
 	came   atomic.Int64 // messages, with all that is in them
+	spread bool         // hosts come back over seconds
 }
 
 // counted counts the messages of a stream.
@@ -165,6 +166,9 @@ func (c *cluster) lead() {
 		who := caller.Caller{Kind: caller.Host, Slice: "a"}
 		if _, err := fmt.Sscan(given.Get("from-host")[0], &who.Host); err != nil {
 			return err
+		}
+		if c.spread {
+			s = spreading{s}
 		}
 		return handle(service, called{counted{s, &c.came}, caller.With(s.Context(), who)})
 	}))
