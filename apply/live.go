@@ -79,7 +79,7 @@ func (o *Observer) takeLive() {
 	if o.live.hosts == nil {
 		o.live.hosts, o.live.seen, o.live.doubted = map[liveKey]bool{}, map[liveKey]bool{}, map[liveKey]lateReport{}
 	}
-	w := &mailWriter{o: o}
+	w := &mailWriter{o: o, copied: map[string]bool{}}
 	for i := range changed {
 		w.live(&changed[i])
 	}
@@ -104,7 +104,10 @@ func (w *mailWriter) live(c *LiveHost) {
 	if !known && !newer {
 		return
 	}
-	hosts = slices.Clone(hosts)
+	if !w.copied[c.Slice] {
+		hosts = slices.Clone(hosts)
+		w.copied[c.Slice] = true
+	}
 	if !known {
 		hosts = slices.Insert(hosts, i, plan.Host{})
 	}

@@ -213,6 +213,7 @@ func (o *Observer) takeIn(read []mail.Item, gone []string) {
 type mailWriter struct {
 	o       *Observer
 	ownBoot map[string]bool // slices whose statuses are copied; nil: none, and not the whole
+	copied  map[string]bool // slices whose hosts are, where hosts report by streams
 }
 
 func (w *mailWriter) assignments() map[string]plan.Assigned {

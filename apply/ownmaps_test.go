@@ -60,7 +60,8 @@ func TestObservationsStayAsTheyWere(t *testing.T) {
 			case 0:
 				put(store.HostKey(slice, 0), report)
 			case 1:
-				l.next = append(l.next, LiveHost{Slice: slice, Report: &report, Live: true, Seq: seq})
+				report.Host = rapid.IntRange(0, 2).Draw(t, "host")
+				l.next = append(l.next, LiveHost{Slice: slice, Host: report.Host, Report: &report, Live: true, Seq: seq})
 			case 2:
 				a := state.Assignment{Slice: slice, Generation: int64(seq)}
 				newest[slice] = put(store.AssignKey(slice), a)
