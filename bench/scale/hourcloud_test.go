@@ -43,6 +43,21 @@ const (
 	deleteTakes = 5 * time.Second
 )
 
+// From as many slices on a list is good for as long as with Google Cloud. Fewer are listed in each step.
+const manySlices = 100
+
+// Pace is for how long a list is good.
+func (c *cloud) Pace() time.Duration {
+	if c.world.jobs < manySlices {
+		return 0
+	}
+	return pace
+}
+
+// stepTakes is about how long a step takes for each host of a stack in which much happens; in a bubble
+// it would take no time.
+const stepTakes = time.Microsecond
+
 // status is what the cloud says of a slice.
 func (s *machines) status() schema.SliceStatus {
 	s.mu.Lock()
@@ -299,6 +314,7 @@ func (c *controlling) lead(lease *store.Held, known apply.Known, ending <-chan s
 	for {
 		next, err := s.Step(ctx)
 		c.world.observed(c, seen, s.Observed())
+		time.Sleep(time.Duration(c.world.jobs*Hosts) * stepTakes)
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)

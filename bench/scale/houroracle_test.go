@@ -15,14 +15,24 @@ import (
 
 // What must hold at each moment, beside what the machines see themselves.
 
+// wholeLooks is of how many observations one is looked at whole; of the others what they say that has
+// changed.
+const wholeLooks = 16
+
 // observed sees what a controller decides on: of no host an older report than before in its term,
 // however late that comes.
 func (w *world) observed(c *controlling, newest map[string]uint64, obs *plan.Observed) {
+	follows := c.saw != nil && obs != nil && obs.Look == c.saw.Look+1 && obs.Look%wholeLooks != 0
 	c.saw = obs
 	if obs == nil {
 		return
 	}
-	for _, hosts := range obs.Hosts {
+	changed := maps.Keys(obs.Hosts)
+	if follows {
+		changed = maps.Keys(obs.Changed)
+	}
+	for slice := range changed {
+		hosts := obs.Hosts[slice]
 		for i := range hosts {
 			h := &hosts[i]
 			before := newest[h.API] // a slice of the same name that is another one has other addresses

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/fray-ml/fray/schema"
 )
@@ -18,6 +19,12 @@ type provider struct {
 	created int
 	made    func(schema.SliceSpec) error // nil: nothing follows
 }
+
+// pace is for how long a list is good, as with Google Cloud.
+const pace = 5 * time.Second
+
+// Pace is for how long a list is good.
+func (*provider) Pace() time.Duration { return pace }
 
 // Inventory lists all slices.
 func (p *provider) Inventory(context.Context, string) (schema.Inventory, error) {
