@@ -24,8 +24,8 @@ func (r Result) Rows(unit int64) [][]string {
 			fmt.Sprintf("back is not seen before %s; on another machine a lease lapses first, 3.5 s; %s of CPU; at first all hosts had streams after %s and %s of CPU",
 				lapsed, seconds(r.CPU.Takeover), seconds(r.Connected), seconds(r.CPU.Connect))},
 		{fmt.Sprintf("%d slices preempted at once", r.Slices), fmt.Sprintf("%d asked for again in %s, longest step %s", r.Asked, seconds(r.Again), millis(sum(r.Longest))),
-			"no step over 250 ms", fmt.Sprintf("of that it observed %s, planned %s and saved %s; %s of CPU; a simulated cloud without a limit of its own",
-				millis(r.Longest.Observe), millis(r.Longest.Plan), millis(r.Longest.Save), seconds(r.CPU.Again))},
+			"no step over 250 ms", fmt.Sprintf("of that it observed %s, planned %s and saved %s; %s of CPU; the simulated cloud makes slices at once, has no limits, and is listed each %s",
+				millis(r.Longest.Observe), millis(r.Longest.Plan), millis(r.Longest.Save), seconds(r.CPU.Again), pace)},
 	}
 }
 

@@ -363,7 +363,7 @@ func (b Bench) takeover(ctx context.Context, f *fleet, first *process, r *Result
 // lapsed is after how long no acknowledgement of the first controller counts any more.
 const lapsed = 9 * time.Second
 
-// preempted has all slices taken away.
+// preempted has all slices taken away. Steps count until the new ones were listed twice.
 func (b Bench) preempted(ctx context.Context, p *process, r *Result) error {
 	sleep.For(ctx, b.Settle)
 	began := time.Now()
@@ -372,7 +372,7 @@ func (b Bench) preempted(ctx context.Context, p *process, r *Result) error {
 		return err
 	}
 	defer func() { _, _ = p.figure(profile) }()
-	for {
+	for r.Again == 0 || time.Since(began) < r.Again+2*pace {
 		sleep.For(ctx, poll)
 		now, err := p.figure(tell)
 		if err != nil {
@@ -382,8 +382,9 @@ func (b Bench) preempted(ctx context.Context, p *process, r *Result) error {
 		if sum(now.Longest) > sum(r.Longest) {
 			r.Longest = now.Longest
 		}
-		if r.Again = time.Since(began); r.Asked >= b.Slices || r.Again > patience {
-			return nil
+		if past := time.Since(began); r.Again == 0 && (r.Asked >= b.Slices || past > patience) {
+			r.Again = past
 		}
 	}
+	return nil
 }
