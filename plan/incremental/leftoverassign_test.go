@@ -132,7 +132,7 @@ func TestOlderLeftoverThatRunsIsStoppedFirst(t *testing.T) {
 				j.Attempts = slices.Clone(j.Attempts)
 				j.Last().Generation = left.Generation + 1
 			})
-			w.planner = &Planner{}
+			w.planner = w.newPlanner()
 			w.settle(time.Minute) // the oracle sees to the order
 			w.wantJob(a, schema.JobRunning, attempts, 0, 1)
 		})

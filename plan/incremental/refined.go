@@ -22,6 +22,7 @@ func (p *Planner) Refined(doc *state.Document, desired *schema.Desired) *state.D
 		return change.Accepted(doc, *desired)
 	}
 	for _, i := range changed {
+		delete(p.turns.jobs, i) // what was decided about it stands no more
 		if p.conditions[i] == dirty {
 			continue
 		}

@@ -3,6 +3,8 @@ package incremental
 import (
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/fray-ml/fray/plan"
 	planchange "github.com/fray-ml/fray/plan/change"
 	"github.com/fray-ml/fray/schema"
@@ -20,6 +22,7 @@ type world struct {
 
 	doc     *state.Document // what the controller remembers
 	planner *Planner        // with which it plans
+	turns   int             // about how many waiting jobs that decides at once; 0: as in the product
 	saved   *state.Document // what it would find after a crash
 	written *state.Document // of which that is a copy
 	savedAt time.Time
@@ -128,11 +131,17 @@ func newWorld(t tester) *world {
 		loses: func(plan.Action) bool { return false },
 		log:   func(string, ...any) {},
 	}
-	w.planner = &Planner{}
+	if t, property := t.(*rapid.T); property {
+		w.turns = rapid.SampledFrom([]int{0, 1, 2}).Draw(t, "turns")
+	}
+	w.planner = w.newPlanner()
 	w.saved, w.written = w.doc, w.doc
 	w.oracle.start(w)
 	return w
 }
+
+// newPlanner is one that decides about so many waiting jobs at once as the world says.
+func (w *world) newPlanner() *Planner { return &Planner{waits: waits{turns: turns{most: w.turns}}} }
 
 // accept takes a configuration in, as `fray apply` does.
 func (w *world) accept(desired schema.Desired) {
@@ -164,7 +173,7 @@ func (w *world) save() {
 // crash ends the controller and starts another one from what was saved.
 func (w *world) crash() {
 	w.doc, w.written = w.saved, w.saved
-	w.planner = &Planner{}
+	w.planner = w.newPlanner()
 	w.silence = map[hostKey]observed{}
 	w.epoch++
 }

@@ -363,7 +363,7 @@ func TestHalfOpenProbesAreThoseThatTry(t *testing.T) {
 	w.settle(time.Minute)
 	w.doc = &state.Document{FormatVersion: state.FormatVersion, Lineage: testLineage} // the state was lost
 	w.save()
-	w.planner = &Planner{}
+	w.planner = w.newPlanner()
 	w.shut = map[string]error{west: errStockout}
 	w.accept(zoned(configuration(append(jobs, newJob("b", inCloud))...), west))
 	w.run(time.Minute)
