@@ -252,7 +252,7 @@ func (c *Client) Run(ctx context.Context) {
 		default:
 			pause = min(2*pause, lastPause)
 		}
-		if !c.pause.last(ctx, wait, least, withNews, c.hasNews()) {
+		if !c.pause.wait(ctx, wait, least, withNews, c.hasNews()) {
 			return
 		}
 	}

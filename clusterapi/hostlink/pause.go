@@ -22,10 +22,10 @@ type pause struct {
 
 func newPause() pause { return pause{hurry: make(chan struct{}, 1), press: make(chan struct{}, 1)} }
 
-// last lasts for about so long, spread at random, but hardly longer than the least time while other hosts
-// wait for this one, and than withNews once one of them or a host of its own has news. It reports false
-// once ctx has ended.
-func (p *pause) last(ctx context.Context, about, least, withNews time.Duration, news <-chan struct{}) bool {
+// wait waits for about so long, spread at random: but hardly longer than the least time while other
+// hosts wait for this one, and than withNews once one of them or a host of its own has news. It reports
+// false once ctx has ended.
+func (p *pause) wait(ctx context.Context, about, least, withNews time.Duration, news <-chan struct{}) bool {
 	share := rand.Float64()
 	spread := func(d time.Duration) time.Duration { return d/4 + time.Duration(share*float64(d)) }
 	ends := time.Now().Add(spread(about))

@@ -15,8 +15,8 @@ import (
 // Where thousands of slices are lost at once, thousands of jobs wait for calls that take minutes
 // together. Of jobs that wait for nothing but what is under way a plan decides about a few, in
 // turn: for the others stands what was decided last, with the actions that followed, as long as
-// nothing that is observed of their slices differs. What time alone changes is found when their turn
-// comes. All other jobs are decided about in each plan.
+// nothing that is observed of their slices differs and none of these is overdue. All other jobs are
+// decided about in each plan.
 
 // turnsAtOnce is about how many jobs that wait for what is under way a plan decides.
 const turnsAtOnce = 256
@@ -51,6 +51,7 @@ type waitedSlice struct {
 	unread   bool
 	read     bool      // directly
 	places   [2]string // where it is about to be asked for; "": nowhere, it was or is there
+	due      time.Time // when it is to be there at the latest; zero: it was not asked for, or may take for ever
 }
 
 func (t *turns) limit() int {
@@ -114,6 +115,9 @@ func (s *waitedSlice) isSame(d *snapshot.Evidence) bool {
 		d.Obs.Booting[s.name] != s.booting || d.Obs.Unread[s.name] != s.unread || d.ReadDirectly[s.name] != s.read || !s.isOpen(d.Doc.ZoneHealth, d.Now) {
 		return false
 	}
+	if !s.due.IsZero() && !d.Now.Before(s.due) {
+		return false
+	}
 	st, listed := d.Listed[s.name]
 	if listed != (s.status != nil) || listed && !sameStatus(st, s.status) {
 		return false
@@ -171,6 +175,8 @@ func waitOf(d *reconcile.Reconciler, want *schema.Job, waits []plan.Pending) (wa
 	case j == nil || j != d.Doc.Jobs[want.Addr] || len(j.Slices) == 0 || j.Status.Ended(), j.Replace || j.Stop || len(j.Staged) > 0 || !j.YieldsTo.IsZero(),
 		want.Addr.Group != "" || want.Schedule != nil || len(want.DependsOn)+len(want.Uses) > 0, r.Reservation != "" || r.Packed, d.Clearing[want.Addr]:
 		return waitingJob{}, false
+	case want.SchedulingTimeout != 0: // time alone may fail it
+		return waitingJob{}, false
 	case j.Running() && (j.Last().StopGeneration != 0 || !slices.Equal(j.Last().Slices, j.Slices)):
 		return waitingJob{}, false
 	}
@@ -186,7 +192,7 @@ func waitOf(d *reconcile.Reconciler, want *schema.Job, waits []plan.Pending) (wa
 		}
 		of := waitedSlice{
 			places: placesOf(d, s), name: name, record: s, status: d.Listed[name], assigned: d.Obs.Assignments[name].Object, hosts: d.Obs.Hosts[name],
-			booting: d.Obs.Booting[name], unread: d.Obs.Unread[name], read: d.ReadDirectly[name],
+			booting: d.Obs.Booting[name], unread: d.Obs.Unread[name], read: d.ReadDirectly[name], due: dueAt(s, d.Listed[name]),
 		}
 		if !of.isOpen(d.Next.ZoneHealth, d.Now) {
 			return waitingJob{}, false
@@ -194,6 +200,19 @@ func waitOf(d *reconcile.Reconciler, want *schema.Job, waits []plan.Pending) (wa
 		w.slices = append(w.slices, of)
 	}
 	return w, true
+}
+
+// dueAt is when a slice and its hosts are to be there at the latest; zero: it was not asked for, or
+// may take for ever.
+func dueAt(s *state.Slice, st *schema.SliceStatus) time.Time {
+	budget := plan.BootBudget(&s.Spec)
+	if st != nil && st.Waiting {
+		budget = plan.QueueBudget(&s.Spec)
+	}
+	if s.PendingSince.IsZero() || budget == 0 {
+		return time.Time{}
+	}
+	return s.PendingSince.Add(budget)
 }
 
 // isComing reports whether a slice is there, was asked for, or is about to be, and nothing speaks
