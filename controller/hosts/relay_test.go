@@ -85,18 +85,6 @@ type cluster struct {
 	spread bool         // hosts come back over seconds
 }
 
-// counted counts the messages of a stream.
-type counted struct {
-	grpc.ServerStream
-	came *atomic.Int64
-}
-
-func (c counted) RecvMsg(m any) error {
-	err := c.ServerStream.RecvMsg(m)
-	c.came.Add(1)
-	return err
-}
-
 // clusterHost is a host of a cluster.
 type clusterHost struct {
 	*hostlink.Host

@@ -6,33 +6,18 @@ import (
 	"testing/synctest"
 	"time"
 
-	"google.golang.org/grpc"
-
-	"github.com/fray-ml/fray/clusterapi"
 	"github.com/fray-ml/fray/schema"
 )
-
-// spreading is a stream of a controller of very many hosts, which come back over eight seconds.
-type spreading struct{ grpc.ServerStream }
-
-func (s spreading) SendMsg(m any) error {
-	for _, each := range m.(*clusterapi.ControllerMessages).GetMessages() {
-		if each.GetWelcome() != nil {
-			each.Welcome.Spread = 8000
-		}
-	}
-	return s.ServerStream.SendMsg(m)
-}
 
 // After a takeover hosts come back over seconds. One with a task that has ended meanwhile does not
 // wait for its turn, and neither does the host through which it speaks.
 func TestHostsWithNewsComeBackFirst(t *testing.T) {
-	const nobody = -1
+	const noHost = -1
 	for _, test := range []struct {
 		host int
 		at   time.Duration // when it has news after the controller has gone
 	}{
-		{nobody, 0}, {0, 0}, {0, 700 * time.Millisecond}, {2, 0}, {2, 700 * time.Millisecond},
+		{noHost, 0}, {0, 0}, {0, 700 * time.Millisecond}, {2, 0}, {2, 700 * time.Millisecond},
 	} {
 		t.Run(fmt.Sprint(test.host, " ", test.at), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -50,7 +35,7 @@ func TestHostsWithNewsComeBackFirst(t *testing.T) {
 				c.lead()
 				time.Sleep(test.at)
 				synctest.Wait()
-				if test.host != nobody {
+				if test.host != noHost {
 					c.hosts[test.host].report(schema.TaskFailed)
 				}
 				time.Sleep(1999*time.Millisecond - test.at)
@@ -59,10 +44,10 @@ func TestHostsWithNewsComeBackFirst(t *testing.T) {
 				if e := c.table.hosts[key{"a", max(test.host, 0)}]; e != nil {
 					known = e.report.Task != nil && e.report.Task.State == schema.TaskFailed
 				}
-				if known != (test.host != nobody) {
+				if known != (test.host != noHost) {
 					t.Errorf("the task's end is known after 2 s: %t; streams: %v", known, c.streams())
 				}
-				if test.host == nobody && len(c.streams()) > 0 {
+				if test.host == noHost && len(c.streams()) > 0 {
 					t.Errorf("hosts without news are back after 2 s: %v, want them to come over 8 s", c.streams())
 				}
 				c.beat(11 * time.Second)
