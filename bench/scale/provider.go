@@ -46,14 +46,17 @@ func (p *provider) Get(_ context.Context, spec schema.SliceSpec) (schema.SliceSt
 	return s, there, nil
 }
 
-// Create makes a slice.
+// Create makes a slice; one that is there stays as it is.
 func (p *provider) Create(_ context.Context, spec schema.SliceSpec) error {
 	p.mu.Lock()
-	p.slices[spec.Name] = schema.SliceStatus{Spec: spec, Phase: schema.SliceReady}
-	p.listed = nil
-	p.created++
+	_, there := p.slices[spec.Name]
+	if !there {
+		p.slices[spec.Name] = schema.SliceStatus{Spec: spec, Phase: schema.SliceReady}
+		p.listed = nil
+		p.created++
+	}
 	p.mu.Unlock()
-	if p.made != nil {
+	if p.made != nil && !there {
 		return p.made(spec)
 	}
 	return nil
