@@ -363,7 +363,7 @@ func (b Bench) takeover(ctx context.Context, f *fleet, first *process, r *Result
 // lapsed is after how long no acknowledgement of the first controller counts any more.
 const lapsed = 9 * time.Second
 
-// preempted has all slices taken away. Steps count until the new ones were listed twice.
+// preempted has all slices taken away. Steps count for a while longer, in which the new ones are listed.
 func (b Bench) preempted(ctx context.Context, p *process, r *Result) error {
 	sleep.For(ctx, b.Settle)
 	began := time.Now()
@@ -372,7 +372,7 @@ func (b Bench) preempted(ctx context.Context, p *process, r *Result) error {
 		return err
 	}
 	defer func() { _, _ = p.figure(profile) }()
-	for r.Again == 0 || time.Since(began) < r.Again+2*pace {
+	for r.Again == 0 || time.Since(began) < r.Again+b.Settle {
 		sleep.For(ctx, poll)
 		now, err := p.figure(tell)
 		if err != nil {
