@@ -239,20 +239,20 @@ func (c *Client) Run(ctx context.Context) {
 		if answered {
 			c.wait = relayWait{}
 		}
-		wait, least, withNews := pause, hurriedPause, pause
+		wait, least, pressed := pause, hurriedPause, pause
 		switch {
 		case answered:
 			c.mu.Lock()
 			wait, pause = max(firstPause, c.spread), firstPause
 			c.mu.Unlock()
 			least = 2 * wait // hosts of other relays have lost their streams as well, maybe
-			withNews = min(wait, newsPause)
+			pressed = min(wait, newsPause)
 		case errors.Is(err, errWaits):
 			wait = firstPause // the relay has taken its time
 		default:
 			pause = min(2*pause, lastPause)
 		}
-		if !c.pause.wait(ctx, wait, least, withNews, c.hasNews()) {
+		if !c.pause.wait(ctx, wait, least, pressed, c.whenNews()) {
 			return
 		}
 	}
@@ -266,9 +266,9 @@ func (c *Client) hangUp() {
 	}
 }
 
-// hasNews returns what is closed while a host has news: a report that must not get lost and was not
+// whenNews returns what is closed while a host has news: a report that must not get lost and was not
 // acknowledged.
-func (c *Client) hasNews() <-chan struct{} {
+func (c *Client) whenNews() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.news

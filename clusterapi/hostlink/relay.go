@@ -97,7 +97,7 @@ func (r *Relay) Connect(stream clusterapi.Hosts_ConnectServer) error {
 	default:
 		return errCrowded
 	}
-	up, err := r.client.serving(stream.Context(), hasNews(stream.Context()))
+	up, err := r.client.serving(stream.Context(), callerHasNews(stream.Context()))
 	if err != nil {
 		return err
 	}
@@ -122,8 +122,8 @@ func withNews(ctx context.Context) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, newsKey, "yes")
 }
 
-// hasNews reports whether the member that calls has news.
-func hasNews(ctx context.Context) bool {
+// callerHasNews reports whether the member that calls has news.
+func callerHasNews(ctx context.Context) bool {
 	return len(metadata.ValueFromIncomingContext(ctx, newsKey)) > 0
 }
 

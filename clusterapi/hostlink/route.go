@@ -151,7 +151,7 @@ func (c *Client) relayed(ctx, lasting context.Context) (*path, error) {
 		case route == nil:
 			continue
 		}
-		p, err := route.open(ctx, lasting, c.hasNews())
+		p, err := route.open(ctx, lasting, c.whenNews())
 		if errors.Is(err, errNews) { // the call that waits does not say so
 			return c.relayed(ctx, lasting)
 		}
@@ -177,8 +177,8 @@ var (
 )
 
 // open begins a stream through the route, which the relay confirms once it has one itself. It
-// waits until the first context ends, or until there is news that the call did not state; the stream lasts
-// until the other context ends.
+// waits until the first context ends, or until there is news that the call did not state; the stream
+// lasts until the other context ends.
 func (r *Route) open(ctx, lasting context.Context, news <-chan struct{}) (*path, error) {
 	p := &path{conn: r.Conn, route: r}
 	p.ctx, p.cancel = context.WithCancelCause(lasting)

@@ -106,7 +106,7 @@ func (b *Box) Seal(kind Kind, plaintext []byte) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encrypt %s: %w", kind, err)
 	}
-	compressed, err := compress(plaintext)
+	compressed, err := state.Compress(plaintext)
 	if err != nil {
 		return nil, fmt.Errorf("encrypt %s: %w", kind, err)
 	}
@@ -230,21 +230,6 @@ func parseEnvelope(data []byte) (envelope, error) {
 		err = fmt.Errorf("there is no version %d", sealed.Version)
 	}
 	return envelope{}, fmt.Errorf("%w: %w; put back a copy of it", ErrDamaged, brief(err))
-}
-
-// compressWindow is how far back in a text the encoder looks, in bytes. It keeps about as much in
-// memory for each text; a longer window makes a state no smaller.
-const compressWindow = 512 << 10
-
-// compress is fast rather than thorough: the state is written every second.
-func compress(plaintext []byte) ([]byte, error) {
-	encoder, err := zstd.NewWriter(nil,
-		zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(false),
-		zstd.WithWindowSize(compressWindow), zstd.WithLowerEncoderMem(true))
-	if err != nil {
-		return nil, fmt.Errorf("make compressor: %w", err)
-	}
-	return encoder.EncodeAll(plaintext, make([]byte, 0, len(plaintext)/8)), nil
 }
 
 func decompress(compressed []byte) ([]byte, error) {
