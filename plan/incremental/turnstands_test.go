@@ -95,3 +95,31 @@ func TestWhichJobsWaitForTheirTurn(t *testing.T) {
 		t.Errorf("%v wait for their turn, want %v\n%s", got, want, w.describe())
 	}
 }
+
+// A job whose command becomes known is decided about in the next plan, out of turn: each step
+// compares the plan with that of Diff.
+func TestAReworkedJobDoesNotWaitForItsTurn(t *testing.T) {
+	w := newWorld(t)
+	w.turns = 1
+	w.planner, w.bootTakes = w.newPlanner(), time.Hour
+	w.accept(configuration(newJob("first"), newJob("second"), newJob("third")))
+	w.run(5 * time.Second) // until the slices are made
+	w.until(10*time.Second, "left out", func(*plan.Plan) bool { return len(w.planner.turns.passed) == 2 })
+	for _, i := range slices.Clone(w.planner.turns.passed) {
+		if i == w.planner.turns.next {
+			continue
+		}
+		desired := w.doc.Desired
+		desired.Jobs = slices.Clone(desired.Jobs)
+		desired.Jobs[i].Command = []schema.Text{schema.Plain("another")}
+		if w.doc = w.planner.Refined(w.doc, &desired); w.doc != w.planner.last {
+			t.Fatal("the next plan decides about all jobs; the test shows nothing")
+		}
+		w.step(pace)
+		if len(w.planner.turns.passed) == 0 {
+			t.Error("no job is left out; the test shows nothing")
+		}
+		return
+	}
+	t.Fatal("each job has its turn next")
+}
